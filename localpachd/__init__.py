@@ -1,0 +1,1 @@
+"""localpachd: an embedded server that speaks Pachyderm's API on one machine."""

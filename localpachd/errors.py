@@ -1,0 +1,40 @@
+"""The one error tree of localpachd. `api.status` maps each kind to a gRPC status code; no other room knows the codes.
+
+    PachError                 UNKNOWN (what the real server sends for an untyped error)
+    ├── InvalidArgument       INVALID_ARGUMENT
+    ├── NotFound              NOT_FOUND
+    ├── AlreadyExists         ALREADY_EXISTS
+    ├── FailedPrecondition    FAILED_PRECONDITION
+    ├── Unavailable           UNAVAILABLE
+    └── Unimplemented         UNIMPLEMENTED
+
+Messages are Pachyderm 2.7's own texts wherever clients can see them.
+"""
+
+
+class PachError(Exception):
+    """A failure whose message is meant for the client."""
+
+
+class InvalidArgument(PachError):
+    """The request itself is malformed."""
+
+
+class NotFound(PachError):
+    """The thing the request names does not exist."""
+
+
+class AlreadyExists(PachError):
+    """The thing the request would create exists."""
+
+
+class FailedPrecondition(PachError):
+    """The state of the server forbids the request now."""
+
+
+class Unavailable(PachError):
+    """What the request needs is not finished yet."""
+
+
+class Unimplemented(PachError):
+    """A call that localpachd does not serve."""

@@ -1,0 +1,1 @@
+"""Repos, branches, commits and files: what data is when."""

@@ -1,0 +1,1 @@
+"""Pipelines, jobs and datums: what should run."""

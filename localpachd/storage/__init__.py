@@ -1,0 +1,1 @@
+"""Immutable bytes: chunks, file sets and globs; knows no commits."""

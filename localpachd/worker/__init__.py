@@ -1,0 +1,1 @@
+"""Runs datums as processes; knows no pipelines."""

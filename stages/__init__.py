@@ -1,0 +1,1 @@
+"""The pipeline's stages: plain programs, directories in, directory out. Only `contract` knows Pachyderm."""
