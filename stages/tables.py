@@ -1,0 +1,251 @@
+"""Owns the Parquet tables between the stages: pictures (Images) and results (Neighbours), as values and as files.
+
+Equal values give equal bytes (for one version of pyarrow). Knows no stage, no model and no Pachyderm.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stages.contract import StageError
+
+_SOURCES = pa.list_(pa.struct([("path", pa.string()), ("sha256", pa.string())]))
+_IMAGES = pa.schema([("id", pa.string()), ("sources", _SOURCES), ("thumbnail", pa.binary())])
+_NEIGHBOURS = pa.schema(
+    [
+        ("query", pa.string()),
+        ("rank", pa.int32()),
+        ("id", pa.string()),
+        ("distance", pa.float32()),
+        ("sources", _SOURCES),
+        ("thumbnail", pa.binary()),
+    ]
+)
+_ROWS_PER_GROUP = 1 << 16  # part of the file's bytes, so it must not come from a default that may change
+
+# Arrow's strings are strict UTF-8; a file name need not be. NUL cannot be in a name, so it opens the escape.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_STORED = re.compile("\0([0-9a-f]{4})")
+
+
+class Source(NamedTuple):
+    """One file a picture came from. Sorts by path."""
+
+    path: str  # the true source path, as the user knows it (may hold surrogate escapes of undecodable bytes)
+    sha256: str  # 64 hex digits: of that file's own bytes
+
+
+def unite(*groups: Iterable[Source]) -> tuple[Source, ...]:
+    """All sources of the groups, each once, sorted by path."""
+    return tuple(sorted({source for group in groups for source in group}))
+
+
+@dataclass(frozen=True)
+class Images:
+    """n distinct pictures, sorted by id: what a vectors file (n, dimension) holds row by row."""
+
+    ids: Sequence[str]  # n × 64 hex digits, strictly ascending
+    sources: Sequence[Sequence[Source]]  # n × at least one
+    thumbnails: Sequence[bytes]  # n JPEG files
+    model: str  # identity hash of the backbone that the vectors came from
+    image_size: int  # side of the normalised pictures in pixels
+    dimension: int  # length of one vector
+
+    def __post_init__(self) -> None:
+        if not len(self.ids) == len(self.sources) == len(self.thumbnails):
+            raise ValueError("columns of a table of pictures differ in length")
+        if any(a >= b for a, b in pairwise(self.ids)):
+            raise ValueError("ids of a table of pictures must be distinct and sorted")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+class Neighbour(NamedTuple):
+    """One row of a table of results: `id` is the query's neighbour number `rank`."""
+
+    query: str
+    rank: int  # 0 is the nearest
+    id: str
+    distance: float
+    sources: Sequence[Source]
+    thumbnail: bytes | None
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Results of one entry's queries in one segment, as columns, ordered by query id and then by rank."""
+
+    queries: Sequence[str]  # n ids of queries, each repeated once per neighbour
+    ranks: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, counted from 0 for each query
+    ids: Sequence[str]  # n ids of library pictures
+    distances: "np.ndarray[Any, np.dtype[np.float32]]"  # (n,) float32
+    sources: Sequence[Sequence[Source]]  # n, of the library pictures
+    thumbnails: Sequence[bytes | None]  # n JPEG files, None where the sheet will not show the query
+    model: str  # identity hash of the backbone
+    metric: str  # "euclidean" or "cosine"
+    k: int  # how many neighbours were asked for; a smaller segment gives fewer rows
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.ranks), len(self.ids), len(self.distances), len(self.sources), len(self.thumbnails)}
+        if lengths != {len(self.queries)}:
+            raise ValueError("columns of a table of neighbours differ in length")
+        order = list(zip(self.queries, (int(rank) for rank in self.ranks), strict=True))
+        if any(a >= b for a, b in pairwise(order)):
+            raise ValueError("rows of a table of neighbours must be ordered by query and rank")
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def __iter__(self) -> Iterator[Neighbour]:
+        """The rows in order."""
+        for row, query in enumerate(self.queries):
+            yield Neighbour(
+                query,
+                int(self.ranks[row]),
+                self.ids[row],
+                float(self.distances[row]),
+                self.sources[row],
+                self.thumbnails[row],
+            )
+
+
+def write_images(images: Images, path: Path) -> None:
+    """Writes a table of pictures; equal values give equal bytes."""
+    facts = {"model": images.model, "image_size": str(images.image_size), "dimension": str(images.dimension)}
+    columns = {"id": images.ids, "sources": _stored(images.sources), "thumbnail": images.thumbnails}
+    _write(columns, _IMAGES, facts, path)
+
+
+def read_images(file: Path | BinaryIO) -> Images:
+    """Reads what write_images wrote, from a path or a seekable binary file.
+
+    Raises StageError if it is no such table.
+    """
+    table, facts = _read(file, _IMAGES, "model", "image_size", "dimension")
+    return Images(
+        ids=table["id"].to_pylist(),
+        sources=_true(table["sources"].to_pylist()),
+        thumbnails=table["thumbnail"].to_pylist(),
+        model=facts["model"],
+        image_size=int(facts["image_size"]),
+        dimension=int(facts["dimension"]),
+    )
+
+
+def concatenate(parts: Sequence[Images]) -> Images:
+    """One table of several, given in ascending order of their ids (as the buckets of one segment are).
+
+    Raises StageError if they come from different models or image sizes, ValueError for no parts or a wrong order.
+    """
+    if not parts:
+        raise ValueError("nothing to concatenate")
+    first = parts[0]
+    for part in parts:
+        if (part.model, part.image_size, part.dimension) != (first.model, first.image_size, first.dimension):
+            raise StageError(
+                f"vectors of two models cannot be mixed: {_described(first)} and {_described(part)}. "
+                "Both must come from one commit of the repo models; wait until features has recomputed all pictures, "
+                "or start it again with: pachctl run pipeline features"
+            )
+    return Images(
+        ids=[id for part in parts for id in part.ids],
+        sources=[sources for part in parts for sources in part.sources],
+        thumbnails=[thumbnail for part in parts for thumbnail in part.thumbnails],
+        model=first.model,
+        image_size=first.image_size,
+        dimension=first.dimension,
+    )
+
+
+def _described(images: Images) -> str:
+    return f"{images.model} (image size {images.image_size}, {images.dimension} dimensions)"
+
+
+def write_neighbours(neighbours: Neighbours, path: Path) -> None:
+    """Writes a table of results; equal values give equal bytes."""
+    facts = {"model": neighbours.model, "metric": neighbours.metric, "k": str(neighbours.k)}
+    columns = {
+        "query": neighbours.queries,
+        "rank": neighbours.ranks,
+        "id": neighbours.ids,
+        "distance": neighbours.distances,
+        "sources": _stored(neighbours.sources),
+        "thumbnail": neighbours.thumbnails,
+    }
+    _write(columns, _NEIGHBOURS, facts, path)
+
+
+def read_neighbours(file: Path | BinaryIO) -> Neighbours:
+    """Reads what write_neighbours wrote, from a path or a seekable binary file.
+
+    Raises StageError if it is no such table.
+    """
+    table, facts = _read(file, _NEIGHBOURS, "model", "metric", "k")
+    return Neighbours(
+        queries=table["query"].to_pylist(),
+        ranks=table["rank"].to_numpy(),
+        ids=table["id"].to_pylist(),
+        distances=table["distance"].to_numpy(),
+        sources=_true(table["sources"].to_pylist()),
+        thumbnails=table["thumbnail"].to_pylist(),
+        model=facts["model"],
+        metric=facts["metric"],
+        k=int(facts["k"]),
+    )
+
+
+def _stored(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, str]]]:
+    return [
+        [{"path": _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path), "sha256": sha256} for path, sha256 in row]
+        for row in sources
+    ]
+
+
+def _true(rows: list[list[dict[str, str]]]) -> list[tuple[Source, ...]]:
+    return [
+        tuple(Source(_STORED.sub(lambda c: chr(int(c[1], 16)), item["path"]), item["sha256"]) for item in row)
+        for row in rows
+    ]
+
+
+def _write(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, str], path: Path) -> None:
+    with pq.ParquetWriter(
+        path,
+        schema,
+        version="2.6",
+        data_page_version="1.0",
+        compression="NONE",  # the thumbnails are JPEG; and a compressor's version would be part of the bytes
+        use_dictionary=False,
+        write_statistics=False,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(pa.table(dict(columns), schema=schema), row_group_size=_ROWS_PER_GROUP)
+        writer.add_key_value_metadata(dict(sorted(facts.items())))
+
+
+def _read(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[pa.Table, dict[str, str]]:
+    try:
+        # partitioning=None: a directory named like "a=b" in the path must not become a column
+        table = pq.read_table(file, partitioning=None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise StageError(f"{_name(file)} is not a table that lookalike wrote: {error}") from error
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    missing = [name for name in (*schema.names, *facts) if name not in table.schema.names and name not in metadata]
+    if missing:
+        raise StageError(
+            f"{_name(file)} is not a table that this version of lookalike wrote: it lacks {', '.join(missing)}. "
+            "Reprocess the pipeline that wrote it: pachctl update pipeline --reprocess -f its spec"
+        )
+    return table, {name: metadata[name] for name in facts}
+
+
+def _name(file: Path | BinaryIO) -> str:
+    return file.name if isinstance(file, Path) else str(getattr(file, "name", "the stream"))

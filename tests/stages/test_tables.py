@@ -1,0 +1,146 @@
+"""Tables of pictures and results: what is written comes back, and equal values are equal bytes."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stages.contract import StageError
+from stages.tables import (
+    Images,
+    Neighbour,
+    Neighbours,
+    Source,
+    concatenate,
+    read_images,
+    read_neighbours,
+    unite,
+    write_images,
+    write_neighbours,
+)
+
+hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
+# any str at all, lone surrogates and NUL too: a path is whatever the user's file system holds
+sources = st.lists(st.builds(Source, st.text(st.characters(codec=None)), hexes), min_size=1, max_size=4)
+
+
+@st.composite
+def images(draw: st.DrawFn) -> Images:
+    ids = sorted(draw(st.sets(hexes, max_size=6)))
+    return Images(
+        ids=ids,
+        sources=[unite(draw(sources)) for _ in ids],
+        thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
+        model=draw(hexes),
+        image_size=draw(st.integers(1, 4096)),
+        dimension=draw(st.integers(1, 4096)),
+    )
+
+
+@st.composite
+def neighbours(draw: st.DrawFn) -> Neighbours:
+    k = draw(st.integers(1, 4))
+    order = [(query, rank) for query in sorted(draw(st.sets(hexes, max_size=4))) for rank in range(k)]
+    n = len(order)
+    distances = draw(st.lists(st.floats(0, 1e6, width=32), min_size=n, max_size=n))
+    return Neighbours(
+        queries=[query for query, _ in order],
+        ranks=np.array([rank for _, rank in order], np.int32),
+        ids=[draw(hexes) for _ in order],
+        distances=np.array(distances, np.float32),
+        sources=[unite(draw(sources)) for _ in order],
+        thumbnails=[draw(st.none() | st.binary(max_size=50)) for _ in order],
+        model=draw(hexes),
+        metric=draw(st.sampled_from(["euclidean", "cosine"])),
+        k=k,
+    )
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(images())
+def test_images_come_back_and_are_deterministic(tmp_path: Path, table: Images) -> None:
+    write_images(table, tmp_path / "a")
+    read = read_images(tmp_path / "a")
+    assert read == table
+    write_images(read, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(neighbours())
+def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neighbours) -> None:
+    write_neighbours(table, tmp_path / "a")
+    read = read_neighbours(tmp_path / "a")
+    assert list(read) == list(table)
+    assert (read.model, read.metric, read.k) == (table.model, table.metric, table.k)
+    assert (read.ranks.dtype, read.distances.dtype) == (np.int32, np.float32)
+    write_neighbours(read, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96) -> Images:
+    return Images([id], [[Source("a.jpg", "f" * 64)]], [b"jpeg"], model, image_size, 1280)
+
+
+def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
+    path = tmp_path / "id=x"
+    path.mkdir()
+    write_images(an_image(), path / "t.parquet")
+    assert read_images(path / "t.parquet").ids == ["0" * 64]
+    assert read_images(io.BytesIO((path / "t.parquet").read_bytes())).ids == ["0" * 64]
+
+
+def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
+    write_images(an_image(), tmp_path / "t")
+    schema = pq.read_schema(tmp_path / "t")
+    assert schema.names == ["id", "sources", "thumbnail"]
+    assert schema.field("thumbnail").type == pa.binary()
+    assert schema.metadata == {b"model": b"m" * 64, b"image_size": b"96", b"dimension": b"1280"}
+
+
+def test_rows_are_neighbours() -> None:
+    source = (Source("a.jpg", "f" * 64),)
+    table = Neighbours(
+        ["q"], np.zeros(1, np.int32), ["i"], np.full(1, 0.5, np.float32), [source], [None], "m", "cosine", 3
+    )
+    assert list(table) == [Neighbour("q", 0, "i", 0.5, source, None)]
+
+
+def test_wrong_order_and_lengths_are_refused() -> None:
+    image = an_image()
+    with pytest.raises(ValueError, match="sorted"):
+        Images(["b", "a"], [[], []], [b"", b""], "m", 96, 4)
+    with pytest.raises(ValueError, match="sorted"):
+        Images(["a", "a"], [[], []], [b"", b""], "m", 96, 4)
+    with pytest.raises(ValueError, match="length"):
+        Images(image.ids, [], image.thumbnails, "m", 96, 4)
+    with pytest.raises(ValueError, match="sorted"):
+        concatenate([an_image("b"), an_image("a")])
+
+
+def test_concatenate_joins_in_order_and_refuses_mixed_models() -> None:
+    joined = concatenate([an_image("a"), an_image("b")])
+    assert list(joined.ids) == ["a", "b"]
+    with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
+        concatenate([an_image("a"), an_image("b", model="n" * 64)])
+    with pytest.raises(StageError, match=r"image size 96.*image size 64"):
+        concatenate([an_image("a"), an_image("b", image_size=64)])
+
+
+def test_unite_sorts_by_path_and_drops_repeats() -> None:
+    a, b = Source("a", "1"), Source("b", "0")
+    assert unite([b, a], [a], []) == (a, b)
+
+
+def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no table")
+    with pytest.raises(StageError, match="text is not a table"):
+        read_images(tmp_path / "text")
+    write_images(an_image(), tmp_path / "images")
+    with pytest.raises(StageError, match="lacks query, rank, distance"):
+        read_neighbours(tmp_path / "images")
