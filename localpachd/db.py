@@ -1,0 +1,151 @@
+"""The one SQLite database of localpachd: its tables, its single writer, its snapshot readers. Knows no room's rules."""
+
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+# Times are nanoseconds since the epoch, UTC. `seq` columns give the order of creation.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS facts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- storage
+CREATE TABLE IF NOT EXISTS layers (id INTEGER PRIMARY KEY AUTOINCREMENT, entries INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS entries (
+    layer INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    tag TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    chunks BLOB,                 -- 32-byte chunk hashes in order; NULL is a tombstone
+    PRIMARY KEY (layer, path, tag)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS entries_by_tag ON entries (layer, tag);
+
+-- pfs
+CREATE TABLE IF NOT EXISTS projects (name TEXT PRIMARY KEY, description TEXT NOT NULL, created INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS repos (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    project TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+    description TEXT NOT NULL, created INTEGER NOT NULL,
+    UNIQUE (project, name, type)
+);
+CREATE TABLE IF NOT EXISTS commits (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    repo INTEGER NOT NULL, id TEXT NOT NULL,
+    branch TEXT NOT NULL,        -- where it was made; informational
+    origin TEXT NOT NULL,        -- USER, AUTO or FSCK
+    description TEXT NOT NULL, parent INTEGER,
+    started INTEGER NOT NULL, finishing INTEGER, finished INTEGER,
+    error TEXT NOT NULL DEFAULT '', size INTEGER,
+    UNIQUE (repo, id)
+);
+CREATE INDEX IF NOT EXISTS commits_by_set ON commits (id);
+CREATE INDEX IF NOT EXISTS commits_by_parent ON commits (parent);
+CREATE TABLE IF NOT EXISTS commit_provenance (
+    commit_seq INTEGER NOT NULL, upstream INTEGER NOT NULL, PRIMARY KEY (commit_seq, upstream)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS commit_subvenance ON commit_provenance (upstream);
+CREATE TABLE IF NOT EXISTS commit_layers (
+    commit_seq INTEGER NOT NULL,
+    part TEXT NOT NULL,          -- 'diff': what was written into it; 'total': all its content, set when it finishes
+    position INTEGER NOT NULL, layer INTEGER NOT NULL,
+    PRIMARY KEY (commit_seq, part, position)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS commits_by_layer ON commit_layers (layer);
+CREATE TABLE IF NOT EXISTS branches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repo INTEGER NOT NULL, name TEXT NOT NULL, head INTEGER NOT NULL,
+    trigger_spec TEXT, created INTEGER NOT NULL,
+    UNIQUE (repo, name)
+);
+CREATE TABLE IF NOT EXISTS branch_provenance (
+    branch INTEGER NOT NULL, upstream INTEGER NOT NULL, PRIMARY KEY (branch, upstream)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS branch_subvenance ON branch_provenance (upstream);
+
+-- pps
+CREATE TABLE IF NOT EXISTS pipelines (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    project TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,
+    state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '', stopped INTEGER NOT NULL DEFAULT 0,
+    spec TEXT NOT NULL,          -- protojson of the specification with every default filled in
+    spec_commit TEXT NOT NULL, created INTEGER NOT NULL,
+    UNIQUE (project, name, version)
+);
+CREATE TABLE IF NOT EXISTS jobs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    project TEXT NOT NULL, pipeline TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL,
+    state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '', restart INTEGER NOT NULL DEFAULT 0,
+    processed INTEGER NOT NULL DEFAULT 0, skipped INTEGER NOT NULL DEFAULT 0, total INTEGER NOT NULL DEFAULT 0,
+    failed INTEGER NOT NULL DEFAULT 0, recovered INTEGER NOT NULL DEFAULT 0,
+    stats TEXT NOT NULL DEFAULT '{}',
+    created INTEGER NOT NULL, started INTEGER, finished INTEGER,
+    UNIQUE (project, pipeline, id)
+);
+CREATE INDEX IF NOT EXISTS jobs_by_set ON jobs (id);
+CREATE TABLE IF NOT EXISTS logs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    ts INTEGER NOT NULL, project TEXT NOT NULL, pipeline TEXT NOT NULL,
+    job TEXT NOT NULL, datum TEXT NOT NULL, worker TEXT NOT NULL,
+    user INTEGER NOT NULL, master INTEGER NOT NULL, data TEXT NOT NULL, message TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS logs_by_job ON logs (pipeline, job);
+"""
+
+T = TypeVar("T")
+
+
+class Database:
+    """A SQLite file in WAL mode: one writer at a time, any number of readers on consistent snapshots."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._write_lock = threading.Lock()
+        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._writer = self._connect()
+        self._writer.execute("PRAGMA journal_mode=WAL")
+        self._writer.executescript(SCHEMA)
+
+    def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
+        """Runs `change` as one transaction: all of it, or, when it raises, nothing."""
+        with self._write_lock:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                result = change(self._writer)
+            except BaseException:
+                self._writer.execute("ROLLBACK")
+                raise
+            self._writer.execute("COMMIT")
+            return result
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees one unchanging snapshot until the block ends."""
+        try:
+            conn = self._readers.get_nowait()
+        except queue.Empty:
+            conn = self._connect()
+        try:
+            conn.execute("BEGIN")
+            yield conn
+        finally:
+            conn.execute("ROLLBACK")
+            self._readers.put(conn)
+
+    def close(self) -> None:
+        """Closes every idle connection; call it when nothing uses the database any more."""
+        with self._write_lock:
+            self._writer.close()
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
+
+    def _connect(self) -> sqlite3.Connection:
+        # The lock and the pool see to it that a connection is used by one thread at a time.
+        conn = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
+        conn.row_factory = sqlite3.Row
+        conn.execute("PRAGMA synchronous=NORMAL")
+        conn.execute("PRAGMA cache_size=-32000")
+        return conn
