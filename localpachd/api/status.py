@@ -1,0 +1,114 @@
+"""How failures reach the wire: one interceptor maps the error tree to gRPC status codes. Knows no service by name.
+
+Servicers raise the errors of `localpachd.errors` and never call `context.abort` themselves. A method that a servicer
+does not define, and a service that nobody registered, answer UNIMPLEMENTED by name.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
+
+import grpc
+
+from localpachd import errors
+
+log = logging.getLogger(__name__)
+
+_CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
+    (errors.InvalidArgument, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.NotFound, grpc.StatusCode.NOT_FOUND),
+    (errors.AlreadyExists, grpc.StatusCode.ALREADY_EXISTS),
+    (errors.FailedPrecondition, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.Unavailable, grpc.StatusCode.UNAVAILABLE),
+    (errors.Unimplemented, grpc.StatusCode.UNIMPLEMENTED),
+    (errors.PachError, grpc.StatusCode.UNKNOWN),
+)
+
+# Service names of Pachyderm 1.x, whose clients deserve a better answer than an unknown method.
+_OLD_SERVICES = frozenset(
+    f"{package}.API"
+    for package in ("admin", "auth", "debug", "enterprise", "identity", "pfs", "pps", "transaction", "versionpb")
+)
+_OLD_CLIENT = (
+    "this server is running pachyderm 2.x, but your client appears to be an older version - please upgrade: "
+    "pachctl 2.7 or a 2.x client library can talk to it"
+)
+
+
+def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
+    """The status code and text that tell a client about `error`, raised by `method` ("service/Method")."""
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code, str(error)
+    if isinstance(error, NotImplementedError):
+        return grpc.StatusCode.UNIMPLEMENTED, f"localpachd does not serve {method}"
+    log.error("%s failed", method, exc_info=error)
+    first_line = (str(error).splitlines() or [""])[0]
+    text = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+    return grpc.StatusCode.INTERNAL, f"internal error in {method}: {text} (the server's log has the details)"
+
+
+class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
+    """Wraps every handler so that its exceptions become statuses; answers unknown methods by name."""
+
+    def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
+        method = handler_call_details.method.lstrip("/")
+        handler = continuation(handler_call_details)
+        if handler is None:
+            return _refusal(method)
+        if handler.response_streaming:
+            return _rebuilt(handler, _streaming(handler.unary_stream or handler.stream_stream, method))
+        return _rebuilt(handler, _single(handler.unary_unary or handler.stream_unary, method))
+
+
+def _single(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Any]:
+    def call(request: Any, context: Any) -> Any:
+        try:
+            return inner(request, context)
+        except Exception as error:
+            _abort(context, error, method)
+
+    return call
+
+
+def _streaming(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Iterator[Any]]:
+    def call(request: Any, context: Any) -> Iterator[Any]:
+        try:
+            yield from inner(request, context)
+        except Exception as error:
+            _abort(context, error, method)
+
+    return call
+
+
+def _abort(context: Any, error: Exception, method: str) -> NoReturn:
+    if not context.is_active():
+        # The client has gone and nobody reads a status any more; the exception it caused is no news.
+        context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
+    context.abort(*status(error, method))
+    raise AssertionError("abort returns never")
+
+
+def _rebuilt(handler: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
+    build = {
+        (False, False): grpc.unary_unary_rpc_method_handler,
+        (False, True): grpc.unary_stream_rpc_method_handler,
+        (True, False): grpc.stream_unary_rpc_method_handler,
+        (True, True): grpc.stream_stream_rpc_method_handler,
+    }[handler.request_streaming, handler.response_streaming]
+    return build(
+        behaviour,
+        request_deserializer=handler.request_deserializer,
+        response_serializer=handler.response_serializer,
+    )
+
+
+def _refusal(method: str) -> Any:
+    """A handler for a method nobody registered: it reads nothing and answers UNIMPLEMENTED."""
+    text = _OLD_CLIENT if method.partition("/")[0] in _OLD_SERVICES else f"localpachd does not serve {method}"
+
+    def refuse(request: Any, context: Any) -> NoReturn:
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
+        raise AssertionError("abort returns never")
+
+    return grpc.stream_stream_rpc_method_handler(refuse)

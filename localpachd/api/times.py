@@ -1,0 +1,33 @@
+"""Times on the wire: nanoseconds since the epoch <-> Timestamp, seconds <-> Duration. Knows no service."""
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+
+_NANOS = 1_000_000_000
+
+
+def timestamp(nanoseconds: int | None) -> Timestamp | None:
+    """The moment as a message; None stays None, which leaves the field of a message constructor unset."""
+    if nanoseconds is None:
+        return None
+    return Timestamp(seconds=nanoseconds // _NANOS, nanos=nanoseconds % _NANOS)
+
+
+def nanoseconds(moment: Timestamp) -> int:
+    """Nanoseconds since the epoch, UTC. An unset field reads as 0: ask `HasField` first where that matters."""
+    return int(moment.seconds) * _NANOS + int(moment.nanos)
+
+
+def duration(seconds: float | None) -> Duration | None:
+    """A length of time in seconds as a message; None leaves the field unset."""
+    if seconds is None:
+        return None
+    # Both parts of a Duration carry the sign, so whole nanoseconds are split after taking it away.
+    total = round(seconds * _NANOS)
+    sign = -1 if total < 0 else 1
+    return Duration(seconds=sign * (abs(total) // _NANOS), nanos=sign * (abs(total) % _NANOS))
+
+
+def seconds(length: Duration) -> float:
+    """A Duration in seconds."""
+    return float(length.seconds) + float(length.nanos) / _NANOS
