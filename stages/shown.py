@@ -17,7 +17,7 @@ GRID_QUERIES = 5
 
 
 def shown(entry: str, ids: Iterable[str]) -> list[str]:
-    """Chooses the queries of `entry` to be drawn: at most `SHOWN_QUERIES` distinct ids, the grid's `GRID_QUERIES` first.
+    """Chooses the queries of `entry` to draw: at most `SHOWN_QUERIES` distinct ids, the grid's `GRID_QUERIES` first.
 
     The choice is a function of the entry's name and of the set of ids alone: neither the order of `ids` nor Python's
     version or hash seed matters. Adding one query to an entry displaces at most one of the others.

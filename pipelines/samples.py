@@ -1,0 +1,174 @@
+"""The sample pictures: crops of the real photographs that ship inside the scikit-image wheel, labelled by their names.
+
+Library crops come from the left part of a photograph and queries from its right part, so the two never overlap: a query
+is answered well by what it shows, not by shared pixels. Knows no server and nothing of how pictures are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from random import Random
+
+from PIL import Image, ImageEnhance, ImageOps
+
+PHOTOGRAPHS = {
+    "astronaut": "astronaut.png",
+    "brick": "brick.png",
+    "camera": "camera.png",
+    "cat": "chelsea.png",
+    "cell": "cell.png",
+    "clock": "clock_motion.png",
+    "coffee": "coffee.png",
+    "coins": "coins.png",
+    "grass": "grass.png",
+    "gravel": "gravel.png",
+    "hubble": "hubble_deep_field.jpg",
+    "microaneurysms": "microaneurysms.png",
+    "moon": "moon.png",
+    "motorcycle": "motorcycle_left.png",
+    "page": "page.png",
+    "retina": "retina.jpg",
+    "rocket": "rocket.jpg",
+    "text": "text.png",
+    "tissue": "ihc.png",
+}
+"""Label of each photograph and its file in the wheel's `skimage/data`: all the real photographs that are there.
+
+The other picture files of that directory are drawings and test patterns, and `motorcycle_right.png`, which shows the
+scene of `motorcycle_left.png` again and would put into queries what library pictures show. All are in the public
+domain, CC0 or without known restrictions, as `skimage.data` says of each.
+"""
+
+LIBRARY_CROPS = 30
+QUERY_CROPS = 3
+LIBRARY_SHARE = 0.6
+"""Part of a photograph's width, from the left, that library crops are cut from; queries have the rest."""
+
+SIDE = (0.25, 0.4)
+"""Square root of a crop's area as a share of the photograph's shorter edge: least and most."""
+
+ASPECT = 1.5
+"""The most that one side of a crop is longer than the other."""
+
+JPEG_QUALITY = 92
+
+
+class SamplesError(Exception):
+    """The sample pictures cannot be made; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Where the sample pictures lie, and how many they are."""
+
+    library: Path
+    queries: Path
+    library_count: int
+    query_count: int
+
+
+def write_samples(directory: Path, seed: int = 0) -> Samples:
+    """Cuts the sample pictures into `directory`/library and `directory`/queries, which are made where missing.
+
+    The files are a function of the seed and of the versions of scikit-image and Pillow: writing them again changes
+    nothing. Library crops are JPEG and PNG by turns, queries PNG; grey photographs give grey files.
+    Raises SamplesError if the wheel lacks a photograph.
+    """
+    library, queries = directory / "library", directory / "queries"
+    for path in (library, queries):
+        path.mkdir(parents=True, exist_ok=True)
+    for label in PHOTOGRAPHS:
+        photograph = open_photograph(label)
+        for number, crop in enumerate(library_crops(photograph, label, seed), start=1):
+            as_jpeg = number % 2 == 1
+            name = f"{label}-{number:02d}{'.jpg' if as_jpeg else '.png'}"
+            (library / name).write_bytes(_jpeg(crop) if as_jpeg else _png(crop))
+        for number, crop in enumerate(query_crops(photograph, label, seed), start=1):
+            (queries / f"{label}-{number}.png").write_bytes(_png(crop))
+    return Samples(library, queries, len(PHOTOGRAPHS) * LIBRARY_CROPS, len(PHOTOGRAPHS) * QUERY_CROPS)
+
+
+def label_of(path: str) -> str:
+    """The label of a sample picture from its (source) path: "queries/cat-2.png" gives "cat"."""
+    return PurePosixPath(path).stem.rpartition("-")[0]
+
+
+def open_photograph(label: str) -> Image.Image:
+    """The photograph of that label, in its own size, as RGB, or L where it is grey.
+
+    Read straight from the installed package: `skimage.data` would look on the network for what is missing.
+    """
+    file = resources.files("skimage") / "data" / PHOTOGRAPHS[label]
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise SamplesError(
+            f"the installed scikit-image lacks its photograph {PHOTOGRAPHS[label]} ({error}); "
+            "install the version that requirements.lock names"
+        ) from error
+    with Image.open(BytesIO(content)) as image:
+        return image.convert("L" if image.mode == "L" else "RGB")
+
+
+def library_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Image.Image]:
+    """`LIBRARY_CROPS` crops of the photograph's left part, as they are."""
+    edge = _edge(photograph)
+    for number in range(LIBRARY_CROPS):
+        yield photograph.crop(crop_box(photograph.size, 0, edge, _lot(seed, label, "library", number)))
+
+
+def query_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Image.Image]:
+    """`QUERY_CROPS` crops of the photograph's right part, taken as with another camera.
+
+    Half of them are mirrored; brightness and contrast are multiplied by 0.6 to 1.4, saturation by 0 to 1.5.
+    """
+    edge = _edge(photograph)
+    for number in range(QUERY_CROPS):
+        lot = _lot(seed, label, "query", number)
+        crop = photograph.crop(crop_box(photograph.size, edge, photograph.width, lot))
+        if lot.random() < 0.5:
+            crop = ImageOps.mirror(crop)
+        crop = ImageEnhance.Brightness(crop).enhance(lot.uniform(0.6, 1.4))
+        crop = ImageEnhance.Contrast(crop).enhance(lot.uniform(0.6, 1.4))
+        yield ImageEnhance.Color(crop).enhance(lot.uniform(0.0, 1.5))
+
+
+def crop_box(size: tuple[int, int], left: int, right: int, lot: Random) -> tuple[int, int, int, int]:
+    """A random box (left, upper, right, lower) in pixels within columns `left` to `right` of a photograph of that size.
+
+    Its area and aspect are within `SIDE` and `ASPECT`; only where it would be wider than its columns is it cut to them.
+    """
+    side = lot.uniform(*SIDE) * min(size)
+    aspect = math.exp(lot.uniform(-math.log(ASPECT), math.log(ASPECT)))
+    width = min(round(side * math.sqrt(aspect)), right - left)
+    height = min(round(side / math.sqrt(aspect)), size[1])
+    x = lot.randint(left, right - width)
+    y = lot.randint(0, size[1] - height)
+    return x, y, x + width, y + height
+
+
+def _edge(photograph: Image.Image) -> int:
+    """The first column that belongs to the queries."""
+    return math.floor(photograph.width * LIBRARY_SHARE)
+
+
+def _lot(seed: int, label: str, kind: str, number: int) -> Random:
+    """Chance for one crop, the same in every run and whatever the other crops are."""
+    return Random(f"{seed}/{label}/{kind}/{number}")
+
+
+def _jpeg(image: Image.Image) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, "JPEG", quality=JPEG_QUALITY)
+    return buffer.getvalue()
+
+
+def _png(image: Image.Image) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
