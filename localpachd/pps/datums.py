@@ -1,0 +1,148 @@
+"""How an input and its files make datums: identity, hash and order. Reads files only through the caller's finder."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localpachd import ids
+from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
+from localpachd.storage import globs
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One match of an input's glob at the job's commit: path as in FileInfo (a directory ends in `/`), 32-byte hash,
+    size in bytes, what the glob's groups captured, and the id of the commit it was found in."""
+
+    path: str
+    hash: bytes
+    size: int
+    captures: tuple[str, ...]
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatumInput:
+    """One file or directory of a datum, with what its input says about it. `size` in bytes."""
+
+    name: str
+    project: str
+    repo: str
+    repo_type: str
+    branch: str
+    path: str
+    hash: bytes
+    size: int
+    commit: str
+    join_on: str = ""
+    outer_join: bool = False
+    group_by: str = ""
+    lazy: bool = False
+    empty_files: bool = False
+    s3: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """The unit of work: its id (64 hex characters) and its files in the order of the input's members."""
+
+    id: str
+    inputs: tuple[DatumInput, ...]
+
+    def hash(self, salt: str) -> str:
+        """What decides whether it may be skipped: 64 hex characters over the id, the files' hashes and the salt."""
+        return ids.datum_hash(self.id, (each.hash for each in self.inputs), salt)
+
+
+Find = Callable[[PfsInput], Iterable[Match]]
+"""Finds the matches of a pfs input's glob, in path order, at the commit the job reads."""
+
+Row = tuple[DatumInput, ...]
+_Indexed = dict[str, tuple[int, Row]]
+"""Datum id -> its place in the processing order and its files."""
+
+
+def expand(tree: Input, find: Find) -> Iterator[Datum]:
+    """Every datum of the input, each once, in the order in which a job processes them.
+
+    That is path order for a pfs input, nested loops over the sorted members for a cross (the last one varies fastest),
+    and id order among equals.
+    """
+    datums = _expand(tree, find)
+    for identity in sorted(datums, key=lambda each: (datums[each][0], each)):
+        yield Datum(identity, datums[identity][1])
+
+
+def _expand(tree: Input, find: Find) -> _Indexed:
+    match tree:
+        case PfsInput():
+            return _collect(enumerate((each,) for each in _files(tree, find)))
+        case CronInput():
+            return _expand(tree.as_pfs(), find)
+        case Union(members):
+            # One id is one datum: the first member that has it wins.
+            return _collect(pair for member in members for pair in _expand(member, find).values())
+        case Cross(members):
+            rows = [_in_id_order(_expand(member, find)) for member in members]
+            return _collect(enumerate(tuple(itertools.chain(*parts)) for parts in itertools.product(*rows)))
+        case Join(members):
+            return _collect((0, row) for row in _join(_keyed(members, find, lambda each: each.join_on)))
+        case Group(members):
+            groups = _keyed(members, find, lambda each: each.group_by)
+            return _collect((0, tuple(itertools.chain(*parts))) for parts in groups)
+
+
+def _files(leaf: PfsInput, find: Find) -> Iterator[DatumInput]:
+    for match in find(leaf):
+        yield DatumInput(
+            name=leaf.name,
+            project=leaf.project,
+            repo=leaf.repo,
+            repo_type=leaf.repo_type,
+            branch=leaf.branch,
+            path=match.path,
+            hash=match.hash,
+            size=match.size,
+            commit=match.commit,
+            join_on=globs.substitute(leaf.join_on, match.captures),
+            outer_join=leaf.outer_join,
+            group_by=globs.substitute(leaf.group_by, match.captures),
+            lazy=leaf.lazy,
+            empty_files=leaf.empty_files,
+            s3=leaf.s3,
+        )
+
+
+def _collect(rows: Iterable[tuple[int, Row]]) -> _Indexed:
+    found: _Indexed = {}
+    for index, row in rows:
+        identity = ids.datum_id((each.name, each.repo, each.branch, each.path) for each in row)
+        found.setdefault(identity, (index, row))
+    return found
+
+
+def _in_id_order(datums: _Indexed) -> list[Row]:
+    return [datums[identity][1] for identity in sorted(datums)]
+
+
+def _keyed(
+    members: Sequence[Input], find: Find, key: Callable[[DatumInput], str]
+) -> Iterator[tuple[tuple[DatumInput, ...], ...]]:
+    """For each key its files by member: every file of a member's datums counts by its own key, in id order."""
+    found: dict[str, list[list[DatumInput]]] = {}
+    for position, member in enumerate(members):
+        for file in itertools.chain(*_in_id_order(_expand(member, find))):
+            found.setdefault(key(file), [[] for _ in members])[position].append(file)
+    for parts in found.values():
+        yield tuple(tuple(part) for part in parts)
+
+
+def _join(keyed: Iterable[tuple[tuple[DatumInput, ...], ...]]) -> Iterator[Row]:
+    for parts in keyed:
+        present = [part for part in parts if part]
+        complete = len(present) == len(parts)
+        for combination in itertools.product(*present):
+            # Where a member has nothing under the key, only files of outer-joined inputs make a datum.
+            row = combination if complete else tuple(each for each in combination if each.outer_join)
+            if row:
+                yield row
