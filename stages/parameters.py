@@ -1,0 +1,33 @@
+"""Reads a stage's parameters from its environment (transform.env of its spec). Knows no stage's parameters by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stages.contract import StageError
+
+
+def whole(environment: Mapping[str, str], name: str, default: int, lowest: int, highest: int) -> int:
+    """The whole number in the variable `name`; the default where it is unset or empty.
+
+    Raises StageError, naming the variable and what it may be, where it is anything else or out of range.
+    """
+    text = environment.get(name, "").strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and lowest <= int(text) <= highest):
+        raise StageError(
+            f"{name}={text!r}: must be a whole number from {lowest} to {highest}; change it in the spec's env"
+        )
+    return int(text)
+
+
+def choice(environment: Mapping[str, str], name: str, options: Sequence[str]) -> str:
+    """The variable `name`, which must be one of the options; the first of them where it is unset or empty.
+
+    Raises StageError, naming the variable and its options, for anything else.
+    """
+    text = environment.get(name, "").strip() or options[0]
+    if text not in options:
+        raise StageError(f"{name}={text!r}: must be one of {', '.join(options)}; change it in the spec's env")
+    return text
