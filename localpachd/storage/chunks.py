@@ -1,0 +1,256 @@
+"""Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or who refers to a chunk."""
+
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from localpachd import ids
+from localpachd.errors import PachError
+from localpachd.storage.filesets import Content
+
+SMALL = 64 << 10
+"""Chunks below this many bytes are rows of one SQLite file; the others are files of their own."""
+
+_BATCH_BYTES = 4 << 20
+_BATCH_CHUNKS = 4096
+_BLOCK = 1 << 20  # bytes read at once from a big chunk
+_RENEW = 3600.0  # seconds after which putting a chunk again renews its date
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS small (hash BLOB PRIMARY KEY, put REAL NOT NULL, data BLOB NOT NULL);
+"""
+_INSERT = f"""
+INSERT INTO small (hash, put, data) VALUES (?, ?, ?)
+ON CONFLICT (hash) DO UPDATE SET put = excluded.put WHERE small.put < excluded.put - {_RENEW}
+"""
+
+
+class Chunks:
+    """The chunk store below one directory. Every method may be called from any thread; one process at a time.
+
+    Small chunks are gathered in memory and written in batches; `flush` makes all puts so far durable, and must be
+    called before the transaction that refers to them.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        root.mkdir(parents=True, exist_ok=True)
+        (root / "tmp").mkdir(exist_ok=True)
+        for left in (root / "tmp").iterdir():  # of a process that was killed while it wrote
+            left.unlink()
+        self._lock = threading.Lock()
+        self._pending: dict[bytes, bytes] = {}
+        self._pending_bytes = 0
+        self._unsynced: set[Path] = set()
+        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._writer = self._connect()
+        self._writer.execute("PRAGMA journal_mode=WAL")
+        self._writer.execute("PRAGMA synchronous=FULL")
+        self._writer.executescript(_SCHEMA)
+
+    def put(self, data: bytes) -> bytes:
+        """Stores one chunk of at most `ids.CHUNK_SIZE` bytes and returns its 32-byte hash."""
+        digest = ids.chunk_hash(data)
+        if len(data) >= SMALL:
+            self._put_big(digest, data)
+            return digest
+        with self._lock:
+            if digest not in self._pending:
+                self._pending[digest] = data
+                self._pending_bytes += len(data)
+                if self._pending_bytes >= _BATCH_BYTES or len(self._pending) >= _BATCH_CHUNKS:
+                    self._write_pending()
+        return digest
+
+    def get(self, digest: bytes) -> bytes:
+        """The bytes of one chunk. Raises PachError when it is not in the store."""
+        data = self._small(digest)
+        if data is not None:
+            return data
+        try:
+            return self._path(digest).read_bytes()
+        except FileNotFoundError:
+            raise _missing(digest) from None
+
+    def flush(self) -> None:
+        """Returns when every chunk put so far would survive the loss of power."""
+        with self._lock:
+            self._write_pending()
+            directories, self._unsynced = self._unsynced, set()
+        for directory in directories:
+            _sync_directory(directory)
+
+    def store(self, pieces: Iterable[bytes]) -> Content:
+        """Stores a file from its bytes in any pieces, holding one chunk at a time in memory."""
+        return self.append(Content(0, ()), pieces)
+
+    def append(self, content: Content, pieces: Iterable[bytes]) -> Content:
+        """The content that `pieces` make when they follow `content`: the same as storing all of it at once."""
+        hashes = list(content.chunks)
+        size = content.size
+        buffer = bytearray()
+        if size % ids.CHUNK_SIZE:
+            buffer += self.get(hashes.pop())
+        for piece in pieces:
+            size += len(piece)
+            rest = memoryview(piece)
+            while rest:
+                room = ids.CHUNK_SIZE - len(buffer)
+                buffer += rest[:room]
+                rest = rest[room:]
+                if len(buffer) == ids.CHUNK_SIZE:
+                    hashes.append(self.put(bytes(buffer)))
+                    buffer.clear()
+        if buffer:
+            hashes.append(self.put(bytes(buffer)))
+        return Content(size, tuple(hashes))
+
+    def read(self, content: Content, offset: int = 0) -> Iterator[bytes]:
+        """The bytes of a file from `offset` on, in pieces of at most 1 MiB. Raises PachError for a lost chunk."""
+        first, skip = divmod(offset, ids.CHUNK_SIZE)
+        for position in range(first, len(content.chunks)):
+            length = min(ids.CHUNK_SIZE, content.size - position * ids.CHUNK_SIZE)
+            yield from self._blocks(content.chunks[position], length, skip)
+            skip = 0
+
+    def hashes(self) -> Iterator[bytes]:
+        """Every chunk in the store, in no particular order."""
+        self.flush()
+        with self._reader() as conn, closing(conn.execute("SELECT hash FROM small")) as rows:
+            yield from (row[0] for row in rows)
+        yield from (digest for digest, _ in self._big())
+
+    def sweep(self, live: Iterable[bytes], before: float | None = None) -> int:
+        """Deletes the chunks that are not among `live`; returns how many.
+
+        `before` (seconds since the epoch) spares chunks put since, or less than an hour earlier: they may belong to
+        what is being written. None spares none, which is right only while nobody writes.
+        """
+        self.flush()
+        limit = float("inf") if before is None else before - _RENEW
+        with closing(self._connect()) as conn:
+            conn.execute("CREATE TEMP TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+            conn.execute("BEGIN")
+            conn.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in live))
+            conn.execute("COMMIT")
+            with self._lock:
+                swept = conn.execute(
+                    "DELETE FROM small WHERE put < ? AND hash NOT IN (SELECT hash FROM live)", (limit,)
+                ).rowcount
+            for digest, path in self._big():
+                if conn.execute("SELECT 1 FROM live WHERE hash = ?", (digest,)).fetchone() is None:
+                    swept += self._delete_big(path, limit)
+        return swept
+
+    def close(self) -> None:
+        """Makes everything durable and closes the files; call it when nothing uses the store any more."""
+        self.flush()
+        self._writer.close()
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
+
+    def _put_big(self, digest: bytes, data: bytes) -> None:
+        path = self._path(digest)
+        with self._lock:  # so that a sweep does not delete what was found here
+            try:
+                if path.stat().st_mtime < time.time() - _RENEW:
+                    os.utime(path)
+                return
+            except FileNotFoundError:
+                pass
+        temporary = self._root / "tmp" / uuid4().hex
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            path.parent.mkdir(exist_ok=True)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        with self._lock:
+            self._unsynced |= {path.parent, self._root}
+
+    def _delete_big(self, path: Path, limit: float) -> bool:
+        with self._lock:  # so that a put does not find what is about to go
+            old = path.stat().st_mtime < limit
+            if old:
+                path.unlink()
+            return old
+
+    def _write_pending(self) -> None:
+        """Writes the gathered small chunks as one durable transaction. The lock is held."""
+        if not self._pending:
+            return
+        now = time.time()
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            self._writer.executemany(_INSERT, ((digest, now, data) for digest, data in self._pending.items()))
+        except BaseException:
+            self._writer.execute("ROLLBACK")
+            raise
+        self._writer.execute("COMMIT")
+        self._pending = {}
+        self._pending_bytes = 0
+
+    def _small(self, digest: bytes) -> bytes | None:
+        with self._lock:
+            data = self._pending.get(digest)
+        if data is None:
+            with self._reader() as conn:
+                row = conn.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
+            data = None if row is None else bytes(row[0])
+        return data
+
+    def _blocks(self, digest: bytes, length: int, skip: int) -> Iterator[bytes]:
+        if length < SMALL:
+            yield self.get(digest)[skip:]
+            return
+        try:
+            with self._path(digest).open("rb") as file:
+                file.seek(skip)
+                while block := file.read(_BLOCK):
+                    yield block
+        except FileNotFoundError:
+            raise _missing(digest) from None
+
+    def _big(self) -> Iterator[tuple[bytes, Path]]:
+        for path in self._root.glob("??/*"):
+            yield bytes.fromhex(path.parent.name + path.name), path
+
+    def _path(self, digest: bytes) -> Path:
+        name = digest.hex()
+        return self._root / name[:2] / name[2:]
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        try:
+            conn = self._readers.get_nowait()
+        except queue.Empty:
+            conn = self._connect()
+        try:
+            yield conn
+        finally:
+            self._readers.put(conn)
+
+    def _connect(self) -> sqlite3.Connection:
+        # The lock and the pool see to it that a connection is used by one thread at a time.
+        return sqlite3.connect(self._root / "small.sqlite", isolation_level=None, check_same_thread=False, timeout=60)
+
+
+def _missing(digest: bytes) -> PachError:
+    return PachError(f"chunk {digest.hex()} is not in the store; was its file deleted by hand?")
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,222 @@
+"""File sets: immutable layers of (path, tag) entries in SQLite and the merged view over them. Knows no commits."""
+
+import heapq
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from operator import itemgetter
+
+from localpachd import ids
+from localpachd.storage import paths
+
+FileSetRef = tuple[int, ...]
+"""The layers of a file set, oldest first: the value that crosses rooms."""
+
+DEFAULT_TAG = "default"
+"""The datum tag of what users write; job output carries the datum's id."""
+
+_HASH_BYTES = 32
+_LAYERS_PER_QUERY = 50  # well below SQLite's limit of 500 terms in one compound SELECT
+
+Row = tuple[str, str, int, bytes | None]
+"""(path, tag, size, the concatenated chunk hashes or None for a tombstone), as it lies in `entries`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The bytes of a file by reference: `size` bytes in `chunks`, 32-byte hashes in order; () for the empty file."""
+
+    size: int
+    chunks: tuple[bytes, ...]
+
+    @property
+    def hash(self) -> bytes:
+        """The file's 32-byte hash."""
+        return ids.file_hash(self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A regular file of a file set; `path` is absolute, `tag` the datum tag it was written with."""
+
+    path: str
+    tag: str
+    content: Content
+
+
+def write_layer(conn: sqlite3.Connection, entries: Iterable[tuple[str, str, Content | None]]) -> int:
+    """Stores a new layer of (path, tag, content) entries in any order; None removes what older layers have there.
+
+    Of two entries with one path and tag the later counts. Streams `entries`. Returns the layer's id.
+    """
+    layer = conn.execute("INSERT INTO layers (entries) VALUES (0)").lastrowid
+    if layer is None:
+        raise sqlite3.IntegrityError("SQLite gave the new layer no id")
+    rows = ((layer, path, tag, *_packed(content)) for path, tag, content in entries)
+    conn.executemany("INSERT OR REPLACE INTO entries (layer, path, tag, size, chunks) VALUES (?, ?, ?, ?, ?)", rows)
+    _count(conn, layer)
+    return layer
+
+
+def compact(conn: sqlite3.Connection, layers: Sequence[int], bottom: bool = True) -> FileSetRef:
+    """An equal file set of O(log n) layers: new ones are written where needed, the given ones are never changed.
+
+    In the result each layer holds more entries than all newer ones together; a merge at least doubles the layer that
+    an old entry lies in, so each entry is rewritten O(log n) times while a file set grows. Empty layers vanish. When
+    the oldest layer takes part in a merge, tombstones are dropped, unless `bottom` is False, which says that the layers
+    lie upon others.
+    """
+    sizes = {layer: _size(conn, layer) for layer in layers}
+    kept = [layer for layer in _distinct(layers) if sizes[layer]]
+    newer = 0
+    first = len(kept)  # the oldest layer that must be merged with all that are newer
+    for position in range(len(kept) - 1, -1, -1):
+        if newer >= sizes[kept[position]]:
+            first = position
+        newer += sizes[kept[position]]
+    if first == len(kept):
+        return tuple(kept)
+    merged = _merge(conn, kept[first:], drop_tombstones=bottom and first == 0)
+    return (*kept[:first], merged) if _size(conn, merged) else tuple(kept[:first])
+
+
+class FileSet:
+    """The merged view of layers, oldest first: the newest entry of each (path, tag) counts. Valid while `conn` is.
+
+    With `tag`, only files of that datum tag are seen.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, layers: Sequence[int], tag: str | None = None) -> None:
+        self._conn = conn
+        self._tag = tag
+        self.layers: FileSetRef = tuple(_distinct(layers))
+
+    def tagged(self, tag: str) -> "FileSet":
+        """The part of this file set that has one datum tag."""
+        return FileSet(self._conn, self.layers, tag)
+
+    def get(self, path: str) -> list[File]:
+        """The files at exactly `path`, one for each tag that wrote it, by tag; [] when there is none."""
+        return [_file(row) for row in self._merged("path = ?", (path,), "tag")]
+
+    def find(self, path: str, tag: str) -> File | None:
+        """The file that `tag` wrote at exactly `path`."""
+        rows = self._merged("path = ? AND tag = ?", (path, tag), "tag")
+        return next(map(_file, rows), None)
+
+    def walk(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[File]:
+        """The files whose path starts with the string `prefix`, lower <= path < upper, in byte order of path, then tag.
+
+        Streams; close the iterator (or let go of it) before the connection's snapshot ends.
+        """
+        return map(_file, self.rows(prefix, lower, upper))
+
+    def under(self, directory: str) -> Iterator[File]:
+        """The files anywhere below a directory, with or without its trailing slash, in path order."""
+        return self.walk(paths.directory(directory))
+
+    def of_tag(self, tag: str) -> Iterator[File]:
+        """The files that one datum tag wrote, in path order, found by an index."""
+        return map(_file, self._merged("tag = ?", (tag,), "path", index="INDEXED BY entries_by_tag"))
+
+    def rows(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[Row]:
+        """As `walk`, but raw rows: what trees hash, several times faster than files."""
+        low = max(prefix, lower or "")
+        tops = [top for top in (paths.after(prefix), upper) if top is not None]
+        where, values = "path >= ?", [low]
+        if tops:
+            where, values = "path >= ? AND path < ?", [low, min(tops)]
+        return self._merged(where, values, "path, tag")
+
+    def _merged(self, where: str, values: Sequence[str], order: str, index: str = "") -> Iterator[Row]:
+        if self._tag is not None:
+            where, values = f"{where} AND tag = ?", [*values, self._tag]
+        ranked = [(rank, layer) for rank, layer in enumerate(self.layers)]
+        parts = []
+        while ranked:
+            parts.append(self._query(ranked[:_LAYERS_PER_QUERY], where, values, order, index))
+            del ranked[:_LAYERS_PER_QUERY]
+        if not parts:
+            return iter(())
+        if len(self.layers) == 1:
+            return (row[:4] for row in parts[0] if row[3] is not None)
+        return _newest(parts[0] if len(parts) == 1 else heapq.merge(*parts, key=itemgetter(0, 1)))
+
+    def _query(
+        self, ranked: Sequence[tuple[int, int]], where: str, values: Sequence[str], order: str, index: str
+    ) -> Iterator[tuple[str, str, int, bytes | None, int]]:
+        """One pass over some layers in the order asked for. SQLite merges the layers' index scans without sorting."""
+        terms = [
+            f"SELECT path, tag, size, chunks, {rank} FROM entries {index} WHERE layer = ? AND {where}"
+            for rank, _ in ranked
+        ]
+        arguments = [argument for _, layer in ranked for argument in (layer, *values)]
+        cursor = self._conn.cursor()
+        cursor.row_factory = None
+        with closing(cursor):
+            yield from cursor.execute(f"{' UNION ALL '.join(terms)} ORDER BY {order}", arguments)
+
+
+def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]]) -> Iterator[Row]:
+    """Of neighbouring rows with one path and tag the one of the highest rank, unless that is a tombstone."""
+    best = next(rows, None)
+    if best is None:
+        return
+    for row in rows:
+        if row[0] != best[0] or row[1] != best[1]:
+            if best[3] is not None:
+                yield best[:4]
+            best = row
+        elif row[4] > best[4]:
+            best = row
+    if best[3] is not None:
+        yield best[:4]
+
+
+def _merge(conn: sqlite3.Connection, layers: Sequence[int], drop_tombstones: bool) -> int:
+    merged = write_layer(conn, ())
+    for layer in layers:  # oldest first, so that newer entries replace
+        conn.execute(
+            "INSERT OR REPLACE INTO entries (layer, path, tag, size, chunks)"
+            " SELECT ?, path, tag, size, chunks FROM entries WHERE layer = ? ORDER BY path, tag",
+            (merged, layer),
+        )
+    if drop_tombstones:
+        conn.execute("DELETE FROM entries WHERE layer = ? AND chunks IS NULL", (merged,))
+    _count(conn, merged)
+    return merged
+
+
+def _count(conn: sqlite3.Connection, layer: int) -> None:
+    conn.execute(
+        "UPDATE layers SET entries = (SELECT count(*) FROM entries WHERE layer = ?) WHERE id = ?", (layer, layer)
+    )
+
+
+def _size(conn: sqlite3.Connection, layer: int) -> int:
+    found = conn.execute("SELECT entries FROM layers WHERE id = ?", (layer,)).fetchone()
+    if found is None:
+        raise KeyError(f"layer {layer} is gone: a file set was kept longer than what it belonged to")
+    return int(found[0])
+
+
+def _distinct(layers: Sequence[int]) -> list[int]:
+    """Each layer once, where it counts: at its newest place."""
+    return list(dict.fromkeys(reversed(layers)))[::-1]
+
+
+def _packed(content: Content | None) -> tuple[int, bytes | None]:
+    return (0, None) if content is None else (content.size, b"".join(content.chunks))
+
+
+def _file(row: Row) -> File:
+    path, tag, size, chunks = row
+    return File(path, tag, unpacked(size, chunks or b""))
+
+
+def unpacked(size: int, chunks: bytes) -> Content:
+    """The content of a row of `entries`."""
+    if len(chunks) == _HASH_BYTES:
+        return Content(size, (chunks,))
+    return Content(size, tuple(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)))
