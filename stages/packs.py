@@ -53,7 +53,7 @@ class Pack:
 def write_pack(stem: Path, shape: tuple[int, int], pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
     """Writes `<stem>.npy` and `<stem>.jsonl`, making the directory.
 
-    shape: (H, W) in pixels. pictures: sorted by id. rows: each picture's H × W × 3 RGB bytes in the same order, taken one
+    shape: (H, W) in pixels. pictures: sorted by id. rows: each one's H × W × 3 RGB bytes in the same order, taken one
     at a time so that a pack may be larger than memory.
     """
     stem.parent.mkdir(parents=True, exist_ok=True)
