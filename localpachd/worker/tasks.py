@@ -1,0 +1,193 @@
+"""The values that go into and come out of the worker room: what to run, on which files, and how it went.
+
+Frozen, and free of pipelines, commits and jobs: the pps room fills them in and reads them back.
+"""
+
+import threading
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from localpachd.storage.filesets import Content, FileSetRef
+
+DatumState = Literal["PROCESSED", "FAILED", "RECOVERED"]
+"""The states that a meta file stores (`src/server/worker/datum/datum.proto`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a worker of one pipeline runs for each datum, or, with `batching`, for each datum set.
+
+    `env` holds `transform.env` and the variables of the pod; `datum_timeout` is in seconds, per attempt; `tries` counts
+    all attempts. `gpus` are leased for the run of a set. `image` is for runners that start containers.
+    """
+
+    cmd: tuple[str, ...]
+    stdin: tuple[str, ...] = ()
+    err_cmd: tuple[str, ...] = ()
+    err_stdin: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    accept_return_code: frozenset[int] = frozenset()
+    batching: bool = False
+    tries: int = 3
+    datum_timeout: float | None = None
+    working_dir: str = ""
+    user: str = ""
+    gpus: int = 0
+    image: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """One input of a datum: the file or, with a trailing slash, directory `path` of the file set `files`.
+
+    It appears as `/pfs/<name><path>`: as files, as named pipes (`lazy`), or as empty files (`empty_files`).
+    """
+
+    name: str
+    path: str
+    files: FileSetRef
+    lazy: bool = False
+    empty_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DatumWork:
+    """One datum to be processed. `env` holds its own variables; those named like an input are paths below `/pfs`."""
+
+    id: str
+    inputs: tuple[InputFile, ...]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a datum cost: times in seconds, sizes in bytes; those of its last attempt, as Pachyderm counts."""
+
+    download_time: float = 0.0
+    process_time: float = 0.0
+    upload_time: float = 0.0
+    download_bytes: int = 0
+    upload_bytes: int = 0
+
+    def __add__(self, other: "Stats") -> "Stats":
+        """The sum that a job shows for its datums."""
+        return Stats(
+            self.download_time + other.download_time,
+            self.process_time + other.process_time,
+            self.upload_time + other.upload_time,
+            self.download_bytes + other.download_bytes,
+            self.upload_bytes + other.upload_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """A file that user code left below `/pfs/out`; `path` is absolute within the output repo."""
+
+    path: str
+    content: Content
+
+
+@dataclass(frozen=True, slots=True)
+class DatumResult:
+    """How a datum went. `reason` is empty when it was processed.
+
+    `output` is in path order. For a datum that failed or was recovered it is what its last attempt had left behind,
+    which belongs into the meta commit alone. Its chunks are stored, but flushed only by the caller.
+    """
+
+    id: str
+    state: DatumState
+    reason: str = ""
+    stats: Stats = Stats()
+    output: tuple[OutputFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line for the pipeline's log: of user code (`user`) or of the worker about it.
+
+    `datum` is the datum's id, "" where none is being worked on (a batched process between its datums).
+    """
+
+    datum: str
+    user: bool
+    message: str
+
+
+class CancelToken:
+    """Through which a running datum set is stopped as a whole, or its present datum's attempt is ended.
+
+    Thread-safe; one token for one `run_set`.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._running: tuple[str, Callable[[str], None]] | None = None
+        self._wake: Callable[[], None] | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled
+
+    def cancel(self) -> None:
+        """Stops the set: its processes are killed and `run_set` returns without a result for the present datum."""
+        with self._lock:
+            self._cancelled = True
+            if self._wake is not None:
+                self._wake()
+
+    def restart(self, datums: Container[str]) -> bool:
+        """Ends the present attempt if it works on one of these datum ids; it counts as a failed one. True if it did."""
+        with self._lock:
+            if self._running is None or self._running[0] not in datums:
+                return False
+            self._running[1]("the datum was restarted by request")
+            return True
+
+    def attach(self, wake: Callable[[], None] | None) -> None:
+        """For runners: `wake` is called at `cancel`, at once if that has been. None detaches. It must not block."""
+        with self._lock:
+            self._wake = wake
+            if wake is not None and self._cancelled:
+                wake()
+
+    def attempt(self, datum: str, end: Callable[[str], None] | None) -> None:
+        """For runners: names the datum whose attempt `end(reason)` would end. None: no attempt runs."""
+        with self._lock:
+            self._running = None if end is None else (datum, end)
+
+
+class Runner(Protocol):
+    """Runs datum sets. One call is one set on one worker slot; calls may run side by side in threads."""
+
+    def run_set(
+        self,
+        task: Task,
+        datums: Sequence[DatumWork],
+        done: Callable[[DatumResult], None],
+        log: Callable[[LogLine], None],
+        cancel: CancelToken,
+    ) -> None:
+        """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
+
+        `log` is called from other threads than the caller's. What is wrong with a datum, or with the command, becomes a
+        FAILED result; only what `done` and `log` raise comes out.
+        """
+
+
+class BatchServer(Protocol):
+    """Where a batched process calls NextDatum. Implemented by the room that knows gRPC."""
+
+    def open(self, handler: Callable[[str], list[str] | None]) -> int:
+        """Serves NextDatum on a fresh loopback port and returns it.
+
+        Each call runs `handler(error)` in a thread of its own. It blocks until the next datum is in place and returns
+        that datum's `KEY=value` list; None says that the process is being stopped, and any answer will do.
+        """
+
+    def close(self, port: int) -> None:
+        """Stops serving a port that `open` returned, without waiting for calls in progress."""
