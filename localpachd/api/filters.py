@@ -1,0 +1,125 @@
+"""The part of jq that clients send as `jqFilter`: comparisons of fields, joined by `and`, `or` and parentheses.
+
+pachctl writes `.state == "JOB_FAILURE" or .state == "JOB_KILLED"`. Whatever goes beyond this grammar is refused:
+    filter := all ("or" all)* ; all := test ("and" test)* ; test := value (("==" | "!=") value)?
+    value := "." | ("." name)+ | string | number | "true" | "false" | "null" | "(" filter ")"
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from localpachd.errors import PachError
+
+Value = Callable[[Mapping[str, Any]], Any]
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<path>(?:\.[A-Za-z_]\w*)+|\.)
+           |(?P<string>"(?:[^"\\]|\\.)*")
+           |(?P<number>-?\d+(?:\.\d+)?)
+           |(?P<word>[A-Za-z_]\w*)
+           |(?P<mark>==|!=|[()]))""",
+    re.VERBOSE,
+)
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def compile_filter(text: str) -> Callable[[Mapping[str, Any]], bool]:
+    """A test of protojson mappings (snake_case names, enums by name). The empty text lets everything pass."""
+    if not text.strip():
+        return lambda message: True
+    parser = _Parser(text)
+    value = parser.any_of()
+    if parser.kind != "end":
+        raise parser.refusal()
+    return lambda message: _holds(value(message))
+
+
+class _Parser:
+    """Recursive descent over the tokens of one filter; `kind` and `token` are those of the next one."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self.kind, self.token = "", ""
+        self.advance()
+
+    def advance(self) -> None:
+        if not self.text[self.position :].strip():
+            self.kind, self.token = "end", ""
+            return
+        match = _TOKEN.match(self.text, self.position)
+        if match is None or match.lastgroup is None:
+            raise self.refusal()
+        self.position = match.end()
+        self.kind, self.token = match.lastgroup, match[match.lastgroup]
+
+    def refusal(self) -> PachError:
+        return PachError(
+            f"error creating message filter function: error parsing jq filter: {self.text!r} is not understood near "
+            f"position {self.position}; localpachd compares fields with == and !=, joined by and, or and parentheses"
+        )
+
+    def any_of(self) -> Value:
+        parts = [self.all_of()]
+        while self.token == "or":
+            self.advance()
+            parts.append(self.all_of())
+        if len(parts) == 1:
+            return parts[0]
+        return lambda message: any(_holds(part(message)) for part in parts)
+
+    def all_of(self) -> Value:
+        parts = [self.test()]
+        while self.token == "and":
+            self.advance()
+            parts.append(self.test())
+        if len(parts) == 1:
+            return parts[0]
+        return lambda message: all(_holds(part(message)) for part in parts)
+
+    def test(self) -> Value:
+        left = self.value()
+        if self.token not in ("==", "!="):
+            return left
+        wanted = self.token == "=="
+        self.advance()
+        right = self.value()
+        return lambda message: (left(message) == right(message)) is wanted
+
+    def value(self) -> Value:
+        kind, token = self.kind, self.token
+        if token == "(":
+            self.advance()
+            inner = self.any_of()
+            if self.token != ")":
+                raise self.refusal()
+            self.advance()
+            return inner
+        if kind not in ("path", "string", "number") and token not in _WORDS:
+            raise self.refusal()
+        self.advance()
+        if kind == "path":
+            return _field(tuple(token.split(".")[1:]) if token != "." else ())
+        constant = _WORDS[token] if kind == "word" else json.loads(token)
+        return lambda message: constant
+
+
+def _field(names: tuple[str, ...]) -> Value:
+    def value(message: Mapping[str, Any]) -> Any:
+        found: Any = message
+        for name in names:
+            if found is None:
+                return None
+            if not isinstance(found, Mapping):
+                raise PachError(f"error applying jq filter on proto message: .{name} of something that has no fields")
+            found = found.get(name)
+        return found
+
+    return value
+
+
+def _holds(value: Any) -> bool:
+    # jq counts everything but null and false as true, 0 and "" included.
+    return value is not None and value is not False

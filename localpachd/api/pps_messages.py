@@ -1,0 +1,174 @@
+"""The messages of the pps service, made from the values of the pps room, and complete: no part is left unset."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from google.protobuf import json_format
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from localpachd.api import pfs_messages
+from localpachd.api.times import duration, timestamp
+from localpachd.errors import InvalidArgument
+from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo
+from localpachd.pps import inputs
+from localpachd.pps.datums import DatumInput
+from localpachd.pps.values import DatumInfo, Job, JobInfo, JobSetInfo, LogMessage, Pipeline, PipelineInfo, WorkerStatus
+from localpachd.worker.tasks import Stats
+
+_PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
+_JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
+
+
+def as_mapping(message: Any) -> dict[str, Any]:
+    """A message as protojson with snake_case names: how requests enter the pps room and how filters see replies."""
+    mapping: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return mapping
+
+
+def to_pipeline(message: Any) -> Pipeline:
+    """The pipeline that a request names; no project means `default`."""
+    if not message.name:
+        raise InvalidArgument("pipeline must be specified")
+    return Pipeline(message.project.name or DEFAULT_PROJECT, message.name)
+
+
+def to_job(message: Any) -> Job:
+    """The job that a request names."""
+    if not message.id:
+        raise InvalidArgument("must specify a job")
+    return Job(to_pipeline(message.pipeline), message.id)
+
+
+def pipeline(value: Pipeline) -> Any:
+    """A Pipeline message."""
+    return pps_pb2.Pipeline(project=pfs_pb2.Project(name=value.project), name=value.name)
+
+
+def job(value: Job) -> Any:
+    """A Job message."""
+    return pps_pb2.Job(pipeline=pipeline(value.pipeline), id=value.id)
+
+
+def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = False) -> Any:
+    """A PipelineInfo; `details` as the caller asked for, `workers` where the reply counts them (InspectPipeline)."""
+    message = pps_pb2.PipelineInfo(
+        pipeline=pipeline(value.pipeline),
+        version=value.version,
+        spec_commit=pfs_messages.commit(value.spec_commit),
+        stopped=value.stopped,
+        state=pps_pb2.PipelineState.Value(value.state),
+        reason=value.reason,
+        last_job_state=pps_pb2.JobState.Value(value.last_job_state),
+        parallelism=value.parallelism,
+        type=pps_pb2.PipelineInfo.PIPELINE_TYPE_TRANSFORM,
+    )
+    if details:
+        json_format.ParseDict(_chosen(value.spec.raw, _PIPELINE_DETAILS), message.details)
+        message.details.created_at.CopyFrom(timestamp(value.created))
+        if workers:
+            message.details.workers_requested = value.parallelism
+            message.details.workers_available = value.workers_available
+    return message
+
+
+def job_info(value: JobInfo, details: bool = True) -> Any:
+    """A JobInfo; its input names the job's id as the commit of every leaf."""
+    message = pps_pb2.JobInfo(
+        job=job(value.job),
+        pipeline_version=value.version,
+        output_commit=pfs_messages.commit(value.output_commit),
+        restart=value.restart,
+        data_processed=value.counters.processed,
+        data_skipped=value.counters.skipped,
+        data_total=value.counters.total,
+        data_failed=value.counters.failed,
+        data_recovered=value.counters.recovered,
+        stats=process_stats(value.stats),
+        state=pps_pb2.JobState.Value(value.state),
+        reason=value.reason,
+        created=timestamp(value.created),
+        started=timestamp(value.started),
+        finished=timestamp(value.finished),
+    )
+    if details:
+        raw = dict(_chosen(value.spec.raw, _JOB_DETAILS))
+        if "input" in raw:
+            raw["input"] = inputs.at_commit(raw["input"], value.job.id)
+        json_format.ParseDict(raw, message.details)
+        message.details.worker_status.extend(_worker_status(each) for each in value.worker_status)
+    return message
+
+
+def job_set_info(value: JobSetInfo, details: bool = True) -> Any:
+    """A JobSetInfo."""
+    return pps_pb2.JobSetInfo(
+        job_set=pps_pb2.JobSet(id=value.id),
+        jobs=[job_info(each, details) for each in value.jobs],
+    )
+
+
+def datum_info(value: DatumInfo) -> Any:
+    """A DatumInfo; `pfs_state` only where the value names its commit."""
+    message = pps_pb2.DatumInfo(
+        datum=pps_pb2.Datum(id=value.id, job=job(value.job) if value.job else None),
+        state=pps_pb2.DatumState.Value(value.state),
+        stats=process_stats(value.stats),
+        data=[_file_info(each) for each in value.data],
+    )
+    if value.pfs_commit is not None:
+        message.pfs_state.commit.CopyFrom(pfs_messages.commit(value.pfs_commit))
+        message.pfs_state.path = value.pfs_state
+    return message
+
+
+def log_message(value: LogMessage) -> Any:
+    """A LogMessage."""
+    return pps_pb2.LogMessage(
+        project_name=value.pipeline.project if value.pipeline else "",
+        pipeline_name=value.pipeline.name if value.pipeline else "",
+        job_id=value.job,
+        worker_id=value.worker,
+        datum_id=value.datum,
+        master=value.master,
+        data=[pps_pb2.InputFile(path=path, hash=digest) for path, digest in value.data],
+        user=value.user,
+        ts=timestamp(value.ts),
+        message=value.message,
+    )
+
+
+def process_stats(value: Stats) -> Any:
+    """A ProcessStats, with its times set even where they are zero."""
+    return pps_pb2.ProcessStats(
+        download_time=duration(value.download_time),
+        process_time=duration(value.process_time),
+        upload_time=duration(value.upload_time),
+        download_bytes=value.download_bytes,
+        upload_bytes=value.upload_bytes,
+    )
+
+
+def _chosen(raw: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+    return {key: value for key, value in raw.items() if key in fields}
+
+
+def _worker_status(value: WorkerStatus) -> Any:
+    return pps_pb2.WorkerStatus(
+        worker_id=value.worker,
+        job_id=value.job,
+        datum_status=pps_pb2.DatumStatus(
+            started=timestamp(value.started),
+            data=[pps_pb2.InputFile(path=each.path, hash=each.hash) for each in value.data],
+        ),
+    )
+
+
+def _file_info(value: DatumInput) -> Any:
+    commit = Commit(Repo(value.project, value.repo, value.repo_type), value.commit, value.branch)
+    return pfs_pb2.FileInfo(
+        file=pfs_pb2.File(commit=pfs_messages.commit(commit), path=value.path),
+        file_type=pfs_pb2.DIR if value.path.endswith("/") else pfs_pb2.FILE,
+        size_bytes=value.size,
+        hash=value.hash,
+    )
