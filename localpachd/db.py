@@ -45,7 +45,8 @@ CREATE TABLE IF NOT EXISTS commits (
 CREATE INDEX IF NOT EXISTS commits_by_set ON commits (id);
 CREATE INDEX IF NOT EXISTS commits_by_parent ON commits (parent);
 CREATE TABLE IF NOT EXISTS commit_provenance (
-    commit_seq INTEGER NOT NULL, upstream INTEGER NOT NULL, PRIMARY KEY (commit_seq, upstream)
+    commit_seq INTEGER NOT NULL, upstream INTEGER NOT NULL, position INTEGER NOT NULL,
+    PRIMARY KEY (commit_seq, upstream)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS commit_subvenance ON commit_provenance (upstream);
 CREATE TABLE IF NOT EXISTS commit_layers (
@@ -62,7 +63,7 @@ CREATE TABLE IF NOT EXISTS branches (
     UNIQUE (repo, name)
 );
 CREATE TABLE IF NOT EXISTS branch_provenance (
-    branch INTEGER NOT NULL, upstream INTEGER NOT NULL, PRIMARY KEY (branch, upstream)
+    branch INTEGER NOT NULL, upstream INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (branch, upstream)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS branch_subvenance ON branch_provenance (upstream);
 

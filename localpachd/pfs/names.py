@@ -32,9 +32,7 @@ def check_project(name: str) -> None:
         )
     if len(name) > _PROJECT_LIMIT:
         excess = len(name) - _PROJECT_LIMIT
-        raise InvalidArgument(
-            f"project name {name!r} is {excess} characters longer than the {_PROJECT_LIMIT} max"
-        )
+        raise InvalidArgument(f"project name {name!r} is {excess} characters longer than the {_PROJECT_LIMIT} max")
 
 
 def parse_ancestry(expression: str) -> tuple[str, int]:

@@ -48,7 +48,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What is known about a commit. Times in nanoseconds since the epoch; `size` in bytes, once finished without error."""
+    """What is known about a commit. Times in nanoseconds since the epoch; `size` in bytes, once finished without
+    error."""
 
     seq: int
     commit: Commit

@@ -120,6 +120,11 @@ class FileSet:
         """The files that one datum tag wrote, in path order, found by an index."""
         return map(_file, self._merged("tag = ?", (tag,), "path", index="INDEXED BY entries_by_tag"))
 
+    def entries(self) -> Iterator[tuple[str, str, Content | None]]:
+        """What the layers themselves say: (path, tag, content) in that order, None where the path is removed."""
+        for path, tag, size, chunks in self._merged("path >= ?", ("",), "path, tag", tombstones=True):
+            yield path, tag, None if chunks is None else unpacked(size, chunks)
+
     def rows(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[Row]:
         """As `walk`, but raw rows: what trees hash, several times faster than files."""
         low = max(prefix, lower or "")
@@ -129,7 +134,9 @@ class FileSet:
             where, values = "path >= ? AND path < ?", [low, min(tops)]
         return self._merged(where, values, "path, tag")
 
-    def _merged(self, where: str, values: Sequence[str], order: str, index: str = "") -> Iterator[Row]:
+    def _merged(
+        self, where: str, values: Sequence[str], order: str, index: str = "", tombstones: bool = False
+    ) -> Iterator[Row]:
         if self._tag is not None:
             where, values = f"{where} AND tag = ?", [*values, self._tag]
         ranked = [(rank, layer) for rank, layer in enumerate(self.layers)]
@@ -140,8 +147,8 @@ class FileSet:
         if not parts:
             return iter(())
         if len(self.layers) == 1:
-            return (row[:4] for row in parts[0] if row[3] is not None)
-        return _newest(parts[0] if len(parts) == 1 else heapq.merge(*parts, key=itemgetter(0, 1)))
+            return (row[:4] for row in parts[0] if tombstones or row[3] is not None)
+        return _newest(parts[0] if len(parts) == 1 else heapq.merge(*parts, key=itemgetter(0, 1)), tombstones)
 
     def _query(
         self, ranked: Sequence[tuple[int, int]], where: str, values: Sequence[str], order: str, index: str
@@ -158,19 +165,19 @@ class FileSet:
             yield from cursor.execute(f"{' UNION ALL '.join(terms)} ORDER BY {order}", arguments)
 
 
-def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]]) -> Iterator[Row]:
-    """Of neighbouring rows with one path and tag the one of the highest rank, unless that is a tombstone."""
+def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones: bool = False) -> Iterator[Row]:
+    """Of neighbouring rows with one path and tag the one of the highest rank, unless that is an unwanted tombstone."""
     best = next(rows, None)
     if best is None:
         return
     for row in rows:
         if row[0] != best[0] or row[1] != best[1]:
-            if best[3] is not None:
+            if tombstones or best[3] is not None:
                 yield best[:4]
             best = row
         elif row[4] > best[4]:
             best = row
-    if best[3] is not None:
+    if tombstones or best[3] is not None:
         yield best[:4]
 
 

@@ -1,0 +1,134 @@
+"""The pfs room's values as protobuf messages, and back. Every nested message is filled: clients dereference them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+
+from localpachd.api.times import timestamp
+from localpachd.errors import InvalidArgument
+from localpachd.pfs.values import (
+    DEFAULT_PROJECT,
+    USER,
+    Branch,
+    BranchInfo,
+    Commit,
+    CommitInfo,
+    ProjectInfo,
+    Repo,
+    RepoInfo,
+)
+from localpachd.storage.trees import Node
+
+ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}
+
+
+def to_repo(message: Any) -> Repo:
+    """The repo that a request names; no project means `default`, no type `user`."""
+    if not message.name:
+        raise InvalidArgument("no repo specified")
+    return Repo(message.project.name or DEFAULT_PROJECT, message.name, message.type or USER)
+
+
+def to_branch(message: Any) -> Branch:
+    """The branch that a request names."""
+    return Branch(to_repo(message.repo), message.name)
+
+
+def to_commit(message: Any) -> Commit:
+    """The commit that a request names; its repo may be given as the branch's only."""
+    repo = message.repo if message.repo.name else message.branch.repo
+    return Commit(to_repo(repo), message.id, message.branch.name)
+
+
+def repo(value: Repo) -> Any:
+    """A Repo message."""
+    return pfs_pb2.Repo(name=value.name, type=value.type, project=pfs_pb2.Project(name=value.project))
+
+
+def branch(value: Branch) -> Any:
+    """A Branch message."""
+    return pfs_pb2.Branch(repo=repo(value.repo), name=value.name)
+
+
+def commit(value: Commit) -> Any:
+    """A Commit message with its repo in both places where clients look."""
+    return pfs_pb2.Commit(
+        repo=repo(value.repo), id=value.id, branch=pfs_pb2.Branch(repo=repo(value.repo), name=value.branch)
+    )
+
+
+def commit_info(info: CommitInfo) -> Any:
+    """A CommitInfo message; details only for commits finished without error."""
+    message = pfs_pb2.CommitInfo(
+        commit=commit(info.commit),
+        origin=pfs_pb2.CommitOrigin(kind=ORIGINS[info.origin]),
+        description=info.description,
+        parent_commit=commit(info.parent) if info.parent else None,
+        child_commits=[commit(each) for each in info.children],
+        started=timestamp(info.started),
+        finishing=timestamp(info.finishing),
+        finished=timestamp(info.finished),
+        direct_provenance=[commit(each) for each in info.provenance],
+        error=info.error,
+        size_bytes_upper_bound=info.size or 0,
+    )
+    if info.size is not None:
+        message.details.size_bytes = info.size
+        message.details.compacting_time.SetInParent()
+        message.details.validating_time.SetInParent()
+    return message
+
+
+def trigger(value: Mapping[str, Any] | None) -> Any:
+    """A Trigger message, or None."""
+    return pfs_pb2.Trigger(**value) if value else None
+
+
+def branch_info(info: BranchInfo) -> Any:
+    """A BranchInfo message."""
+    return pfs_pb2.BranchInfo(
+        branch=branch(info.branch),
+        head=commit(info.head),
+        provenance=[branch(each) for each in info.provenance],
+        subvenance=[branch(each) for each in info.subvenance],
+        direct_provenance=[branch(each) for each in info.direct_provenance],
+        trigger=trigger(info.trigger),
+    )
+
+
+def repo_info(info: RepoInfo, details: bool) -> Any:
+    """A RepoInfo message; with `details` the exact size."""
+    return pfs_pb2.RepoInfo(
+        repo=repo(info.repo),
+        created=timestamp(info.created),
+        size_bytes_upper_bound=info.size,
+        description=info.description,
+        branches=[branch(each) for each in info.branches],
+        details=pfs_pb2.RepoInfo.Details(size_bytes=info.size) if details else None,
+    )
+
+
+def project_info(info: ProjectInfo) -> Any:
+    """A ProjectInfo message."""
+    return pfs_pb2.ProjectInfo(
+        project=pfs_pb2.Project(name=info.name), description=info.description, created_at=timestamp(info.created)
+    )
+
+
+class FileInfos:
+    """FileInfo messages of one commit's nodes. The commit part is the same in all of them and is made once."""
+
+    def __init__(self, info: CommitInfo) -> None:
+        self._commit = commit(info.commit)
+        self._committed = timestamp(info.finishing)
+
+    def __call__(self, node: Node) -> Any:
+        """A FileInfo message."""
+        return pfs_pb2.FileInfo(
+            file=pfs_pb2.File(commit=self._commit, path=node.path, datum=node.tag),
+            file_type=pfs_pb2.DIR if node.is_dir else pfs_pb2.FILE,
+            committed=self._committed,
+            size_bytes=node.size,
+            hash=node.hash,
+        )

@@ -1,0 +1,165 @@
+"""Branches: where heads point and what each branch is made from."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs import commits, contents, graph, lookup, names
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import SPEC, Branch, BranchInfo, Commit, Repo
+
+
+def create(
+    txn: Transaction,
+    branch: Branch,
+    head: Commit | None = None,
+    provenance: Sequence[Branch] = (),
+    trigger: Mapping[str, Any] | None = None,
+) -> None:
+    """Makes a branch or changes its head, provenance or trigger. Missing provenance branches are made with an empty
+    commit; a branch without a head, or with other provenance than before, gets a new commit, which stays open while
+    a job is to fill it."""
+    if provenance and trigger:
+        raise PachError("a branch cannot have both provenance and a trigger")
+    for each in (*provenance, branch):
+        names.check_branch(each.name)
+    repo = lookup.repo_id(txn.conn, branch.repo)
+    upstream = _provenance_rows(txn, branch, provenance)
+    target = _target(txn.conn, branch, head)
+    row = lookup.find_branch(txn.conn, branch)
+    rewired = row is None or set(graph.direct(txn.conn, row["id"])) != set(upstream)
+    fresh = target is None and row is None
+    if fresh or (rewired and upstream):
+        above = target if target is not None else (row["head"] if row else None)
+        target = _empty_commit(txn, branch, provenance, above)
+    branch_id = _store(txn, repo, branch, row, target, trigger)
+    if rewired:
+        graph.rewire(txn.conn, branch_id, upstream)
+        txn.rewired.append(branch_id)
+    if target is not None:
+        txn.moved.append(branch_id)
+
+
+def _provenance_rows(txn: Transaction, branch: Branch, provenance: Sequence[Branch]) -> list[int]:
+    rows = []
+    for each in provenance:
+        if each.repo == branch.repo:
+            raise PachError(f"repo {branch.repo} cannot be in the provenance of its own branch")
+        row = lookup.find_branch(txn.conn, each)
+        if row is not None:
+            rows.append(row["id"])
+            continue
+        repo = lookup.repo_id(txn.conn, each.repo)
+        made = commits.find(txn.conn, each.repo, txn.id)
+        seq = made.seq if made else _empty_commit(txn, each, (), None)
+        rows.append(_store(txn, repo, each, None, seq, None))
+    return rows
+
+
+def _target(conn: sqlite3.Connection, branch: Branch, head: Commit | None) -> int | None:
+    if head is None:
+        return None
+    if head.repo != branch.repo:
+        raise PachError("branch and head commit must belong to the same repo")
+    try:
+        return commits.resolve(conn, head).seq
+    except NotFound as error:
+        raise NotFound(f"unable to inspect {head}: {error}") from error
+
+
+def _empty_commit(txn: Transaction, branch: Branch, provenance: Sequence[Branch], parent: int | None) -> int:
+    heads = [lookup.branch_row(txn.conn, each)["head"] for each in provenance]
+    seq = commits.insert(txn, branch, "AUTO", parent, heads)
+    if all(each.repo.type == SPEC for each in provenance):
+        txn.conn.execute("UPDATE commits SET finishing = started, finished = started, size = 0 WHERE seq = ?", (seq,))
+        contents.adopt(txn, seq)
+    return seq
+
+
+def _store(
+    txn: Transaction,
+    repo: int,
+    branch: Branch,
+    row: sqlite3.Row | None,
+    head: int | None,
+    trigger: Mapping[str, Any] | None,
+) -> int:
+    if row is None:
+        cursor = txn.conn.execute(
+            "INSERT INTO branches (repo, name, head, trigger_spec, created) VALUES (?, ?, ?, ?, ?)",
+            (repo, branch.name, head, json.dumps(trigger) if trigger else None, txn.now),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+    branch_id: int = row["id"]
+    if head is not None:
+        txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (head, branch_id))
+    if trigger:
+        txn.conn.execute("UPDATE branches SET trigger_spec = ? WHERE id = ?", (json.dumps(trigger), branch_id))
+    return branch_id
+
+
+def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
+    """A branch; NotFound where there is none."""
+    row = lookup.branch_row(conn, branch)
+    return BranchInfo(
+        branch=branch,
+        head=commits.by_seq(conn, row["head"]).commit,
+        provenance=_references(conn, graph.upstream(conn, row["id"])),
+        subvenance=_references(conn, graph.downstream(conn, row["id"])),
+        direct_provenance=_references(conn, graph.direct(conn, row["id"])),
+        trigger=json.loads(row["trigger_spec"]) if row["trigger_spec"] else None,
+    )
+
+
+def _references(conn: sqlite3.Connection, rows: Sequence[int]) -> tuple[Branch, ...]:
+    return tuple(lookup.branch_by_id(conn, row) for row in rows)
+
+
+def of_repo(conn: sqlite3.Connection, repo: Repo) -> list[Branch]:
+    """A repo's branches, oldest first."""
+    row = lookup.repo_id(conn, repo)
+    return [
+        Branch(repo, each[0]) for each in conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY id", (row,))
+    ]
+
+
+def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool = False) -> list[BranchInfo]:
+    """Branches of one repo or of all: newest first, and those of one transaction upstream first; `reverse` flips it."""
+    if repo is not None:
+        found = [lookup.branch_row(conn, branch)["id"] for branch in of_repo(conn, repo)]
+    else:
+        found = [row[0] for row in conn.execute("SELECT id FROM branches ORDER BY id")]
+    created = {row: conn.execute("SELECT created FROM branches WHERE id = ?", (row,)).fetchone()[0] for row in found}
+    depth = {row: len(graph.upstream(conn, row)) for row in found}
+    found.sort(key=lambda row: (-created[row], depth[row], row), reverse=reverse)
+    return [inspect(conn, lookup.branch_by_id(conn, row)) for row in found]
+
+
+def downstream_first(conn: sqlite3.Connection, found: Sequence[Branch]) -> list[Branch]:
+    """Branches in an order in which each comes before those it is made from."""
+    depth = {branch: len(graph.upstream(conn, lookup.branch_row(conn, branch)["id"])) for branch in found}
+    return sorted(found, key=lambda branch: -depth[branch])
+
+
+def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:
+    """Deletes a branch, silent when there is none; its commits stay. With `force` the branches downstream of it lose
+    that provenance, else they forbid it."""
+    row = lookup.find_branch(txn.conn, branch)
+    if row is None:
+        return
+    below = graph.downstream(txn.conn, row["id"])
+    if below and not force:
+        named = " ".join(str(each) for each in _references(txn.conn, below))
+        raise PachError(f"branch {branch.name} has [{named}] as subvenance, deleting it would break those branches")
+    for each in below:
+        upstream = graph.direct(txn.conn, each)
+        if row["id"] in upstream:
+            rest = [lookup.branch_by_id(txn.conn, other) for other in upstream if other != row["id"]]
+            create(txn, lookup.branch_by_id(txn.conn, each), provenance=rest)
+    txn.conn.execute("DELETE FROM branch_provenance WHERE branch = ? OR upstream = ?", (row["id"], row["id"]))
+    txn.conn.execute("DELETE FROM branches WHERE id = ?", (row["id"],))
+    txn.moved = [each for each in txn.moved if each != row["id"]]
+    txn.rewired = [each for each in txn.rewired if each != row["id"]]

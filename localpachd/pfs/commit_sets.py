@@ -1,0 +1,58 @@
+"""Commit sets: all commits that share an id, across repos, and what they depend on."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from localpachd.errors import NotFound
+from localpachd.pfs import commits
+from localpachd.pfs.values import CommitInfo
+
+
+def inspect(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
+    """The set's commits and the commits of other sets that they depend on, upstream first; NotFound when empty."""
+    rows = conn.execute(
+        """WITH RECURSIVE above(seq) AS (
+               SELECT seq FROM commits WHERE id = ?
+               UNION SELECT p.upstream FROM commit_provenance p JOIN above a ON p.commit_seq = a.seq
+           ) SELECT seq FROM above ORDER BY seq""",
+        (commit_set,),
+    ).fetchall()
+    if not rows:
+        raise NotFound(f"no commits found for commitset {commit_set}")
+    return upstream_first(conn, [row[0] for row in rows])
+
+
+def members(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
+    """The commits that carry this id, upstream first."""
+    rows = conn.execute("SELECT seq FROM commits WHERE id = ? ORDER BY seq", (commit_set,)).fetchall()
+    return upstream_first(conn, [row[0] for row in rows])
+
+
+def upstream_first(conn: sqlite3.Connection, seqs: list[int]) -> list[CommitInfo]:
+    """Commits in topological order of their provenance, stable in the order given."""
+    wanted = set(seqs)
+    ordered: list[CommitInfo] = []
+    seen: set[int] = set()
+
+    def visit(seq: int) -> None:
+        if seq in seen:
+            return
+        seen.add(seq)
+        above = conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ? ORDER BY position", (seq,))
+        for row in above.fetchall():
+            if row[0] in wanted:
+                visit(row[0])
+        ordered.append(commits.by_seq(conn, seq))
+
+    for seq in seqs:
+        visit(seq)
+    return ordered
+
+
+def list_all(conn: sqlite3.Connection, project: str = "") -> Iterator[tuple[str, list[CommitInfo]]]:
+    """Every commit set with its commits, newest first; `project` keeps those that touch it, and shows only its part."""
+    rows = conn.execute("SELECT id, MAX(seq) AS newest FROM commits GROUP BY id ORDER BY newest DESC").fetchall()
+    for row in rows:
+        infos = [info for info in members(conn, row["id"]) if not project or info.commit.repo.project == project]
+        if infos:
+            yield row["id"], infos

@@ -1,0 +1,262 @@
+"""Commits: starting, finishing, resolving and listing them. Their content is `contents`' business."""
+
+import sqlite3
+from collections.abc import Iterator
+
+from localpachd import ids
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs import contents, lineage, lookup, names
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import META, Branch, Commit, CommitInfo, Repo
+
+_COLUMNS = """c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, c.description, c.parent,
+    c.started, c.finishing, c.finished, c.error, c.size"""
+_FROM = "commits c JOIN repos r ON r.id = c.repo"
+
+
+def insert(
+    txn: Transaction, branch: Branch, origin: str, parent: int | None, provenance: list[int], description: str = ""
+) -> int:
+    """Adds an open commit with the transaction's id to the branch's repo and returns its sequence number. The branch's
+    head is the caller's to move."""
+    repo = lookup.repo_id(txn.conn, branch.repo)
+    taken = txn.conn.execute("SELECT 1 FROM commits WHERE repo = ? AND id = ?", (repo, txn.id)).fetchone()
+    if taken:
+        raise PachError(
+            f"inconsistent dependencies: cannot create commit from {branch}; repo ({branch.repo}) already has a commit "
+            "in this transaction"
+        )
+    cursor = txn.conn.execute(
+        "INSERT INTO commits (repo, id, branch, origin, description, parent, started) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (repo, txn.id, branch.name, origin, description, parent, txn.now),
+    )
+    seq = cursor.lastrowid
+    assert seq is not None
+    txn.conn.executemany(
+        "INSERT OR IGNORE INTO commit_provenance (commit_seq, upstream, position) VALUES (?, ?, ?)",
+        [(seq, each, position) for position, each in enumerate(provenance)],
+    )
+    txn.opened.append(seq)
+    return seq
+
+
+def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> Commit:
+    """Opens a commit on a branch, which is made where it is missing. The parent must be finished."""
+    if not branch.name:
+        raise PachError("branch must be specified")
+    names.check_branch(branch.name)
+    repo = lookup.repo_id(txn.conn, branch.repo)
+    row = lookup.find_branch(txn.conn, branch)
+    if row and txn.conn.execute("SELECT 1 FROM branch_provenance WHERE branch = ?", (row["id"],)).fetchone():
+        raise PachError(f"cannot start a commit on an output branch: {branch}")
+    above = by_seq(txn.conn, row["head"]) if row else None
+    if parent is not None:
+        above = resolve(txn.conn, parent)
+    if above is not None and above.finishing is None:
+        raise PachError(f"parent commit {above.commit} has not been finished")
+    seq = insert(txn, branch, "USER", above.seq if above else None, [], description)
+    if row:
+        branch_id = row["id"]
+        txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (seq, branch_id))
+    else:
+        branch_id = txn.conn.execute(
+            "INSERT INTO branches (repo, name, head, created) VALUES (?, ?, ?, ?)", (repo, branch.name, seq, txn.now)
+        ).lastrowid
+    txn.moved.append(branch_id)
+    return Commit(branch.repo, txn.id, branch.name)
+
+
+def finish(txn: Transaction, commit: Commit, error: str = "", description: str = "") -> CommitInfo:
+    """Closes a commit: validates its content (a fault becomes its error), settles what it holds, and says so. An
+    `error` given here is final: such a commit is no base for later ones."""
+    info = resolve(txn.conn, commit)
+    if info.finishing is not None:
+        raise PachError(f"commit {info.commit} has already finished")
+    size: int | None = None
+    if not error:
+        error, size = contents.settle(txn, info)
+    txn.conn.execute(
+        "UPDATE commits SET finishing = ?, finished = ?, error = ?, size = ?, description = ? WHERE seq = ?",
+        (txn.now, txn.now, error, size, description or info.description, info.seq),
+    )
+    done = by_seq(txn.conn, info.seq)
+    txn.observer.commit_finished(txn, done)
+    return done
+
+
+def finish_by_user(txn: Transaction, commit: Commit, error: str, description: str, force: bool) -> None:
+    """Closes a commit as `finish` does. A job's commits are the job's to close, unless `force`."""
+    info = resolve(txn.conn, commit)
+    made_by_job = lookup.find_repo(txn.conn, Repo(info.commit.repo.project, info.commit.repo.name, META)) is not None
+    if info.finishing is None and info.provenance and made_by_job and not force:
+        raise PachError("cannot finish a pipeline output or meta commit, use 'stop job' instead")
+    finish(txn, commit, error, description)
+
+
+def clear(txn: Transaction, commit: Commit) -> None:
+    """Forgets everything written into an open commit."""
+    info = resolve(txn.conn, commit)
+    if info.finishing is not None:
+        raise PachError("cannot clear finished commit")
+    txn.conn.execute("DELETE FROM commit_layers WHERE commit_seq = ?", (info.seq,))
+
+
+def by_seq(conn: sqlite3.Connection, seq: int) -> CommitInfo:
+    """The commit with a sequence number that is known to exist."""
+    row = conn.execute(f"SELECT {_COLUMNS} FROM {_FROM} WHERE c.seq = ?", (seq,)).fetchone()
+    return _info(conn, row)
+
+
+def find(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo | None:
+    """The commit of exactly this repo and id, or None."""
+    row = conn.execute(
+        f"SELECT {_COLUMNS} FROM {_FROM} WHERE r.project = ? AND r.name = ? AND r.type = ? AND c.id = ?",
+        (repo.project, repo.name, repo.type, commit_set),
+    ).fetchone()
+    return _info(conn, row) if row else None
+
+
+def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
+    """The commit that a reference means: by id, by branch, by ancestry (`master^2`, `master.1`), or, where the repo has
+    none of that commit set, the commit in the set's provenance."""
+    if not commit.id and not commit.branch:
+        raise PachError("cannot resolve commit with no ID or branch")
+    name, steps = names.parse_ancestry(commit.id)
+    branch = commit.branch
+    if name and not ids.is_id(name):
+        if branch:
+            raise PachError(f"invalid commit ID given with a branch ({Branch(commit.repo, branch)}): {name}")
+        name, branch = "", name
+    found = _by_id(conn, commit.repo, name) if name else _head(conn, Branch(commit.repo, branch))
+    return _ancestor(conn, commit, found, steps) if steps else found
+
+
+def _head(conn: sqlite3.Connection, branch: Branch) -> CommitInfo:
+    return by_seq(conn, lookup.branch_row(conn, branch)["head"])
+
+
+def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
+    exact = find(conn, repo, commit_set)
+    if exact is not None:
+        return exact
+    row = conn.execute(
+        f"""WITH RECURSIVE above(seq) AS (
+                SELECT seq FROM commits WHERE id = ?
+                UNION SELECT p.upstream FROM commit_provenance p JOIN above a ON p.commit_seq = a.seq
+            ) SELECT {_COLUMNS} FROM {_FROM} JOIN above ON above.seq = c.seq
+            WHERE r.project = ? AND r.name = ? AND r.type = ? ORDER BY c.seq DESC LIMIT 1""",
+        (commit_set, repo.project, repo.name, repo.type),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"commit {Commit(repo, commit_set)} not found")
+    return _info(conn, row)
+
+
+def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps: int) -> CommitInfo:
+    line = [start_.seq, *lineage.parents(conn, start_.seq)]
+    position = steps if steps > 0 else len(line) + steps
+    if not 0 <= position < len(line):
+        raise NotFound(f"commit {asked} not found")
+    return by_seq(conn, line[position])
+
+
+def list_repo(
+    conn: sqlite3.Connection,
+    repo: Repo,
+    origin: str = "",
+    reverse: bool = False,
+    before: int | None = None,
+) -> Iterator[CommitInfo]:
+    """A repo's commits, newest first; `before` (ns) keeps those started earlier."""
+    row = lookup.repo_id(conn, repo)
+    order = "ASC" if reverse else "DESC"
+    seqs = conn.execute(
+        f"SELECT seq FROM commits WHERE repo = ? AND (? = '' OR origin = ?) AND (? IS NULL OR started < ?) "
+        f"ORDER BY seq {order}",
+        (row, origin, origin, before, before),
+    ).fetchall()
+    return (by_seq(conn, each[0]) for each in seqs)
+
+
+def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin: str = "") -> Iterator[CommitInfo]:
+    """The commits from `to` back to `from_` (exclusive) along parents, newest first."""
+    newest = resolve(conn, to)
+    stop = resolve(conn, from_).seq if from_ is not None else None
+    for seq in (newest.seq, *lineage.parents(conn, newest.seq)):
+        if seq == stop:
+            return
+        info = by_seq(conn, seq)
+        if not origin or info.origin == origin:
+            yield info
+
+
+def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:
+    """The oldest commit made after sequence number `after` on a branch's line (in the repo, if the branch is unnamed)."""
+    repo = lookup.repo_id(conn, branch.repo)
+    if branch.name:
+        row = lookup.find_branch(conn, branch)
+        line = {row["head"], *lineage.parents(conn, row["head"])} if row else set()
+        seqs = sorted(seq for seq in line if seq > after)
+    else:
+        rows = conn.execute("SELECT seq FROM commits WHERE repo = ? AND seq > ? ORDER BY seq", (repo, after))
+        seqs = [row[0] for row in rows]
+    for seq in seqs:
+        info = by_seq(conn, seq)
+        if not origin or info.origin == origin:
+            return info
+    return None
+
+
+def has_reached(conn: sqlite3.Connection, info: CommitInfo, state: str) -> bool:
+    """Whether a commit is at least STARTED, READY (all it is made from is finished), FINISHING or FINISHED."""
+    if state == "READY":
+        return all(_finished(conn, each) for each in info.provenance)
+    if state == "FINISHING":
+        return info.finishing is not None
+    return state == "STARTED" or info.finished is not None
+
+
+def _finished(conn: sqlite3.Connection, commit: Commit) -> bool:
+    info = find(conn, commit.repo, commit.id)
+    return info is None or info.finished is not None
+
+
+def delete_all_of(txn: Transaction, repo: int) -> None:
+    """Deletes every commit of a repo's row. What was made from them keeps its own content."""
+    seqs = [row[0] for row in txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,))]
+    txn.observer.commits_removed(txn, [by_seq(txn.conn, seq) for seq in seqs])
+    for statement in (
+        "DELETE FROM commit_layers WHERE commit_seq = ?",
+        "DELETE FROM commit_provenance WHERE commit_seq = ?",
+        "DELETE FROM commit_provenance WHERE upstream = ?",
+        "DELETE FROM commits WHERE seq = ?",
+    ):
+        txn.conn.executemany(statement, [(seq,) for seq in seqs])
+    txn.opened = [seq for seq in txn.opened if seq not in set(seqs)]
+
+
+def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> CommitInfo:
+    seq = row["seq"]
+    repo = Repo(row["project"], row["name"], row["type"])
+    parent = None
+    if row["parent"] is not None:
+        parent = _reference(conn, "c.seq = ?", row["parent"])[0]
+    children = _reference(conn, "c.parent = ?", seq)
+    provenance = conn.execute(
+        "SELECT r.project, r.name, r.type, c.id, c.branch FROM commit_provenance p "
+        "JOIN commits c ON c.seq = p.upstream "
+        "JOIN repos r ON r.id = c.repo WHERE p.commit_seq = ? ORDER BY p.position",
+        (seq,),
+    )
+    return CommitInfo(
+        seq, Commit(repo, row["id"], row["branch"]), row["origin"], row["description"], parent, children,
+        row["started"], row["finishing"], row["finished"],
+        tuple(Commit(Repo(*each[:3]), each[3], each[4]) for each in provenance), row["error"], row["size"],
+    )  # fmt: skip
+
+
+def _reference(conn: sqlite3.Connection, where: str, value: int) -> tuple[Commit, ...]:
+    rows = conn.execute(
+        f"SELECT r.project, r.name, r.type, c.id, c.branch FROM {_FROM} WHERE {where} ORDER BY c.seq", (value,)
+    )
+    return tuple(Commit(Repo(*each[:3]), each[3], each[4]) for each in rows)

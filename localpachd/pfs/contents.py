@@ -1,0 +1,137 @@
+"""What commits hold: the layers they read as, the layers written into them, and how they are settled at the end."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from localpachd.errors import PachError
+from localpachd.pfs import lineage
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Commit, CommitInfo
+from localpachd.storage.filesets import Content, FileSet, compact, write_layer
+
+Entry = tuple[str, str, Content | None]
+"""A path, a datum tag, and the content; None removes what the tag holds there."""
+
+_DIFF = "diff"
+_TOTAL = "total"
+
+
+def layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
+    """The layers, oldest first, that a commit reads as. An open or an errored commit reads as the content it stands on
+    with its own writes on top."""
+    if info.finished is not None and not info.error:
+        return _stored(conn, info.seq, _TOTAL)
+    return _base_layers(conn, info) + _stored(conn, info.seq, _DIFF)
+
+
+def diff_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
+    """The layers, oldest first, that were written into this very commit."""
+    return _stored(conn, info.seq, _DIFF)
+
+
+def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
+    """A commit's content, readable on this connection."""
+    return FileSet(conn, layers(conn, info))
+
+
+def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> None:
+    """Writes entries into an open commit, all of them at once."""
+    if info.finishing is not None:
+        raise PachError(f"commit {info.commit} has already finished")
+    layer = write_layer(txn.conn, entries)
+    txn.conn.execute(
+        "INSERT INTO commit_layers SELECT ?, ?, COALESCE(MAX(position) + 1, 0), ? FROM commit_layers "
+        "WHERE commit_seq = ? AND part = ?",
+        (info.seq, _DIFF, layer, info.seq, _DIFF),
+    )
+
+
+def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None:
+    """Removes from an open commit every file that these datums have put there or below."""
+    content = fileset(txn.conn, info)
+    doomed = sorted((file.path, file.tag) for tag in tags for file in content.of_tag(tag))
+    if doomed:
+        add_layer(txn, info, ((path, tag, None) for path, tag in doomed))
+
+
+def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
+    """Checks an open commit's content and fixes what it reads as from now on. Returns the fault found, if any, and the
+    content's size in bytes."""
+    below = _base_layers(txn.conn, info)
+    written = _stored(txn.conn, info.seq, _DIFF)
+    whole = FileSet(txn.conn, below + written)
+    before = FileSet(txn.conn, below)
+    size = _base_size(txn.conn, info)
+    fault = ""
+    for path, tag, content in FileSet(txn.conn, written).entries():
+        old = before.find(path, tag)
+        size += (content.size if content else 0) - (old.content.size if old else 0)
+        if content is not None and not fault:
+            fault = _fault(whole, path, tag)
+    if fault:
+        return fault, 0
+    total = compact(txn.conn, below + written) if written else below
+    txn.conn.executemany(
+        "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
+        [(info.seq, _TOTAL, position, layer) for position, layer in enumerate(total)],
+    )
+    return "", size
+
+
+def adopt(txn: Transaction, seq: int) -> None:
+    """Gives a commit that was closed as it was made the content it stands on, so that it reads as its parent."""
+    parent = lineage.base(txn.conn, seq)
+    below = _finished_layers(txn.conn, parent) if parent is not None else ()
+    txn.conn.executemany(
+        "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
+        [(seq, _TOTAL, position, layer) for position, layer in enumerate(below)],
+    )
+
+
+def _fault(whole: FileSet, path: str, tag: str) -> str:
+    holders = whole.get(path)
+    if len(holders) > 1:
+        other = next(file.tag for file in holders if file.tag != tag)
+        return f"duplicate path output by different datums ({path} from {other} and {path} from {tag})"
+    if next(whole.walk(path + "/"), None) is not None:
+        return f"file / directory path collision ({path})"
+    for above in _directories(path):
+        if whole.get(above):
+            return f"file / directory path collision ({above})"
+    return ""
+
+
+def _directories(path: str) -> Iterator[str]:
+    end = path.rfind("/")
+    while end > 0:
+        yield path[:end]
+        end = path.rfind("/", 0, end)
+
+
+def _stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
+    rows = conn.execute(
+        "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, part)
+    )
+    return tuple(row[0] for row in rows)
+
+
+def _base_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
+    seq = lineage.base(conn, info.seq)
+    if seq is None:
+        return ()
+    row = conn.execute("SELECT id, finished FROM commits WHERE seq = ?", (seq,)).fetchone()
+    if row["finished"] is None:
+        raise PachError(f"base commit {Commit(info.commit.repo, row['id'])} for commit {info.commit} unfinished")
+    return _finished_layers(conn, seq)
+
+
+def _finished_layers(conn: sqlite3.Connection, seq: int) -> tuple[int, ...]:
+    return _stored(conn, seq, _TOTAL)
+
+
+def _base_size(conn: sqlite3.Connection, info: CommitInfo) -> int:
+    seq = lineage.base(conn, info.seq)
+    if seq is None:
+        return 0
+    size: int = conn.execute("SELECT size FROM commits WHERE seq = ?", (seq,)).fetchone()[0]
+    return size

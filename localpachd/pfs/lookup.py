@@ -1,0 +1,49 @@
+"""From names to rows: the repos and branches that references mean."""
+
+import sqlite3
+
+from localpachd.errors import NotFound
+from localpachd.pfs.values import Branch, Repo
+
+
+def find_repo(conn: sqlite3.Connection, repo: Repo) -> int | None:
+    """The row id of a repo, or None."""
+    row = conn.execute(
+        "SELECT id FROM repos WHERE project = ? AND name = ? AND type = ?", (repo.project, repo.name, repo.type)
+    ).fetchone()
+    return row[0] if row else None
+
+
+def repo_id(conn: sqlite3.Connection, repo: Repo) -> int:
+    """The row id of a repo; NotFound where there is none."""
+    found = find_repo(conn, repo)
+    if found is None:
+        raise NotFound(f"repo {repo} not found")
+    return found
+
+
+def find_branch(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row | None:
+    """The row (id, head, trigger_spec) of a branch, or None."""
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT b.id, b.head, b.trigger_spec FROM branches b JOIN repos r ON r.id = b.repo "
+        "WHERE r.project = ? AND r.name = ? AND r.type = ? AND b.name = ?",
+        (branch.repo.project, branch.repo.name, branch.repo.type, branch.name),
+    ).fetchone()
+    return row
+
+
+def branch_row(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row:
+    """The row (id, head, trigger_spec) of a branch; NotFound where there is none."""
+    row = find_branch(conn, branch)
+    if row is None:
+        raise NotFound(f'branch "{branch.name}" not found in repo {branch.repo}')
+    return row
+
+
+def branch_by_id(conn: sqlite3.Connection, branch: int) -> Branch:
+    """The reference of a branch's row."""
+    row = conn.execute(
+        "SELECT r.project, r.name, r.type, b.name FROM branches b JOIN repos r ON r.id = b.repo WHERE b.id = ?",
+        (branch,),
+    ).fetchone()
+    return Branch(Repo(*row[:3]), row[3])

@@ -1,0 +1,106 @@
+"""Repos: rows by project, name and type. A pipeline's spec and meta repos are siblings of its user repo."""
+
+import sqlite3
+from collections.abc import Collection
+
+from localpachd.errors import AlreadyExists, NotFound, PachError
+from localpachd.pfs import branches, commits, lineage, lookup, names, projects
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import SPEC, USER, Branch, Repo, RepoInfo
+
+
+def create(txn: Transaction, repo: Repo, description: str = "", update: bool = False) -> None:
+    """Makes a repo; with `update`, an existing one only gets the description."""
+    names.check(repo.name)
+    if projects.find(txn.conn, repo.project) is None:
+        raise NotFound(f'cannot find project "{repo.project}": project "{repo.project}" not found')
+    if lookup.find_repo(txn.conn, repo) is not None:
+        if not update:
+            raise AlreadyExists(f"repo {repo} already exists")
+        txn.conn.execute("UPDATE repos SET description = ? WHERE id = ?", (description, lookup.repo_id(txn.conn, repo)))
+        return
+    if repo.type != USER and lookup.find_repo(txn.conn, Repo(repo.project, repo.name)) is None:
+        raise PachError("cannot create a system repo without a corresponding 'user' repo")
+    txn.conn.execute(
+        "INSERT INTO repos (project, name, type, description, created) VALUES (?, ?, ?, ?, ?)",
+        (repo.project, repo.name, repo.type, description, txn.now),
+    )
+
+
+def exists(conn: sqlite3.Connection, repo: Repo) -> bool:
+    """Whether there is such a repo."""
+    return lookup.find_repo(conn, repo) is not None
+
+
+def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
+    """A repo; NotFound where there is none."""
+    row = lookup.repo_id(conn, repo)
+    created, description = conn.execute("SELECT created, description FROM repos WHERE id = ?", (row,)).fetchone()
+    named = conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY id", (row,))
+    return RepoInfo(repo, created, description, tuple(Branch(repo, each[0]) for each in named), _size(conn, row))
+
+
+def _size(conn: sqlite3.Connection, row: int) -> int:
+    """Bytes in the nearest finished commit on master."""
+    seq = conn.execute("SELECT head FROM branches WHERE repo = ? AND name = 'master'", (row,)).fetchone()
+    found = lineage.nearest_whole(conn, seq[0]) if seq else None
+    if found is None:
+        return 0
+    size: int = conn.execute("SELECT size FROM commits WHERE seq = ?", (found,)).fetchone()[0]
+    return size
+
+
+def list_all(conn: sqlite3.Connection, type_: str = "", projects_: Collection[str] = ()) -> list[RepoInfo]:
+    """Repos, newest first; an empty type means every type, no projects mean all of them."""
+    rows = conn.execute("SELECT project, name, type FROM repos ORDER BY id DESC").fetchall()
+    wanted = [Repo(*row) for row in rows]
+    return [
+        inspect(conn, repo)
+        for repo in wanted
+        if (not type_ or repo.type == type_) and (not projects_ or repo.project in projects_)
+    ]
+
+
+def delete(txn: Transaction, repo: Repo, force: bool = False) -> None:
+    """Deletes a repo and, for a user repo, its system siblings, with all branches and commits; silent when there is
+    none. Refused while branches elsewhere depend on it, unless `force`."""
+    if not exists(txn.conn, repo):
+        return
+    doomed = [repo] if repo.type != USER else _family(txn.conn, repo)
+    rows = [lookup.repo_id(txn.conn, each) for each in doomed]
+    found = [branch for each in doomed for branch in branches.of_repo(txn.conn, each)]
+    # Downstream first, so that a pipeline's own siblings do not stand in each other's way.
+    for branch in branches.downstream_first(txn.conn, found):
+        branches.delete(txn, branch, force)
+    for row in rows:
+        commits.delete_all_of(txn, row)
+        txn.conn.execute("DELETE FROM repos WHERE id = ?", (row,))
+
+
+def delete_by_user(txn: Transaction, repo: Repo, force: bool = False) -> None:
+    """Deletes a repo as `delete` does, unless it is a pipeline's: those go with their pipeline."""
+    _refuse_pipelines(txn.conn, repo)
+    delete(txn, repo, force)
+
+
+def delete_many(txn: Transaction, projects_: Collection[str], force: bool = False) -> list[Repo]:
+    """Deletes every repo of some projects, or of all when none is named; returns them."""
+    found = [info.repo for info in list_all(txn.conn, USER, projects_)]
+    for repo in found:
+        _refuse_pipelines(txn.conn, repo)
+        delete(txn, repo, force)
+    return found
+
+
+def _refuse_pipelines(conn: sqlite3.Connection, repo: Repo) -> None:
+    # Every pipeline, and nothing else, has a spec repo.
+    if exists(conn, Repo(repo.project, repo.name, SPEC)):
+        raise PachError(
+            f'error checking whether repo "{repo}" can be deleted: cannot delete a repo associated with a pipeline - '
+            "delete the pipeline instead"
+        )
+
+
+def _family(conn: sqlite3.Connection, repo: Repo) -> list[Repo]:
+    rows = conn.execute("SELECT type FROM repos WHERE project = ? AND name = ? ORDER BY id", (repo.project, repo.name))
+    return [Repo(repo.project, repo.name, row[0]) for row in rows]

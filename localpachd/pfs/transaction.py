@@ -1,0 +1,54 @@
+"""One atomic step of the server: its connection, its commit-set id, its single timestamp, and what it has opened.
+
+A transaction knows which branches it touched; `propagation` completes it, and the observer hears of it, before it
+commits.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from localpachd.pfs.values import CommitInfo
+
+
+class Observer(Protocol):
+    """Who must hear of commits within the transaction that changes them. Wired by the composition root."""
+
+    def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+        """Every commit that this transaction made, upstream first, after propagation."""
+
+    def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
+        """A commit was finished, with or without an error."""
+
+    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+        """Commits are about to be deleted with their content."""
+
+
+class Nobody:
+    """The observer of a server that runs no pipelines."""
+
+    def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+        """Nothing to do."""
+
+    def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
+        """Nothing to do."""
+
+    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+        """Nothing to do."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """`id` is the commit set of every commit made here; `now` (ns) is the time of everything in it."""
+
+    conn: sqlite3.Connection
+    id: str
+    now: int
+    observer: Observer = field(default_factory=Nobody)
+    opened: list[int] = field(default_factory=list)
+    """Sequence numbers of the commits made so far."""
+    moved: list[int] = field(default_factory=list)
+    """Ids of the branches whose head moved: their downstream follows at the end."""
+    rewired: list[int] = field(default_factory=list)
+    """Ids of the branches whose provenance changed: the DAG is checked at the end."""
