@@ -136,6 +136,16 @@ class Database:
             conn.execute("ROLLBACK")
             self._readers.put(conn)
 
+    def fact(self, key: str, make: Callable[[], str]) -> str:
+        """What was kept under `key`, made by `make` when it was first asked for."""
+
+        def keep(conn: sqlite3.Connection) -> str:
+            conn.execute("INSERT OR IGNORE INTO facts (key, value) VALUES (?, ?)", (key, make()))
+            row = conn.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
+            return str(row["value"])
+
+        return self.write(keep)
+
     def close(self) -> None:
         """Closes every idle connection; call it when nothing uses the database any more."""
         with self._write_lock:

@@ -34,6 +34,11 @@ _OLD_CLIENT = (
     "pachctl 2.7 or a 2.x client library can talk to it"
 )
 
+# Clients recognise a server without authentication by this text.
+_AUTH_SERVICES = frozenset(("auth_v2.API", "identity_v2.API", "license_v2.API"))
+_NO_AUTH = "the auth service is not activated"
+_TRANSACTION_KEY = "pach-transaction"
+
 
 def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
     """The status code and text that tell a client about `error`, raised by `method` ("service/Method")."""
@@ -55,7 +60,10 @@ class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
         method = handler_call_details.method.lstrip("/")
         handler = continuation(handler_call_details)
         if handler is None:
-            return _refusal(method)
+            return _refusal(_unknown(method))
+        if any(key == _TRANSACTION_KEY and value for key, value in handler_call_details.invocation_metadata):
+            # To run the call at once would be to lie to a client that believes it can still be taken back.
+            return _refusal(f"localpachd does not serve transactions yet: {method} was not run")
         if handler.response_streaming:
             return _rebuilt(handler, _streaming(handler.unary_stream or handler.stream_stream, method))
         return _rebuilt(handler, _single(handler.unary_unary or handler.stream_unary, method))
@@ -103,9 +111,17 @@ def _rebuilt(handler: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
     )
 
 
-def _refusal(method: str) -> Any:
-    """A handler for a method nobody registered: it reads nothing and answers UNIMPLEMENTED."""
-    text = _OLD_CLIENT if method.partition("/")[0] in _OLD_SERVICES else f"localpachd does not serve {method}"
+def _unknown(method: str) -> str:
+    service = method.partition("/")[0]
+    if service in _OLD_SERVICES:
+        return _OLD_CLIENT
+    if service in _AUTH_SERVICES:
+        return _NO_AUTH
+    return f"localpachd does not serve {method}"
+
+
+def _refusal(text: str) -> Any:
+    """A handler that reads nothing and answers UNIMPLEMENTED."""
 
     def refuse(request: Any, context: Any) -> NoReturn:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, text)

@@ -1,0 +1,68 @@
+"""The calls about the server itself: its identity, its version, and the services it does not have."""
+
+from typing import Any
+
+from python_pachyderm.proto.v2.admin import admin_pb2, admin_pb2_grpc
+from python_pachyderm.proto.v2.enterprise import enterprise_pb2, enterprise_pb2_grpc
+from python_pachyderm.proto.v2.version.versionpb import version_pb2, version_pb2_grpc
+
+from localpachd import ids
+from localpachd.errors import NotFound
+from localpachd.pfs import projects
+from localpachd.pfs.service import Pfs
+
+MAJOR, MINOR, MICRO = 2, 7, 8
+"""The Pachyderm version whose API and behaviour this server follows."""
+ADDITIONAL = "+localpachd"
+
+
+class AdminCalls(admin_pb2_grpc.APIServicer):  # type: ignore[misc]
+    """`admin_v2.API`."""
+
+    def __init__(self, pfs: Pfs) -> None:
+        self._pfs = pfs
+        self._id = pfs.db.fact("cluster_id", ids.new_id)
+        # Clients keep the deployment id in their configuration and refuse a server that comes back with another.
+        self._deployment = pfs.db.fact("deployment_id", ids.new_id)
+
+    def InspectCluster(self, request: Any, context: Any) -> Any:
+        warnings = [*self._project_warnings(request), *_version_warnings(request)]
+        return admin_pb2.ClusterInfo(
+            id=self._id, deployment_id=self._deployment, version_warnings_ok=True, version_warnings=warnings
+        )
+
+    def _project_warnings(self, request: Any) -> list[str]:
+        name = request.current_project.name
+        if not name:
+            return []
+        try:
+            with self._pfs.db.read() as conn:
+                projects.inspect(conn, name)
+        except NotFound as error:
+            return [f'WARNING: Could not inspect project "{name}": {error}']
+        return []
+
+
+class VersionCalls(version_pb2_grpc.APIServicer):  # type: ignore[misc]
+    """`versionpb_v2.API`."""
+
+    def GetVersion(self, request: Any, context: Any) -> Any:
+        return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
+
+
+class EnterpriseCalls(enterprise_pb2_grpc.APIServicer):  # type: ignore[misc]
+    """`enterprise_v2.API`: there is no licence, and clients may ask."""
+
+    def GetState(self, request: Any, context: Any) -> Any:
+        return enterprise_pb2.GetStateResponse(state=enterprise_pb2.NONE)
+
+
+def _version_warnings(request: Any) -> list[str]:
+    """pachctl prints these. A client that sends no version (python_pachyderm) or a development one gets none."""
+    client = request.client_version
+    if (client.major, client.minor) in ((0, 0), (MAJOR, MINOR)):
+        return []
+    return [
+        f"WARNING: localpachd speaks the API of Pachyderm {MAJOR}.{MINOR}, your client is {client.major}."
+        f"{client.minor}: calls that came after {MAJOR}.{MINOR} are answered with UNIMPLEMENTED."
+    ]

@@ -1,0 +1,52 @@
+"""NextDatum for batched processes: one small gRPC server on a loopback port for each. Knows no datum and no pipeline."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
+
+from localpachd.api.limits import OPTIONS
+from localpachd.api.status import StatusInterceptor
+
+Handler = Callable[[str], list[str] | None]
+
+
+class WorkerCalls(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]
+    """`pachyderm.worker.Worker`, as far as user code may call it."""
+
+    def __init__(self, handler: Handler) -> None:
+        self._handler = handler
+
+    def NextDatum(self, request: Any, context: Any) -> Any:
+        return worker_pb2.NextDatumResponse(env=self._handler(request.error) or ())
+
+
+class GrpcBatchServer:
+    """The worker room's BatchServer over gRPC. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[grpc.Server, ThreadPoolExecutor]] = {}
+
+    def open(self, handler: Handler) -> int:
+        """Serves NextDatum on a fresh loopback port and returns it; see `worker.tasks.BatchServer`."""
+        # A process waits in one call at a time. The spare threads are for one that was restarted before the call of the
+        # process before it has noticed that its caller is dead.
+        pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="next-datum")
+        server = grpc.server(pool, options=OPTIONS, interceptors=(StatusInterceptor(),))
+        worker_pb2_grpc.add_WorkerServicer_to_server(WorkerCalls(handler), server)
+        port = int(server.add_insecure_port("127.0.0.1:0"))
+        server.start()
+        with self._lock:
+            self._open[port] = server, pool
+        return port
+
+    def close(self, port: int) -> None:
+        """Stops serving a port that `open` returned, without waiting for calls in progress."""
+        with self._lock:
+            server, pool = self._open.pop(port)
+        server.stop(grace=None)
+        pool.shutdown(wait=False)
