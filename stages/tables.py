@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.contract import StageError
+from stages.packs import Source as Source
 
 _SOURCES = pa.list_(pa.struct([("path", pa.string()), ("sha256", pa.string())]))
 _IMAGES = pa.schema([("id", pa.string()), ("sources", _SOURCES), ("thumbnail", pa.binary())])
@@ -33,13 +34,6 @@ _ROWS_PER_GROUP = 1 << 16  # part of the file's bytes, so it must not come from 
 # Arrow's strings are strict UTF-8; a file name need not be. NUL cannot be in a name, so it opens the escape.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _STORED = re.compile("\0([0-9a-f]{4})")
-
-
-class Source(NamedTuple):
-    """One file a picture came from. Sorts by path."""
-
-    path: str  # the true source path, as the user knows it (may hold surrogate escapes of undecodable bytes)
-    sha256: str  # 64 hex digits: of that file's own bytes
 
 
 def unite(*groups: Iterable[Source]) -> tuple[Source, ...]:

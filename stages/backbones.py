@@ -1,0 +1,203 @@
+"""Owns a backbone as two files, backbone.keras and backbone.json: its description, identity, writing and loading.
+
+Equal models give equal bytes, so that pushing one again changes nothing. Knows no architecture and no Pachyderm.
+"""
+
+import hashlib
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import h5py
+import keras
+
+from stages.contract import StageError
+
+MODEL_FILE = "backbone.keras"
+SPEC_FILE = "backbone.json"
+BATCH = 32  # pictures of one forward pass; see embedders
+_IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise when vectors can change
+_WEIGHTS_MEMBER = "model.weights.h5"
+# Whether layers share one of these or have equal ones makes no difference, and Keras forgets it on loading.
+_STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
+_PUSH = "push one with: lookalike model push efficientnet-lite0"
+
+
+@dataclass(frozen=True)
+class Weights:
+    origin: str  # where they came from, for people
+    sha256: str  # 64 hex digits: of the file they were read from; for a .keras file, of the numbers alone
+
+
+@dataclass(frozen=True)
+class BackboneSpec:
+    """What backbone.json says. `sha256` is the model's identity: what the tables call `model`."""
+
+    name: str
+    image_size: int  # side of the pictures it takes, in pixels
+    pooling: str  # "avg", "max", or "own" for a user's model
+    dimension: int  # length of one vector
+    batch: int  # every forward pass takes this many pictures
+    precision: str  # the type its layers compute in: "float32"
+    weights: Weights
+    sha256: str = ""  # 64 hex digits; filled in by save_backbone
+
+
+def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
+    """The description of a model that takes (n, S, S, 3) pictures and gives (n, d) vectors, without its identity.
+
+    Raises StageError if it is no such model, saying what to change.
+    """
+    if len(model.inputs) != 1 or len(model.outputs) != 1:
+        raise StageError(
+            f"{name} has {len(model.inputs)} inputs and {len(model.outputs)} outputs; it needs one of each"
+        )
+    taken, given = model.inputs[0], model.outputs[0]
+    shape = tuple(taken.shape)
+    if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or shape[1] is None or shape[0] not in (None, BATCH):
+        raise StageError(
+            f"{name} takes {shape}; it needs pictures of one fixed square size with the colours last: (None, 96, 96, 3)"
+        )
+    if len(given.shape) != 2 or given.shape[1] is None:
+        raise StageError(
+            f"{name} gives {tuple(given.shape)}; it needs one vector per picture, (None, dimension): "
+            "end it with GlobalAveragePooling2D, or cut off its classifier"
+        )
+    computed = sorted({layer.compute_dtype for layer in model.layers})
+    return BackboneSpec(name, shape[1], pooling, given.shape[1], BATCH, "+".join(computed), weights)
+
+
+def save_backbone(model: keras.Model, spec: BackboneSpec, directory: Path) -> BackboneSpec:
+    """Writes backbone.keras and backbone.json into the directory; returns the spec with its identity.
+
+    Equal models give equal bytes of backbone.keras; with an equal spec, of both.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        saved = Path(scratch) / MODEL_FILE
+        model.save(saved)
+        _normalise(saved, directory / MODEL_FILE)
+    spec = replace(spec, sha256=identity(directory / MODEL_FILE, spec))
+    (directory / SPEC_FILE).write_text(json.dumps(asdict(spec), indent=2, sort_keys=True) + "\n")
+    return spec
+
+
+def parse_spec(text: str | bytes) -> BackboneSpec:
+    """Reads the content of backbone.json. Raises StageError if it is not one."""
+    try:
+        fields = json.loads(text)
+        spec = BackboneSpec(**{**fields, "weights": Weights(**fields["weights"])})
+        numbers, words = (spec.image_size, spec.dimension, spec.batch), (spec.name, spec.pooling, spec.sha256)
+        if not (all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)):
+            raise ValueError("a field is of the wrong type")
+    except (ValueError, TypeError, KeyError) as error:
+        raise StageError(
+            f"{SPEC_FILE} in the repo models is not a backbone's description ({error}); {_PUSH}"
+        ) from error
+    return spec
+
+
+def load_backbone(path: Path, spec: BackboneSpec) -> keras.Model:
+    """Loads a .keras file (a seekable one) that must be the model that the spec describes.
+
+    Raises StageError if it is damaged or another model.
+    """
+    found = identity(path, spec)
+    if found != spec.sha256:
+        raise StageError(
+            f"{MODEL_FILE} and {SPEC_FILE} in the repo models do not belong together: the file is {found}, the "
+            f"description says {spec.sha256}. Push the two in one commit: lookalike model push"
+        )
+    model = load_keras(path)
+    seen = describe(model, spec.name, spec.pooling, spec.weights)
+    if (seen.image_size, seen.dimension) != (spec.image_size, spec.dimension):
+        raise StageError(
+            f"{SPEC_FILE} says {spec.image_size} pixels and {spec.dimension} dimensions, but the model has "
+            f"{seen.image_size} and {seen.dimension}. Push it again: lookalike model push"
+        )
+    return model
+
+
+def load_keras(path: Path) -> keras.Model:
+    """Loads any .keras file without what it was trained with, and without code that it may carry.
+
+    Raises StageError if it is none, or needs layers that Keras itself does not have.
+    """
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # what Keras raises for a damaged or foreign file has no common type
+        raise StageError(
+            f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
+            "made of Keras's own layers, without Lambda layers)"
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """What an error of Keras or h5py says, without the advice to programmers that follows."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def identity(path: Path, spec: BackboneSpec) -> str:
+    """64 hex digits over a .keras file's configuration and weights, and over how they are run.
+
+    Not over the file's bytes, which change whenever Keras saves. Raises StageError if it is not a .keras file.
+    """
+    how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            config = _canonical(json.loads(archive.read("config.json")))
+            weights = _weights(archive.read(_WEIGHTS_MEMBER))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise StageError(f"{path.name} is not a .keras file of Keras 3, or damaged ({error}); {_PUSH}") from error
+    whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _weights(hdf5: bytes) -> dict[str, list[Any]]:
+    """Type, shape and sha256 of every array in an HDF5 file, by its path there."""
+    found: dict[str, list[Any]] = {}
+
+    def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            values = item[()]
+            found[name] = [str(values.dtype), list(values.shape), hashlib.sha256(values.tobytes()).hexdigest()]
+
+    with h5py.File(io.BytesIO(hdf5)) as file:
+        file.visititems(visit)
+    return found
+
+
+def _normalise(source: Path, target: Path) -> None:
+    """Rewrites a .keras file so that equal models are equal bytes: no dates, no memory addresses, one order."""
+    with zipfile.ZipFile(source) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["config.json"] = json.dumps(_canonical(json.loads(members["config.json"])), sort_keys=True).encode()
+    version = json.loads(members["metadata.json"])["keras_version"]
+    members["metadata.json"] = json.dumps({"keras_version": version}).encode()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(members):
+            entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            entry.create_system = 3  # the same on every operating system
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, members[name])
+
+
+def _canonical(config: Any) -> Any:
+    """Keras marks objects that several layers share by their memory address: number them by first use instead."""
+    numbers: dict[int, int] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            stateless = value.get("module") in _STATELESS or str(value.get("class_name")).endswith("DTypePolicy")
+            return {
+                key: numbers.setdefault(value[key], len(numbers)) if key == "shared_object_id" else walk(value[key])
+                for key in sorted(value)
+                if not (stateless and key == "shared_object_id")
+            }
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    return walk(config)

