@@ -108,10 +108,10 @@ class DatumResult:
 class LogLine:
     """One line for the pipeline's log: of user code (`user`) or of the worker about it.
 
-    `datum` is the datum's id, "" where none is being worked on (a batched process between its datums).
+    `datum_id` is "" where none is being worked on (a batched process between its datums).
     """
 
-    datum: str
+    datum_id: str
     user: bool
     message: str
 
