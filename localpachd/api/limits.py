@@ -1,4 +1,4 @@
-"""What every gRPC server here allows: message sizes and keepalive as the real pachd sets them. Serves nothing itself."""
+"""What every gRPC server here allows: message sizes and keepalive, as the real pachd sets them. Serves nothing."""
 
 MAX_MESSAGE = 20 << 20
 """Bytes of one message in either direction; payload is cut well below it."""

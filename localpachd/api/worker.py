@@ -1,4 +1,4 @@
-"""NextDatum for batched processes: one small gRPC server on a loopback port for each. Knows no datum and no pipeline."""
+"""NextDatum for batched processes: one small gRPC server on a loopback port for each. Knows no pipeline."""
 
 import threading
 from collections.abc import Callable

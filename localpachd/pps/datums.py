@@ -12,7 +12,7 @@ from localpachd.storage import globs
 @dataclass(frozen=True, slots=True)
 class Match:
     """One match of an input's glob at the job's commit: path as in FileInfo (a directory ends in `/`), 32-byte hash,
-    size in bytes, what the glob's groups captured, and the id of the commit it was found in."""
+    size in bytes, captures as `Glob.match` gives them, and the id of the commit it was found in."""
 
     path: str
     hash: bytes

@@ -7,6 +7,7 @@ from typing import Any
 
 from localpachd.errors import PachError
 from localpachd.pfs.values import USER, Branch, Repo
+from localpachd.storage import globs
 
 COMBINATIONS = ("cross", "union", "join", "group")
 
@@ -191,7 +192,7 @@ def _fill_pfs(pfs: dict[str, Any], pipeline: str, project: str, triggered: dict[
         if not pfs.get(key):
             pfs[key] = default
     if pfs["glob"]:
-        pfs["glob"] = _clean_glob(pfs["glob"])
+        pfs["glob"] = globs.clean(pfs["glob"])
 
 
 def _fill_cron(cron: dict[str, Any], pipeline: str, project: str, now: str) -> None:
@@ -199,17 +200,6 @@ def _fill_cron(cron: dict[str, Any], pipeline: str, project: str, now: str) -> N
     for key, default in (("project", project), ("repo", f"{pipeline}_{name}"), ("spec", ""), ("start", now)):
         if not cron.get(key):
             cron[key] = default
-
-
-def _clean_glob(pattern: str) -> str:
-    """The pattern as an absolute path: one leading slash, no trailing one, `.`, `..` and empty elements resolved."""
-    elements: list[str] = []
-    for element in pattern.split("/"):
-        if element == "..":
-            elements[-1:] = []
-        elif element not in ("", "."):
-            elements.append(element)
-    return "/" + "/".join(elements)
 
 
 def _check_names(taken: set[str], node: Mapping[str, Any]) -> None:

@@ -1,0 +1,157 @@
+"""How inputs make datums: against a model that follows the definitions literally, and the order of processing."""
+
+import itertools
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localpachd import ids
+from localpachd.pps.datums import Datum, Match, expand
+from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
+
+Files = Mapping[str, tuple[str, ...]]
+"""Repo name -> the keys of its files; file `<key>-<n>` is captured as (key, n)."""
+
+
+def find_in(files: Files):
+    def find(leaf: PfsInput) -> list[Match]:
+        return [
+            Match(
+                path=f"/{key}-{number}",
+                hash=ids.chunk_hash(f"{leaf.repo}{key}{number}".encode()),
+                size=len(key),
+                captures=(f"/{key}-{number}", key, str(number)),
+                commit="c" * 32,
+            )
+            for number, key in enumerate(files.get(leaf.repo, ()))
+        ]
+
+    return find
+
+
+def leaf(repo: str, **fields: object) -> PfsInput:
+    return PfsInput(name=repo, project="default", repo=repo, **fields)
+
+
+def named(datum: Datum) -> tuple[str, ...]:
+    return tuple(f"{each.name}:{each.path}" for each in datum.inputs)
+
+
+# The model: rows of (name, path, join key, group key, outer), combined by definition, order not modelled.
+Row = tuple[tuple[str, str, str, str, bool], ...]
+
+
+def model(tree: Input, files: Files) -> set[Row]:
+    match tree:
+        case PfsInput():
+            return {
+                (
+                    (
+                        tree.name,
+                        f"/{key}-{number}",
+                        key if tree.join_on else "",
+                        key if tree.group_by else "",
+                        tree.outer_join,
+                    ),
+                )
+                for number, key in enumerate(files.get(tree.repo, ()))
+            }
+        case Union(members):
+            return set().union(*(model(member, files) for member in members))
+        case Cross(members):
+            return {sum(parts, ()) for parts in itertools.product(*(model(member, files) for member in members))}
+        case Join(members):
+            flat = [{file for row in model(member, files) for file in row} for member in members]
+            rows = set()
+            for key in {file[2] for part in flat for file in part}:
+                parts = [[file for file in part if file[2] == key] for part in flat]
+                if all(parts):
+                    rows |= set(itertools.product(*parts))
+                else:
+                    combinations = itertools.product(*(part for part in parts if part))
+                    rows |= {tuple(file for file in each if file[4]) for each in combinations}
+            return rows - {()}
+    raise AssertionError(tree)
+
+
+keys = st.sampled_from(["a", "b", "c"])
+file_trees = st.fixed_dictionaries({name: st.lists(keys, max_size=3).map(tuple) for name in ("r", "s", "t")})
+leaves = st.builds(
+    leaf,
+    st.sampled_from(["r", "s", "t"]),
+    join_on=st.sampled_from(["", "$1"]),
+    group_by=st.sampled_from(["", "$1"]),
+    outer_join=st.booleans(),
+)
+trees = st.recursive(
+    leaves,
+    lambda members: st.builds(
+        lambda kind, parts: kind(tuple(parts)),
+        st.sampled_from([Cross, Union, Join]),
+        st.lists(members, min_size=1, max_size=3),
+    ),
+    max_leaves=5,
+)
+
+
+@given(trees, file_trees)
+def test_expansion_equals_the_model(tree: Input, files: Files) -> None:
+    found = list(expand(tree, find_in(files)))
+    expected = model(tree, files)
+    by_identity = {tuple((file[0], file[1]) for file in row) for row in expected}
+    assert {tuple((each.name, each.path) for each in datum.inputs) for datum in found} == by_identity
+    assert len({datum.id for datum in found}) == len(found)
+
+
+@given(st.lists(leaves, min_size=1, max_size=3, unique_by=lambda each: each.name), file_trees)
+def test_group_makes_one_datum_for_each_key_with_every_file_of_it(members: list[PfsInput], files: Files) -> None:
+    found = list(expand(Group(tuple(members)), find_in(files)))
+    rows = [file for member in members for row in model(member, files) for file in row]
+    wanted = {key: sorted((file[0], file[1]) for file in rows if file[3] == key) for key in {file[3] for file in rows}}
+    assert sorted(sorted((each.name, each.path) for each in datum.inputs) for datum in found) == sorted(wanted.values())
+
+
+def test_group_orders_by_member_and_then_by_datum_id() -> None:
+    tree = Group((leaf("r", group_by="$1"), leaf("s", group_by="$1")))
+    (datum,) = expand(tree, find_in({"r": ("a", "a", "a"), "s": ("a", "a")}))
+    assert [each.name for each in datum.inputs] == ["r", "r", "r", "s", "s"]
+    alone = [ids.datum_id([(each.name, each.repo, each.branch, each.path)]) for each in datum.inputs]
+    assert alone == sorted(alone[:3]) + sorted(alone[3:])
+
+
+def test_pfs_datums_come_in_path_order() -> None:
+    found = list(expand(leaf("r"), find_in({"r": ("a", "b", "c")})))
+    assert [named(datum) for datum in found] == [("r:/a-0",), ("r:/b-1",), ("r:/c-2",)]
+
+
+def test_cross_loops_over_its_first_member_once() -> None:
+    """The expensive member comes first: a process that keeps it loaded loads each of its datums once."""
+    found = list(expand(Cross((leaf("r"), leaf("s"))), find_in({"r": ("a", "b", "c"), "s": ("a", "b")})))
+    firsts = [datum.inputs[0].path for datum in found]
+    assert len(found) == 6
+    assert len([path for path, _ in itertools.groupby(firsts)]) == 3
+
+
+def test_a_member_without_files_empties_the_cross() -> None:
+    assert list(expand(Cross((leaf("r"), leaf("s"))), find_in({"r": ("a",)}))) == []
+
+
+def test_the_first_member_of_a_union_that_has_a_datum_gives_its_fields() -> None:
+    tree = Union((leaf("r", lazy=True), leaf("r")))
+    (datum,) = expand(tree, find_in({"r": ("a",)}))
+    assert datum.inputs[0].lazy
+
+
+def test_cron_datums_are_the_ticks() -> None:
+    tree = CronInput(name="tick", project="default", repo="p_tick", spec="@daily")
+    (datum,) = expand(tree, find_in({"p_tick": ("2024",)}))
+    assert (datum.inputs[0].name, datum.inputs[0].repo, datum.inputs[0].branch) == ("tick", "p_tick", "master")
+
+
+def test_identity_is_pachyderms() -> None:
+    """blake2b-256 over name, repo, branch and path, each followed by its length in eight bytes, big-endian."""
+    (datum,) = expand(leaf("r"), find_in({"r": ("a",)}))
+    encoded = b"".join(part + len(part).to_bytes(8, "big") for part in (b"r", b"r", b"master", b"/a-0"))
+    assert datum.id == ids.chunk_hash(encoded).hex()
+    assert datum.hash("salt") == ids.chunk_hash(datum.id.encode() + datum.inputs[0].hash + b"salt").hex()
