@@ -1,0 +1,222 @@
+"""Pipelines as rows, one for each version, with their repos and branches. What runs when is the scheduler's business."""
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from localpachd.errors import AlreadyExists, NotFound, PachError
+from localpachd.pfs import branches, commits, names, repos
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit, Repo
+from localpachd.pps import inputs, jobs, logs, spec
+from localpachd.pps.values import JobState, Pipeline, PipelineInfo, PipelineState
+
+ALL_VERSIONS = -1
+
+
+def create(txn: Transaction, request: Mapping[str, Any]) -> None:
+    """Creates the pipeline of a CreatePipelineRequest (protojson, snake_case names) or, with `update` set in it, makes
+    its next version. Every check comes first; nothing is left behind when one fails."""
+    pipeline = _asked(request)
+    old = _newest(txn.conn, pipeline)
+    if old is not None and not request.get("update"):
+        raise AlreadyExists(f'pipeline "{pipeline}" already exists')
+    new = spec.parse(request, txn.now, spec.from_json(old["spec"]) if old else None)
+    for branch in inputs.branches(new.input):
+        repos.inspect(txn.conn, branch.repo)
+    if old is None:
+        _create_repos(txn, pipeline)
+    marker = commits.start(txn, pipeline.spec_branch)
+    commits.finish(txn, marker)
+    stopped = bool(old and old["stopped"])
+    txn.conn.execute(
+        "INSERT INTO pipelines (project, name, version, state, stopped, spec, spec_commit, created) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            pipeline.project,
+            pipeline.name,
+            old["version"] + 1 if old else 1,
+            PipelineState.STARTING,
+            stopped,
+            new.to_json(),
+            marker.id,
+            txn.now,
+        ),
+    )
+    if old is not None:
+        jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was updated")
+    try:
+        _wire(txn, pipeline, new, stopped)
+    except PachError as error:
+        raise type(error)(f"could not create/update output branch: {error}") from error
+
+
+def start(txn: Transaction, pipeline: Pipeline) -> None:
+    """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
+    row = _version(txn.conn, pipeline)
+    _wire(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
+    txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
+
+
+def stop(txn: Transaction, pipeline: Pipeline) -> None:
+    """Cuts a pipeline off from its inputs and kills its jobs; silent where there is no such pipeline."""
+    row = _newest(txn.conn, pipeline)
+    if row is not None:
+        _wire(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
+        txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
+    jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
+
+
+def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo: bool = False) -> None:
+    """Deletes a pipeline with all its versions, jobs, logs and repos; silent where there is none.
+
+    With `keep_repo` the output repo stays as an ordinary one. Branches downstream of the output forbid it unless
+    `force`; then they only lose that provenance.
+    """
+    if _newest(txn.conn, pipeline) is None:
+        return
+    stop(txn, pipeline)
+    for table, column in (("jobs", "pipeline"), ("pipelines", "name")):
+        txn.conn.execute(
+            f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name)
+        )
+    logs.delete_of(txn.conn, pipeline)
+    doomed = (pipeline.spec_repo, pipeline.meta_repo) if keep_repo else (pipeline.repo,)
+    for repo in doomed:
+        repos.delete(txn, repo, force)
+
+
+def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
+    """Whether there is a pipeline of this name."""
+    return _newest(conn, pipeline) is not None
+
+
+def inspect(conn: sqlite3.Connection, pipeline: Pipeline) -> PipelineInfo:
+    """A pipeline, or with ancestry in its name (`edges^`, `edges~2`) an earlier version of it."""
+    name, ancestors = names.parse_ancestry(pipeline.name)
+    if ancestors < 0:
+        raise PachError("cannot inspect future pipelines")
+    plain = Pipeline(pipeline.project, name)
+    return _info(conn, _version(conn, plain, ancestors))
+
+
+def listed(
+    conn: sqlite3.Connection,
+    pipeline: Pipeline | None = None,
+    history: int = 0,
+    projects: Collection[str] = (),
+    commit_set: str = "",
+) -> list[PipelineInfo]:
+    """Pipelines, newest stored version first; `history` adds so many older versions of each, ALL_VERSIONS all of them.
+    With `commit_set`, each as it was at that commit set, and only those that were there."""
+    if pipeline is not None and not exists(conn, pipeline):
+        raise NotFound(f'pipeline "{pipeline}" not found')
+    newest: dict[Pipeline, int] = {}
+    found = []
+    for row in conn.execute("SELECT * FROM pipelines ORDER BY seq DESC").fetchall():
+        each = Pipeline(row["project"], row["name"])
+        latest = newest.setdefault(each, row["version"])
+        if pipeline not in (None, each) or (projects and each.project not in projects):
+            continue
+        if history != ALL_VERSIONS and latest - row["version"] > history:
+            continue
+        shown = _at(conn, each, commit_set) if commit_set else row
+        if shown is not None:
+            found.append(_info(conn, shown, bool(commit_set)))
+    return found
+
+
+def set_state(txn: Transaction, pipeline: Pipeline, version: int, state: PipelineState, reason: str) -> None:
+    """Gives one version of a pipeline another state."""
+    txn.conn.execute(
+        "UPDATE pipelines SET state = ?, reason = ? WHERE project = ? AND name = ? AND version = ?",
+        (state, reason, pipeline.project, pipeline.name, version),
+    )
+
+
+def _asked(request: Mapping[str, Any]) -> Pipeline:
+    named = request.get("pipeline") or {}
+    project = (named.get("project") or {}).get("name") or DEFAULT_PROJECT
+    return Pipeline(project, named.get("name") or "")
+
+
+def _create_repos(txn: Transaction, pipeline: Pipeline) -> None:
+    try:
+        repos.create(txn, pipeline.repo, f"Output repo for pipeline {pipeline}.")
+    except AlreadyExists:
+        # The original's text and code: a name taken by a plain repo is not reported as ALREADY_EXISTS.
+        raise PachError(
+            f'pipeline "{pipeline.name}" cannot be created because a repo with the same name already exists'
+        ) from None
+    except PachError as error:
+        raise type(error)(f"error creating output repo for {pipeline.name}: {error}") from error
+    repos.create(txn, pipeline.spec_repo, f"Spec repo for pipeline {pipeline}.", update=True)
+
+
+def _wire(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
+    """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing."""
+    upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
+    branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
+    if not repos.exists(txn.conn, pipeline.meta_repo):
+        repos.create(txn, pipeline.meta_repo, f"Meta repo for pipeline {pipeline.name}")
+    branches.create(txn, Branch(pipeline.meta_repo, details.output_branch), provenance=upstream)
+
+
+def _newest(conn: sqlite3.Connection, pipeline: Pipeline) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM pipelines WHERE project = ? AND name = ? ORDER BY version DESC LIMIT 1",
+        (pipeline.project, pipeline.name),
+    ).fetchone()
+    return row
+
+
+def _version(conn: sqlite3.Connection, pipeline: Pipeline, ancestors: int = 0) -> sqlite3.Row:
+    row = _newest(conn, pipeline)
+    if row is None:
+        raise NotFound(
+            f'pipeline was not inspected: couldn\'t find up to date spec for pipeline "{pipeline}": '
+            f'branch "master" not found in repo {pipeline.spec_repo}'
+        )
+    wanted = row["version"] - ancestors
+    if wanted < 1:
+        raise PachError(
+            f'pipeline "{pipeline}" has only {row["version"]} versions, not enough to find ancestor {ancestors}'
+        )
+    found: sqlite3.Row = conn.execute(
+        "SELECT * FROM pipelines WHERE project = ? AND name = ? AND version = ?",
+        (pipeline.project, pipeline.name, wanted),
+    ).fetchone()
+    return found
+
+
+def _at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite3.Row | None:
+    try:
+        marker = commits.resolve(conn, Commit(pipeline.spec_repo, commit_set))
+    except NotFound:
+        return None
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM pipelines WHERE project = ? AND name = ? AND spec_commit = ?",
+        (pipeline.project, pipeline.name, marker.commit.id),
+    ).fetchone()
+    return row
+
+
+def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> PipelineInfo:
+    """A row as a value; `then` shows the last job of its time instead of the newest."""
+    pipeline = Pipeline(row["project"], row["name"])
+    details = spec.from_json(row["spec"])
+    state = PipelineState(row["state"])
+    last: JobState = jobs.last_state(conn, pipeline, row["version"] if then else None)
+    return PipelineInfo(
+        pipeline=pipeline,
+        version=row["version"],
+        spec_commit=Commit(Repo(pipeline.project, pipeline.name, "spec"), row["spec_commit"], "master"),
+        stopped=bool(row["stopped"]),
+        state=state,
+        reason=row["reason"],
+        last_job_state=last,
+        parallelism=details.parallelism,
+        spec=details,
+        created=row["created"],
+        workers_available=details.parallelism if state is PipelineState.RUNNING else 0,
+    )

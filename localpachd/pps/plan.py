@@ -1,0 +1,162 @@
+"""What should happen next: a pure function from what is to what to do. The scheduler applies it; recovery is no special
+case, since a job that was running when the server died looks like one that nobody has in hand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
+
+NO_COMMAND = "nothing to run: no transform.cmd"
+
+
+@dataclass(frozen=True, slots=True)
+class InputView:
+    """A commit that a job reads, under its input's name."""
+
+    name: str
+    finished: bool
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """An unfinished job. `inputs` are only filled in for the first of its pipeline: the others wait for that one."""
+
+    job: Job
+    version: int
+    state: JobState
+    inputs: tuple[InputView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineView:
+    """The newest version of a pipeline with its unfinished jobs in order of creation.
+
+    `obstacle` says why its workers cannot be had on this machine, `remark` what a user should know while they run.
+    """
+
+    pipeline: Pipeline
+    version: int
+    state: PipelineState
+    reason: str
+    stopped: bool
+    autoscaling: bool
+    has_command: bool
+    jobs: tuple[JobView, ...] = ()
+    obstacle: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All pipelines, and the jobs that this process has in hand."""
+
+    pipelines: tuple[PipelineView, ...]
+    in_hand: frozenset[Job] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class SetState:
+    """Give a version of a pipeline another state."""
+
+    pipeline: Pipeline
+    version: int
+    state: PipelineState
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PickUp:
+    """Move a CREATED job to STARTING."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Take a job whose inputs are all there in hand."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End a job whose inputs failed as UNRUNNABLE."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Kill an unfinished job that can never run."""
+
+    job: Job
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo:
+    """Cancel what is in hand of a job that is over."""
+
+    job: Job
+
+
+Action = SetState | PickUp | Run | GiveUp | Stop | LetGo
+
+
+def plan(snapshot: Snapshot) -> tuple[Action, ...]:
+    """The actions that bring the snapshot nearer to rest, none when it is at rest. Each holds on its own: whoever
+    applies one must look again whether it still does."""
+    unfinished = {view.job for pipeline in snapshot.pipelines for view in pipeline.jobs}
+    actions: list[Action] = [LetGo(job) for job in sorted(snapshot.in_hand - unfinished)]
+    for pipeline in snapshot.pipelines:
+        actions.extend(_for_pipeline(pipeline, snapshot.in_hand))
+    return tuple(actions)
+
+
+def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action]:
+    first = next((each for each in view.jobs if each.version == view.version), None)
+    state, reason = _state(view, first)
+    if (state, reason) != (view.state, view.reason):
+        yield SetState(view.pipeline, view.version, state, reason)
+    if state is PipelineState.FAILURE:
+        for each in view.jobs:
+            yield Stop(each.job, reason)
+    elif state in (PipelineState.RUNNING, PipelineState.STANDBY) and first is not None:
+        yield from _for_job(view, first, in_hand)
+
+
+def _state(view: PipelineView, first: JobView | None) -> tuple[PipelineState, str]:
+    if not view.has_command:
+        return PipelineState.FAILURE, NO_COMMAND
+    if view.stopped:
+        return PipelineState.PAUSED, ""
+    if view.autoscaling and (first is None or not _ready(first)):
+        return PipelineState.STANDBY, view.remark
+    if view.obstacle:
+        return PipelineState.CRASHING, view.obstacle
+    return PipelineState.RUNNING, view.remark
+
+
+def _ready(job: JobView) -> bool:
+    return job.state is not JobState.CREATED or all(each.finished for each in job.inputs)
+
+
+def _for_job(view: PipelineView, job: JobView, in_hand: frozenset[Job]) -> Iterator[Action]:
+    if job.job in in_hand:
+        return
+    if job.state is JobState.CREATED:
+        # Autoscaling workers are only started for a job that can run.
+        if not view.autoscaling or _ready(job):
+            yield PickUp(job.job)
+        return
+    if job.state is JobState.STARTING:
+        if not all(each.finished for each in job.inputs):
+            return
+        failed = [each.name for each in job.inputs if each.failed]
+        if failed:
+            names = ", ".join(failed)
+            yield GiveUp(job.job, f"unrunnable because the following upstream pipelines failed: {names}")
+            return
+    yield Run(job.job)

@@ -1,0 +1,105 @@
+"""The recorder of one job: turns results and log lines into layers of its commits, counters and log rows, a batch a
+transaction. Knows neither threads nor processes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from localpachd.pfs import commits, contents
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Repo
+from localpachd.pps import jobs, logs, records, work
+from localpachd.pps.skipping import Numbered
+from localpachd.pps.standing import Done
+from localpachd.pps.values import Counters, Job, LogMessage
+from localpachd.storage.filesets import FileSetRef
+from localpachd.worker.tasks import DatumResult, Stats
+
+
+class JobOver(Exception):
+    """The job was ended by somebody else: nothing it does counts any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A datum that a worker is done with."""
+
+    numbered: Numbered
+    result: DatumResult
+
+
+class Recorder:
+    """Keeps the books of one job from the moment its datums are known."""
+
+    def __init__(
+        self, pfs: Pfs, job: Job, files: Mapping[Repo, FileSetRef], worker_env: Mapping[str, str], done: Collection[Done]
+    ) -> None:
+        self._pfs = pfs
+        self._job = job
+        self._files = files
+        self._worker_env = worker_env
+        self._stats = sum((each.stats for each in done), Stats())
+        states = [each.state for each in done]
+        self._processed = states.count(records.PROCESSED)
+        self._failed = states.count(records.FAILED)
+        self._recovered = states.count(records.RECOVERED)
+        self._skipped = self._total = 0
+
+    def begin(self, skipped: int, total: int) -> None:
+        """Stores how many datums there are; raises JobOver, as every call does, when the job has been ended."""
+        self._skipped, self._total = skipped, total
+        self._pfs.transact(self._count)
+
+    def remove(self, tags: Sequence[str]) -> None:
+        """Takes the files of these datums out of the job's commits."""
+
+        def step(txn: Transaction) -> None:
+            self._count(txn)
+            for commit in (self._job.output, self._job.meta):
+                contents.delete_tags(txn, commits.resolve(txn.conn, commit), tags)
+
+        if tags:
+            self._pfs.transact(step)
+
+    def record(self, finished: Sequence[Finished], lines: Sequence[LogMessage] = ()) -> None:
+        """Stores a batch of results, with what was said meanwhile, at once and for good."""
+        for each in finished:
+            self._add(each.result)
+        output = [entry for each in finished for entry in work.output_entries(each.result)]
+        meta = self._meta_entries(finished)
+        self._pfs.chunks.flush()
+
+        def step(txn: Transaction) -> None:
+            self._count(txn)
+            logs.write(txn.conn, lines)
+            for commit, entries in ((self._job.output, output), (self._job.meta, meta)):
+                if entries:
+                    contents.add_layer(txn, commits.resolve(txn.conn, commit), entries)
+
+        self._pfs.transact(step)
+
+    def _meta_entries(self, finished: Sequence[Finished]) -> list[work.Entry]:
+        with self._pfs.db.read() as conn:
+            return [
+                entry
+                for each in finished
+                for entry in work.meta_entries(
+                    conn,
+                    self._pfs.chunks,
+                    work.record_of(each.numbered, each.result, self._job),
+                    each.result,
+                    self._files,
+                    {**self._worker_env, **work.environment(each.numbered, self._job)},
+                )
+            ]
+
+    def _add(self, result: DatumResult) -> None:
+        self._stats += result.stats
+        self._processed += result.state == records.PROCESSED
+        self._failed += result.state == records.FAILED
+        self._recovered += result.state == records.RECOVERED
+
+    def _count(self, txn: Transaction) -> None:
+        counters = Counters(self._processed, self._skipped, self._total, self._failed, self._recovered)
+        if not jobs.count(txn, self._job, counters, self._stats):
+            raise JobOver

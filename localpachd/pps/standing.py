@@ -1,0 +1,141 @@
+"""What a job stands on: the commits it reads, the records it inherits, and those it wrote before a restart."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from localpachd.errors import NotFound
+from localpachd.pfs import commits, contents, lineage
+from localpachd.pfs.values import CommitInfo, Repo
+from localpachd.pps import records
+from localpachd.pps.datums import Find, Match
+from localpachd.pps.inputs import PfsInput
+from localpachd.pps.values import Job
+from localpachd.storage import globs, paths, trees
+from localpachd.storage.chunks import Chunks
+from localpachd.storage.filesets import Content, FileSet, FileSetRef
+from localpachd.worker.tasks import Stats
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A datum this job recorded before it was interrupted."""
+
+    state: str
+    stats: Stats
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The ground of a job.
+
+    `base` maps each inherited datum to its hash, or to "" when it must not be skipped. `done` are the job's own
+    records. `strays` are datum tags whose files were inherited without a record to go by: they must go first.
+    """
+
+    base: Mapping[str, str]
+    done: Mapping[str, Done] = field(default_factory=dict)
+    strays: tuple[str, ...] = ()
+
+
+def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
+    """The commits that a job reads, by repo: no two of them share one (Pachyderm's rule for DAGs)."""
+    output = commits.find(conn, job.pipeline.repo, job.id)
+    if output is None:
+        raise NotFound(f"commit {job.output} not found")
+    found = {}
+    for each in output.provenance:
+        info = commits.find(conn, each.repo, each.id)
+        if info is not None:
+            found[each.repo] = info
+    return found
+
+
+def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) -> Find:
+    """Finds the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot."""
+
+    def find(leaf: PfsInput) -> Iterator[Match]:
+        info = heads(leaf)
+        pattern = globs.Glob(leaf.glob)
+        for node in trees.glob(contents.fileset(conn, info), leaf.glob):
+            captures = pattern.match(paths.bare(node.path)) or ()
+            yield Match(node.path, node.hash, node.size, captures, info.commit.id)
+
+    return find
+
+
+def repo_of(leaf: PfsInput) -> Repo:
+    """The repo that an input reads."""
+    return Repo(leaf.project, leaf.repo, leaf.repo_type)
+
+
+def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> Standing:
+    """The records that an open job stands on.
+
+    They are read from the very content its meta commit inherits, that of the nearest ancestor without error, so that
+    squashed, dropped or rewound commits leave nothing behind that is not true. Should the output inherit from another
+    job than the meta commit, nothing of either is trusted.
+    """
+    output, meta = commits.resolve(conn, job.output), commits.resolve(conn, job.meta)
+    below = [_base(conn, info) for info in (output, meta)]
+    own = FileSet(conn, contents.diff_layers(conn, meta))
+    done = {
+        identity: Done(record.state, record.stats, record.index)
+        for identity, record in _records(own, chunks, records.decode)
+        if record.job == job
+    }
+    if len({info.commit.id if info else "" for info in below}) > 1:
+        tags = {row[1] for info in below if info for row in contents.fileset(conn, info).rows()}
+        return Standing({}, done, tuple(sorted(tags - done.keys())))
+    inherited = FileSet(conn, contents.layers(conn, below[1]) if below[1] else ())
+    return Standing(dict(_records(inherited, chunks, _comparable)), done)
+
+
+def listed(conn: sqlite3.Connection, chunks: Chunks, job: Job, after: str = "") -> Iterator[records.Record]:
+    """The records that a job's meta commit shows, by datum id, from the one past `after`; of an open one, those so far.
+    Streams."""
+    meta = commits.find(conn, job.pipeline.meta_repo, job.id)
+    if meta is None:
+        return
+    lower = records.meta_path(after) + "\0" if after else None
+    for _, record in _records(contents.fileset(conn, meta), chunks, records.decode, lower):
+        yield record
+
+
+def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) -> records.Record | None:
+    """The record of one datum, or None."""
+    meta = commits.find(conn, job.pipeline.meta_repo, job.id)
+    file = contents.fileset(conn, meta).find(records.meta_path(identity), identity) if meta else None
+    return records.decode(identity, _bytes(chunks, file.content)) if file else None
+
+
+def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Repo, FileSetRef]:
+    """The layers that finished commits read as, by repo."""
+    return {info.commit.repo: contents.layers(conn, info) for info in infos}
+
+
+def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
+    seq = lineage.base(conn, info.seq)
+    return commits.by_seq(conn, seq) if seq is not None else None
+
+
+def _comparable(_: str, data: bytes) -> str:
+    """Of a record only what the next job compares."""
+    message = json.loads(data)
+    return message["hash"] if message.get("state", records.PROCESSED) == records.PROCESSED else ""
+
+
+def _records(
+    files: FileSet, chunks: Chunks, read_one: Callable[[str, bytes], T], lower: str | None = None
+) -> Iterator[tuple[str, T]]:
+    for file in files.walk(records.META_ROOT, lower):
+        yield file.tag, read_one(file.tag, _bytes(chunks, file.content))
+
+
+def _bytes(chunks: Chunks, content: Content) -> bytes:
+    return b"".join(chunks.read(content))

@@ -1,0 +1,204 @@
+"""The values of the pps room: pipelines, jobs, datums and log lines as they are known. Frozen; knows no SQL, no gRPC."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from localpachd.pfs.values import META, SPEC, Branch, Commit, Repo
+from localpachd.pps.datums import DatumInput
+from localpachd.pps.spec import PipelineSpec
+from localpachd.worker.tasks import Stats
+
+
+class PipelineState(StrEnum):
+    """A pipeline's state by the name that `pps.proto` gives it."""
+
+    STARTING = "PIPELINE_STARTING"
+    RUNNING = "PIPELINE_RUNNING"
+    RESTARTING = "PIPELINE_RESTARTING"
+    FAILURE = "PIPELINE_FAILURE"
+    PAUSED = "PIPELINE_PAUSED"
+    STANDBY = "PIPELINE_STANDBY"
+    CRASHING = "PIPELINE_CRASHING"
+
+
+class JobState(StrEnum):
+    """A job's state by the name that `pps.proto` gives it."""
+
+    UNKNOWN = "JOB_STATE_UNKNOWN"
+    CREATED = "JOB_CREATED"
+    STARTING = "JOB_STARTING"
+    RUNNING = "JOB_RUNNING"
+    EGRESSING = "JOB_EGRESSING"
+    FINISHING = "JOB_FINISHING"
+    SUCCESS = "JOB_SUCCESS"
+    FAILURE = "JOB_FAILURE"
+    KILLED = "JOB_KILLED"
+    UNRUNNABLE = "JOB_UNRUNNABLE"
+
+    @property
+    def terminal(self) -> bool:
+        """Whether a job in this state is over for good."""
+        return self in _TERMINAL
+
+
+_TERMINAL = frozenset({JobState.SUCCESS, JobState.FAILURE, JobState.KILLED, JobState.UNRUNNABLE})
+
+
+class DatumState(StrEnum):
+    """A datum's state as users are shown it, by the name that `pps.proto` gives it."""
+
+    UNKNOWN = "UNKNOWN"
+    FAILED = "FAILED"
+    SUCCESS = "SUCCESS"
+    SKIPPED = "SKIPPED"
+    STARTING = "STARTING"
+    RECOVERED = "RECOVERED"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pipeline:
+    """A pipeline by project and name."""
+
+    project: str
+    name: str
+
+    @property
+    def repo(self) -> Repo:
+        """Its output repo."""
+        return Repo(self.project, self.name)
+
+    @property
+    def spec_repo(self) -> Repo:
+        """The repo whose empty commits mark its versions."""
+        return Repo(self.project, self.name, SPEC)
+
+    @property
+    def spec_branch(self) -> Branch:
+        """The branch of those commits; it is part of the provenance of every output."""
+        return Branch(self.spec_repo, "master")
+
+    @property
+    def meta_repo(self) -> Repo:
+        """The repo that keeps a record of every datum."""
+        return Repo(self.project, self.name, META)
+
+    def __str__(self) -> str:
+        return f"{self.project}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Job:
+    """A job by pipeline and id; the id is that of its commit set."""
+
+    pipeline: Pipeline
+    id: str
+
+    @property
+    def output(self) -> Commit:
+        """The commit it writes."""
+        return Commit(self.pipeline.repo, self.id)
+
+    @property
+    def meta(self) -> Commit:
+        """The commit that keeps its datums' records."""
+        return Commit(self.pipeline.meta_repo, self.id)
+
+    def __str__(self) -> str:
+        return f"{self.pipeline}@{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineInfo:
+    """What is known about one version of a pipeline. `created` is this version's, in nanoseconds since the epoch;
+    `workers_available` counts the worker slots that hold work or stand ready for it."""
+
+    pipeline: Pipeline
+    version: int
+    spec_commit: Commit
+    stopped: bool
+    state: PipelineState
+    reason: str
+    last_job_state: JobState
+    parallelism: int
+    spec: PipelineSpec
+    created: int
+    workers_available: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How many datums a job processed, skipped, has in all, failed and recovered."""
+
+    processed: int = 0
+    skipped: int = 0
+    total: int = 0
+    failed: int = 0
+    recovered: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerStatus:
+    """What one worker slot is doing: the datum set's first datum that is not done yet. `started` in nanoseconds."""
+
+    worker: str
+    job: str
+    started: int
+    data: tuple[DatumInput, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobInfo:
+    """What is known about a job. Times in nanoseconds since the epoch, None until they come."""
+
+    job: Job
+    version: int
+    output_commit: Commit
+    state: JobState
+    reason: str
+    restart: int
+    counters: Counters
+    stats: Stats
+    created: int
+    started: int | None
+    finished: int | None
+    spec: PipelineSpec
+    worker_status: tuple[WorkerStatus, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSetInfo:
+    """The jobs of one commit set, upstream first."""
+
+    id: str
+    jobs: tuple[JobInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DatumInfo:
+    """What is known about a datum. `job` is the one that processed it, None for a datum that was only listed from an
+    input; `pfs_state` names the directory of the meta commit with its inputs and outputs, "" where there is none."""
+
+    id: str
+    job: Job | None
+    state: DatumState
+    data: tuple[DatumInput, ...]
+    hash: str = ""
+    reason: str = ""
+    stats: Stats = field(default_factory=Stats)
+    pfs_commit: Commit | None = None
+    pfs_state: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogMessage:
+    """One line of a log. `ts` in nanoseconds since the epoch; `data` holds the (path, hash) of a datum's inputs."""
+
+    ts: int
+    pipeline: Pipeline | None
+    job: str
+    datum: str
+    worker: str
+    user: bool
+    master: bool
+    message: str
+    data: tuple[tuple[str, bytes], ...] = ()

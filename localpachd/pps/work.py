@@ -1,0 +1,95 @@
+"""From a datum to what a worker needs for it, and from its result to what the job's commits keep of it. Pure but for
+reading the names of the files below an input."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from localpachd.pfs.values import Repo
+from localpachd.pps import records
+from localpachd.pps.datums import DatumInput
+from localpachd.pps.records import Record
+from localpachd.pps.skipping import Numbered
+from localpachd.pps.values import Job
+from localpachd.storage.chunks import Chunks
+from localpachd.storage.filesets import Content, FileSet, FileSetRef
+from localpachd.worker.tasks import DatumResult, DatumWork, InputFile
+
+Entry = tuple[str, str, Content | None]
+
+
+def datum_work(numbered: Numbered, job: Job, files: Mapping[Repo, FileSetRef]) -> DatumWork:
+    """What a worker is given for a datum."""
+    inputs = tuple(
+        InputFile(each.name, each.path, files[_repo(each)], each.lazy, each.empty_files)
+        for each in numbered.datum.inputs
+    )
+    return DatumWork(numbered.datum.id, inputs, environment(numbered, job))
+
+
+def environment(numbered: Numbered, job: Job) -> dict[str, str]:
+    """A datum's own variables. Of several files of one input the last one counts, as in Pachyderm."""
+    variables: dict[str, str] = {}
+    for each in numbered.datum.inputs:
+        variables[each.name] = f"/pfs/{each.name}{each.path}".rstrip("/")
+        variables[f"{each.name}_COMMIT"] = each.commit
+        if each.join_on:
+            variables[f"PACH_DATUM_{each.name}_JOIN_ON"] = each.join_on
+        if each.group_by:
+            variables[f"PACH_DATUM_{each.name}_GROUP_BY"] = each.group_by
+    variables["PACH_DATUM_ID"] = numbered.datum.id
+    variables["PACH_JOB_ID"] = variables["PACH_OUTPUT_COMMIT_ID"] = job.id
+    return variables
+
+
+def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
+    """What is kept of how a datum went."""
+    return Record(
+        id=result.id,
+        job=job,
+        inputs=numbered.datum.inputs,
+        hash=numbered.hash,
+        state=result.state,
+        reason=result.reason,
+        stats=result.stats,
+        index=numbered.index,
+    )
+
+
+def output_entries(result: DatumResult) -> Iterator[Entry]:
+    """What a datum adds to the output commit: nothing unless it was processed."""
+    if result.state == records.PROCESSED:
+        for file in result.output:
+            yield file.path, result.id, file.content
+
+
+def meta_entries(
+    conn: sqlite3.Connection,
+    chunks: Chunks,
+    record: Record,
+    result: DatumResult,
+    files: Mapping[Repo, FileSetRef],
+    variables: Mapping[str, str],
+) -> Iterator[Entry]:
+    """What a datum adds to the meta commit: its record, and its inputs, environment and output by reference. Lazy inputs
+    leave no trace, as their pipes leave none on the real thing."""
+    root = records.pfs_path(record.id)
+    yield records.meta_path(record.id), record.id, chunks.store([records.encode(record)])
+    lines = "".join(f"{name}={value}\n" for name, value in variables.items())
+    yield f"{root}/.env", record.id, chunks.store([lines.encode()])
+    for each in record.inputs:
+        if each.lazy:
+            continue
+        for path, content in _below(FileSet(conn, files[_repo(each)]), each.path):
+            yield f"{root}/{each.name}{path}", record.id, Content(0, ()) if each.empty_files else content
+    for file in result.output:
+        yield f"{root}/out{file.path}", record.id, file.content
+
+
+def _below(files: FileSet, path: str) -> Iterator[tuple[str, Content]]:
+    found = files.under(path) if path.endswith("/") else files.get(path)
+    for file in found:
+        yield file.path, file.content
+
+
+def _repo(each: DatumInput) -> Repo:
+    return Repo(each.project, each.repo, each.repo_type)
