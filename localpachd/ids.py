@@ -35,12 +35,19 @@ def file_hash(chunks: Iterable[bytes]) -> bytes:
     return blake2b(b"".join(chunks), digest_size=32).digest()
 
 
-def directory_hash(children: Iterable[bytes]) -> bytes:
-    """blake2b-256 over the hashes of a directory's entries in path order (32 bytes). Names do not take part."""
-    digest = blake2b(digest_size=32)
-    for child in children:
-        digest.update(child)
-    return digest.digest()
+class DirectoryHash:
+    """blake2b-256 over the hashes of a directory's entries, added in path order. Names do not take part."""
+
+    def __init__(self) -> None:
+        self._running = blake2b(digest_size=32)
+
+    def add(self, entry: bytes) -> None:
+        """Takes in the 32-byte hash of the next file or directory."""
+        self._running.update(entry)
+
+    def digest(self) -> bytes:
+        """The 32-byte hash of the directory with the entries so far."""
+        return self._running.digest()
 
 
 def datum_id(inputs: Iterable[tuple[str, str, str, str]]) -> str:

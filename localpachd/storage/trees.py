@@ -1,0 +1,237 @@
+"""Trees: the directories above the files of a file set, with their hashes and sizes. Knows no commits.
+
+Directories are not stored: each stands right before its first file, its path with a trailing slash. Files stream; what
+is held in memory grows with the number of directories only.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from localpachd import ids
+from localpachd.storage import paths
+from localpachd.storage.filesets import Content, FileSet, Row, unpacked
+from localpachd.storage.globs import Glob
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A file, or a directory (its path ends in a slash, its tag is "", it has no content). `size` in bytes, of a
+    directory that of all files below; `hash` 32 bytes."""
+
+    path: str
+    is_dir: bool
+    size: int
+    hash: bytes
+    tag: str
+    content: Content | None
+
+
+def inspect(fs: FileSet, path: str) -> Node | None:
+    """The node at a path, with or without a directory's trailing slash; None when there is none. The root of an empty
+    file set is none either."""
+    return next(_plain(fs, paths.clean(path)), None)
+
+
+def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+    """The immediate entries of a directory; a file lists itself; nothing for a path that is not there.
+
+    Of every reader here the order is byte order of the path, and `lower` <= path < `upper` bounds what is given.
+    """
+    base = paths.clean(path)
+    above = paths.directory(base)
+    here = len(above)
+
+    def immediate(candidate: str) -> bool:
+        return len(candidate) > here and candidate.find("/", here, -1) < 0
+
+    itself = () if base == "/" else (_file(row) for row in fs.rows(base, lower, _least(upper, base + "\0")))
+    return chain(itself, _flat(fs, above, immediate, lower, upper))
+
+
+def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+    """A node and everything below it; nothing for a path that is not there."""
+    base = paths.clean(path)
+    above = paths.directory(base)
+    itself = () if base == "/" else (_file(row) for row in fs.rows(base, lower, _least(upper, base + "\0")))
+    return chain(itself, _nested(fs, above, lambda candidate: candidate.startswith(above), lower, upper))
+
+
+def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+    """Every file and directory whose path without trailing slash matches. Raises InvalidArgument for a bad pattern."""
+    compiled = Glob(pattern)
+    if compiled.literal:
+        return (node for node in _plain(fs, compiled.literal_prefix) if _within(node.path, lower, upper))
+    if compiled.depth is not None:
+        return _flat(fs, compiled.literal_prefix, compiled.matches, lower, upper)
+    return _nested(fs, compiled.literal_prefix, compiled.matches, lower, upper)
+
+
+def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
+    """What GetFileTAR sends: every match of the pattern and all that lies below a directory among them, each once."""
+    compiled = Glob(pattern)
+    if compiled.literal:
+        return walk(fs, compiled.literal_prefix, lower, upper)
+    whole = ""  # the last directory that matched
+
+    def wanted(candidate: str) -> bool:
+        nonlocal whole
+        if whole and candidate.startswith(whole):
+            return True
+        matched = compiled.matches(candidate)
+        if matched and candidate.endswith("/"):
+            whole = candidate
+        return matched
+
+    return _nested(fs, compiled.literal_prefix, wanted, lower, upper)
+
+
+def diff(fs_new: FileSet, fs_old: FileSet, path_new: str, path_old: str) -> Iterator[tuple[Node | None, Node | None]]:
+    """The (new, old) pairs that differ in hash, directories included, in path order; None where a side has no node."""
+    new, old = walk(fs_new, path_new), walk(fs_old, path_old)
+    one, other = next(new, None), next(old, None)
+    while one is not None or other is not None:
+        if other is None or (one is not None and one.path < other.path):
+            yield one, None
+            one = next(new, None)
+        elif one is None or other.path < one.path:
+            yield None, other
+            other = next(old, None)
+        else:
+            if one.hash != other.hash:
+                yield one, other
+            one, other = next(new, None), next(old, None)
+
+
+def _plain(fs: FileSet, path: str) -> Iterator[Node]:
+    """The files at exactly this clean path, then the directory, whichever there are."""
+    if path != "/":
+        yield from (_file(row) for row in fs.rows(path, upper=path + "\0"))
+    above = paths.directory(path)
+    summary = _Summaries(fs).get(above)
+    if summary is not None:
+        yield _directory(above, *summary)
+
+
+def _nested(
+    fs: FileSet, prefix: str, wanted: Callable[[str], bool], lower: str | None, upper: str | None
+) -> Iterator[Node]:
+    """The wanted nodes among those whose path starts with `prefix`, each directory before what it holds.
+
+    A wanted directory is first read through to sum it up, with all directories below it.
+    """
+    summaries = _Summaries(fs)
+    current = ""  # the innermost directory that is open
+    for row in fs.rows(prefix, lower):
+        path = row[0]
+        while not path.startswith(current):
+            current = current[: current.rfind("/", 0, -1) + 1]
+        while (slash := path.find("/", len(current))) >= 0:
+            current = path[: slash + 1]
+            if current.startswith(prefix) and _within(current, lower, upper) and wanted(current):
+                summary = summaries.get(current)
+                if summary is not None:
+                    yield _directory(current, *summary)
+        if upper is not None and path >= upper:
+            return
+        if wanted(path):
+            yield _file(row)
+
+
+def _flat(
+    fs: FileSet, prefix: str, wanted: Callable[[str], bool], lower: str | None, upper: str | None
+) -> Iterator[Node]:
+    """As `_nested`, for wanted nodes of which none lies below another: one reading is enough."""
+    if lower is not None or upper is not None:
+        yield from _nested(fs, prefix, wanted, lower, upper)
+        return
+    stack = _Stack()
+    for row in fs.rows(prefix):
+        path, _, size, chunks = row
+        for closed, total, digest in stack.enter(path):
+            if wanted(closed):
+                yield _directory(closed, total, digest)
+        file_hash = ids.file_hash((chunks or b"",))
+        stack.add(size, file_hash)
+        if wanted(path):
+            yield _file(row, file_hash)
+    for closed, total, digest in stack.enter(""):
+        if closed.startswith(prefix) and wanted(closed):
+            yield _directory(closed, total, digest)
+
+
+class _Open:
+    """A directory whose entries are being read."""
+
+    __slots__ = ("hash", "path", "size")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.size = 0
+        self.hash = ids.DirectoryHash()
+
+
+class _Stack:
+    """The open directories on the way through files in path order: it sums up each until the way leaves it."""
+
+    def __init__(self) -> None:
+        self._open = [_Open("")]  # what holds the root is never asked for
+        self._current = ""
+
+    def enter(self, path: str) -> Iterator[tuple[str, int, bytes]]:
+        """Closes the directories that do not hold `path` and opens those that do; yields (path, size, hash) of each
+        closed one, innermost first. "" closes all."""
+        while not path.startswith(self._current):
+            left = self._open.pop()
+            self._current = self._open[-1].path
+            digest = left.hash.digest()
+            self.add(left.size, digest)
+            yield left.path, left.size, digest
+        while (slash := path.find("/", len(self._current))) >= 0:
+            self._current = path[: slash + 1]
+            self._open.append(_Open(self._current))
+
+    def add(self, size: int, digest: bytes) -> None:
+        """Counts an entry to the innermost open directory."""
+        innermost = self._open[-1]
+        innermost.size += size
+        innermost.hash.add(digest)
+
+
+class _Summaries:
+    """Sizes and hashes of directories, asked for in path order: one reading serves a directory and all below it."""
+
+    def __init__(self, fs: FileSet) -> None:
+        self._fs = fs
+        self._known: dict[str, tuple[int, bytes]] = {}
+
+    def get(self, directory: str) -> tuple[int, bytes] | None:
+        """(size, hash) of a directory given with its trailing slash; None when there is no file in it."""
+        if directory not in self._known:
+            self._known = {path: (size, digest) for path, size, digest in self._read(directory)}
+        return self._known.get(directory)
+
+    def _read(self, directory: str) -> Iterator[tuple[str, int, bytes]]:
+        stack = _Stack()
+        for path, _, size, chunks in self._fs.rows(directory):
+            yield from stack.enter(path)
+            stack.add(size, ids.file_hash((chunks or b"",)))
+        yield from (closed for closed in stack.enter("") if closed[0].startswith(directory))
+
+
+def _within(path: str, lower: str | None, upper: str | None) -> bool:
+    return (lower is None or lower <= path) and (upper is None or path < upper)
+
+
+def _least(bound: str | None, other: str) -> str:
+    return other if bound is None else min(bound, other)
+
+
+def _file(row: Row, file_hash: bytes | None = None) -> Node:
+    path, tag, size, chunks = row
+    digest = ids.file_hash((chunks or b"",)) if file_hash is None else file_hash
+    return Node(path, False, size, digest, tag, unpacked(size, chunks or b""))
+
+
+def _directory(path: str, size: int, digest: bytes) -> Node:
+    return Node(path, True, size, digest, "", None)
