@@ -1,0 +1,185 @@
+"""The answers to one entry's queries: every segment's best merged into the K nearest distinct pictures.
+
+Owns the merge and the lines of neighbors.jsonl. Knows the tables' values, but no file, no drawing and no Pachyderm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stages.contract import StageError
+from stages.packs import Rejection
+from stages.tables import Images, Neighbours, Source, unite
+
+
+@dataclass(frozen=True)
+class Match:
+    """A distinct library picture that is near a query."""
+
+    id: str
+    distance: float  # a float32's shortest decimal that reads back as the same float32
+    sources: tuple[Source, ...]  # all the files it came from, sorted by path
+    thumbnail: bytes | None  # JPEG; None where search did not expect the query to be shown
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A query picture and its nearest library pictures, by distance and then by id."""
+
+    query: str
+    sources: tuple[Source, ...]
+    thumbnail: bytes | None  # JPEG
+    matches: tuple[Match, ...]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Everything that is known about one entry."""
+
+    entry: str  # the entry's true name
+    k: int  # how many neighbours were asked for
+    model: str | None  # None where there was neither a query nor a result
+    metric: str | None  # None where nothing was searched
+    answers: tuple[Answer, ...]  # one for each distinct query picture, ordered by id
+    rejected: tuple[Rejection, ...] = ()
+
+    @property
+    def searched(self) -> bool:
+        """Whether there was a library to search and a picture to search for."""
+        return self.metric is not None
+
+    @property
+    def library_size(self) -> int | None:
+        """How many distinct pictures the library has, where that is fewer than were asked for; otherwise None."""
+        if not self.searched:
+            return None
+        found = max((len(answer.matches) for answer in self.answers), default=self.k)
+        return found if found < self.k else None
+
+
+@dataclass
+class _Merge:
+    """The running K best of each query, so that only one segment's table is held at a time."""
+
+    k: int
+    model: str | None = None
+    metric: str | None = None
+    best: dict[str, list[Match]] = field(default_factory=dict)
+
+    def expect_model(self, model: str) -> None:
+        if self.model not in (None, model):
+            raise StageError(
+                f"results of two models cannot be mixed: {self.model} and {model}. Both must come from one commit of "
+                "the repo models; wait until features, features-queries and search have recomputed everything, or "
+                "start the search again with: pachctl run pipeline search"
+            )
+        self.model = model
+
+    def add(self, table: Neighbours) -> None:
+        self.expect_model(table.model)
+        if self.metric not in (None, table.metric):
+            raise StageError(
+                f"distances of two metrics cannot be mixed: {self.metric} and {table.metric}. Reprocess the search: "
+                "pachctl update pipeline --reprocess -f specs/search.json"
+            )
+        if table.k < self.k:
+            raise StageError(
+                f"K={self.k} neighbours are to be shown but search kept only {table.k}: "
+                "give K the same value in specs/search.json and specs/render.json, and deploy both"
+            )
+        self.metric = table.metric
+        for query, found in _by_query(table):
+            known = self.best.get(query, [])
+            self.best[query] = sorted(_united([*known, *found]), key=lambda match: (match.distance, match.id))[: self.k]
+
+
+def merge(
+    entry: str, k: int, queries: Images | None, segments: Iterable[Neighbours], rejected: Iterable[Rejection] = ()
+) -> Answers:
+    """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
+
+    Equal ids are one neighbour with all their sources. `queries` is None where the entry's own table is missing (the
+    join is an outer one); results then stand without the queries' names and pictures.
+    Raises StageError if the tables come from different models or metrics, or hold fewer than `k` by design.
+    """
+    merged = _Merge(k)
+    if queries is not None:
+        merged.expect_model(queries.model)
+    for table in segments:
+        merged.add(table)
+    known = _Query.table(queries)
+    answers = []
+    for query in sorted({*known, *merged.best}):
+        own = known.get(query, _Query())
+        answers.append(Answer(query, own.sources, own.thumbnail, tuple(merged.best.get(query, ()))))
+    return Answers(entry, k, merged.model, merged.metric, tuple(answers), tuple(rejected))
+
+
+def json_lines(answers: Answers) -> Iterator[str]:
+    """The lines of neighbors.jsonl, without line ends: one query each, ordered by id."""
+    for answer in answers.answers:
+        yield _json(
+            {
+                "query": answer.query,
+                "sources": paths(answer.sources),
+                "k": answers.k,
+                "metric": answers.metric,
+                "model": answers.model,
+                "neighbors": [
+                    {"id": match.id, "distance": match.distance, "sources": paths(match.sources)}
+                    for match in answer.matches
+                ],
+            }
+        )
+
+
+def paths(sources: Iterable[Source]) -> list[str]:
+    """The distinct true paths of the sources, sorted."""
+    return sorted({source.path for source in sources})
+
+
+@dataclass(frozen=True)
+class _Query:
+    """What an entry's own table knows of a query."""
+
+    sources: tuple[Source, ...] = ()
+    thumbnail: bytes | None = None
+
+    @classmethod
+    def table(cls, images: Images | None) -> dict[str, _Query]:
+        if images is None:
+            return {}
+        rows = zip(images.ids, images.sources, images.thumbnails, strict=True)
+        return {id: cls(tuple(sources), thumbnail) for id, sources, thumbnail in rows}
+
+
+def _by_query(table: Neighbours) -> Iterator[tuple[str, list[Match]]]:
+    rows: dict[str, list[Match]] = {}
+    for row in table:
+        match = Match(row.id, _shortest(row.distance), tuple(row.sources), row.thumbnail)
+        rows.setdefault(row.query, []).append(match)
+    yield from rows.items()
+
+
+def _united(matches: Iterable[Match]) -> list[Match]:
+    """One match for each id. Equal pictures have equal vectors, so their distances are equal too."""
+    by_id: dict[str, Match] = {}
+    for match in matches:
+        twin = by_id.get(match.id)
+        if twin is not None:
+            sources = unite(twin.sources, match.sources)
+            match = Match(match.id, min(twin.distance, match.distance), sources, twin.thumbnail or match.thumbnail)
+        by_id[match.id] = match
+    return list(by_id.values())
+
+
+def _shortest(distance: float) -> float:
+    return float(str(np.float32(distance)))
+
+
+def _json(value: Mapping[str, object]) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

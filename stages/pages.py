@@ -1,0 +1,145 @@
+"""The result page, one HTML file that needs nothing beside it: all shown queries with their K nearest and all sources.
+
+Knows the answers' values and HTML, nothing of tables, files or Pachyderm. Every text that comes from outside passes
+through `_text`; the page runs no script and its policy lets it load nothing.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
+
+from stages import wording
+from stages.answers import Answer, Answers, Match, paths
+from stages.packs import Rejection
+from stages.style import STYLE
+
+_OPEN_SOURCES = 4  # sources of one picture that are seen without unfolding the rest
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def page(answers: Answers, queries: Sequence[str]) -> str:
+    """The page as text for a UTF-8 file, showing the `queries` (their ids), ordered by their names.
+
+    Also says what is wrong or missing: rejected files with their reasons, an empty or too small library, an entry
+    without a picture to search for.
+    """
+    by_id = {answer.query: answer for answer in answers.answers}
+    shown = sorted((by_id[query] for query in queries), key=lambda answer: (paths(answer.sources), answer.query))
+    return "\n".join([*_head(answers, len(shown)), "<main>", *_body(answers, shown), "</main>", *_foot(), ""])
+
+
+def _head(answers: Answers, shown: int) -> Iterator[str]:
+    title = _text(wording.title(answers))
+    yield "<!doctype html>"
+    yield '<html lang="en">'
+    yield "<head>"
+    yield '<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{title} · lookalike</title>"
+    yield f"<style>{STYLE}</style>"
+    yield "</head>"
+    yield "<body>"
+    yield "<header>"
+    yield f"<h1>{title}</h1>"
+    if answers.answers:
+        yield f'<p class="summary">{_text(wording.summary(answers, shown, answers.k))}</p>'
+    if answers.model is not None:
+        yield f'<dl class="facts"><div><dt>Model</dt><dd><code>{_text(answers.model)}</code></dd></div></dl>'
+    yield from _list("notes", wording.notes(answers, shown))
+    yield "</header>"
+
+
+def _body(answers: Answers, shown: Iterable[Answer]) -> Iterator[str]:
+    for answer in shown:
+        yield f'<section class="card" aria-label="Query {_text(wording.name(answer))}">'
+        yield f'<div class="query">{_query(answer)}</div>'
+        if answer.matches:
+            yield '<ol class="matches">'
+            yield from (f"<li>{_match(match, rank, answer)}</li>" for rank, match in enumerate(answer.matches, start=1))
+            yield "</ol>"
+        else:
+            yield '<p class="nothing">There is no picture in the library to compare with.</p>'
+        yield "</section>"
+    if answers.rejected:
+        yield from _rejected(answers.rejected)
+
+
+def _query(answer: Answer) -> str:
+    return _figure('<p class="heading">Query</p>', f"Query picture {wording.name(answer)}", answer)
+
+
+def _match(match: Match, rank: int, answer: Answer) -> str:
+    same = '<small class="same">same picture</small>' if match.id == answer.query else ""
+    said = wording.distance(match.distance)
+    heading = f'<p class="heading"><small>distance</small>{said}{same}</p>'
+    return _figure(heading, f"Neighbour {rank}: {wording.name(match)}", match)
+
+
+def _figure(heading: str, alternative: str, pictured: Answer | Match) -> str:
+    if pictured.thumbnail is None:
+        picture = '<div class="blank">no preview</div>'
+    else:
+        data = b64encode(pictured.thumbnail).decode("ascii")
+        picture = f'<img src="data:image/jpeg;base64,{data}" alt="{_text(alternative)}" width="224" height="224">'
+    return f"<figure>{heading}{picture}<figcaption>{_sources(pictured)}</figcaption></figure>"
+
+
+def _sources(pictured: Answer | Match) -> str:
+    names = paths(pictured.sources) or [wording.UNNAMED]
+    first, rest = names[:_OPEN_SOURCES], names[_OPEN_SOURCES:]
+    if len(rest) == 1:  # unfolding one line would save none
+        first, rest = names, []
+    open_part = "".join(_list("sources", first))
+    if not rest:
+        return open_part
+    folded = "".join(_list("sources", rest))
+    return f"{open_part}<details><summary>and {len(rest):,} more names</summary>{folded}</details>"
+
+
+def _rejected(rejected: Iterable[Rejection]) -> Iterator[str]:
+    yield '<h2 id="rejected">Rejected files</h2>'
+    yield '<div class="table"><table aria-labelledby="rejected">'
+    yield '<thead><tr><th scope="col">File</th><th scope="col">Reason</th><th scope="col">Stage</th></tr></thead>'
+    yield "<tbody>"
+    for each in rejected:
+        cells = (f"<bdi>{_text(each.source)}</bdi>", _text(each.reason), _text(each.stage))
+        yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _foot() -> Iterator[str]:
+    yield "<footer><p>"
+    yield "Pictures are shown as they are compared: cropped to the central square and scaled down. Equal pictures are"
+    yield "one neighbour with all their names. <code>neighbors.jsonl</code>, beside this page, holds all with ids."
+    yield "</p></footer>"
+    yield "</body>"
+    yield "</html>"
+
+
+def _list(kind: str, items: Iterable[str]) -> Iterator[str]:
+    shown = [f"<li><bdi>{_text(item)}</bdi></li>" for item in items]
+    if shown:
+        yield f'<ul class="{kind}">{"".join(shown)}</ul>'
+
+
+def _text(text: str) -> str:
+    """The text as HTML, in an element or in quotes; what a page cannot hold, or what would
+    turn a name around, is shown by a picture or code of it.
+    """
+    return html.escape(_CONTROL.sub(_visible, text))
+
+
+def _visible(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # its control picture
+    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte of a file name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{{{code:x}}}"

@@ -1,0 +1,110 @@
+"""Stage render: one entry's answers as files for people and programs: neighbors.jsonl, grid.png and index.html.
+
+Input `queries`: a directory /queries/<entry> of features-queries (images.parquet, rejected.jsonl); input `search`: a
+directory /<entry> of search with one table for each segment. The join is an outer one, so either may be missing.
+Parameter: K, the neighbours of each query. Knows where the tables lie; what is in the files it writes, others know.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.render"))
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from stages.answers import Answers, json_lines, merge
+from stages.contract import Datum, Input, StageError
+from stages.names import escape_component, escape_path, unescape
+from stages.packs import Rejection, read_rejections
+from stages.pages import page
+from stages.parameters import whole
+from stages.sheets import grid
+from stages.shown import shown
+from stages.tables import Images, read_images, read_neighbours
+
+INPUTS = ("queries", "search")
+MOST_NEIGHBOURS = 1000
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Reads K (default 3). Raises StageError if it is no whole number from 1 to `MOST_NEIGHBOURS`."""
+    k = whole(environment, "K", 3, 1, MOST_NEIGHBOURS)
+
+    def process(datum: Datum) -> None:
+        entry, queries, search = _sides(datum)
+        write(entry, read(entry, k, queries, search), datum.out / entry)
+
+    return process
+
+
+def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answers:
+    """The answers to the queries of `entry` (its PFS name), from either side's directory, None where it is missing.
+
+    Raises StageError if a table is not what it should be, or if the tables do not fit together.
+    """
+    images = _images(queries)
+    rejected = _rejections(queries)
+    tables = sorted(search.glob("*.parquet")) if search is not None else []
+    name = true_name(entry, images, rejected)
+    return merge(name, k, images, map(read_neighbours, tables), rejected)
+
+
+def write(entry: str, answers: Answers, directory: Path) -> None:
+    """Writes the three files into `directory`. `entry`, its PFS name, decides which queries are shown."""
+    chosen = shown(entry, (answer.query for answer in answers.answers))
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "neighbors.jsonl").open("w", encoding="ascii", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in json_lines(answers))
+    (directory / "grid.png").write_bytes(grid(answers, chosen))
+    (directory / "index.html").write_text(page(answers, chosen), encoding="utf-8", newline="\n")
+
+
+def true_name(entry: str, images: Images | None, rejected: Iterable[Rejection]) -> str:
+    """The entry's name as its owner knows it.
+
+    A name too long for one component is cut by the escaping, and only the sources in the entry know all of it.
+    """
+    if not entry.endswith("%"):
+        return unescape(entry)
+    sources = [source.path for row in images.sources for source in row] if images is not None else []
+    for path in (*sources, *(each.source for each in rejected)):
+        if _top(escape_path(path)) == entry:
+            return _top(path)
+        if _top(escape_component(path)) == entry:
+            return path
+    return f"{unescape(entry[:-1])}…"
+
+
+def _sides(datum: Datum) -> tuple[str, Path | None, Path | None]:
+    """The entry's PFS name and the directories of both sides of the join."""
+    sides = [datum.inputs[name] for name in INPUTS if name in datum.inputs]
+    entries = {_entry(side) for side in sides}
+    if len(entries) != 1:
+        raise StageError(
+            f"render needs one entry on its inputs {' and '.join(INPUTS)}, not {sorted(entries) or 'none'}: join both "
+            "on the entry, as specs/render.json does"
+        )
+    queries, search = (datum.inputs[name].path if name in datum.inputs else None for name in INPUTS)
+    return entries.pop(), queries, search
+
+
+def _entry(side: Input) -> str:
+    name = side.repo_path.rpartition("/")[2]
+    if not name:
+        raise StageError(f"input {side.name} must be one entry, not the whole repo: see the globs in specs/render.json")
+    return name
+
+
+def _top(path: str) -> str:
+    return path.partition("/")[0]
+
+
+def _images(queries: Path | None) -> Images | None:
+    table = queries / "images.parquet" if queries is not None else None
+    return read_images(table) if table is not None and table.exists() else None
+
+
+def _rejections(queries: Path | None) -> list[Rejection]:
+    file = queries / "rejected.jsonl" if queries is not None else None
+    return read_rejections(file) if file is not None and file.exists() else []

@@ -1,0 +1,166 @@
+"""The result grid, a PNG: a few queries, each followed by its nearest pictures in increasing distance.
+
+Drawn with Pillow alone, so that equal answers give equal bytes (for one version of Pillow). Knows the answers' values
+and how to draw them: no tables, no files, no Pachyderm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image, ImageDraw
+
+from stages import wording
+from stages.answers import Answer, Answers, Match, paths
+from stages.lettering import fitted, font, spelt, wrapped
+from stages.shown import GRID_QUERIES
+
+NEIGHBOUR_COLUMNS = 3
+"""How many neighbours are drawn beside each query, as in the original system; the page shows all K."""
+
+TILE = 192  # pixels: twice the thumbnails' usual side
+_GAP = 28
+_QUERY_GAP = 44  # right of the query
+_MARGIN = 40
+PANEL = 16  # how far the queries' tinted panel stands out around its tiles
+_COLUMNS = (
+    _MARGIN,
+    *(_MARGIN + TILE + _QUERY_GAP + column * (TILE + _GAP) for column in range(NEIGHBOUR_COLUMNS)),
+)  # left edges of the tiles
+_WIDTH = _COLUMNS[-1] + TILE + _MARGIN  # the same whatever the sheet says
+_NAMES = 3  # lines of names under a tile, at most
+
+_REASONS = 12  # rejected files named, on a sheet that has no picture to show
+
+_HEADLINE, _TITLE, _TEXT = 26, 17, 14
+_LINE = 19  # pixels from one line of names to the next
+_TITLE_HEIGHT = 28
+
+_PAPER = "#ffffff"
+_INK = "#16191d"
+_MUTED = "#565e68"
+_TINT = "#eaf0fb"
+_ACCENT = "#2456c6"
+_EDGE = "#c9ced6"
+_NOTE = "#8a4b00"
+_BLANK = "#f3f4f6"
+
+
+def grid(answers: Answers, queries: Sequence[str]) -> bytes:
+    """The sheet as a PNG file: a row for each of the first `GRID_QUERIES` of the shown `queries` (their ids).
+
+    Columns are the query and its `NEIGHBOUR_COLUMNS` nearest (fewer where K is smaller), each titled. An entry without
+    queries, or a library without pictures, gives a sheet that says so.
+    """
+    by_id = {answer.query: answer for answer in answers.answers}
+    rows = [_row(by_id[query], answers) for query in queries[:GRID_QUERIES]]
+    heading = _heading(answers, len(rows), len(queries))
+    top = _MARGIN + sum(line.height for line in heading)
+    height = top + sum(_GAP + row.height for row in rows) + _MARGIN
+    sheet = Image.new("RGB", (_WIDTH, height), _PAPER)
+    draw = ImageDraw.Draw(sheet)
+    _draw_heading(draw, heading)
+    if rows:
+        panel = (_MARGIN - PANEL, top + _GAP - PANEL, _MARGIN + TILE + PANEL, height - _MARGIN + PANEL)
+        draw.rounded_rectangle(panel, radius=10, fill=_TINT)
+    for row in rows:
+        top += _GAP
+        for left, tile in zip(_COLUMNS, row.tiles, strict=False):
+            _draw_tile(sheet, draw, tile, left, top)
+        top += row.height
+    buffer = BytesIO()
+    sheet.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class _Line:
+    text: str
+    size: int
+    colour: str
+    height: int
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """A picture (or, without a thumbnail, the reason why there is none) with its title and names."""
+
+    title: str
+    value: str  # beside the title
+    remark: str  # right of both
+    colour: str  # of the title
+    names: tuple[str, ...]
+    thumbnail: bytes | None
+    blank: str = "no preview"
+
+
+@dataclass(frozen=True)
+class _Row:
+    tiles: tuple[_Tile, ...]
+
+    @property
+    def height(self) -> int:
+        return _TITLE_HEIGHT + TILE + 4 + _LINE * max(1, *(len(tile.names) for tile in self.tiles))
+
+
+def _row(answer: Answer, answers: Answers) -> _Row:
+    query = _Tile("Query", "", "", _ACCENT, _names(answer), answer.thumbnail)
+    tiles = [query, *(_neighbour(match, answer) for match in answer.matches[:NEIGHBOUR_COLUMNS])]
+    empty = _Tile("", "", "", _MUTED, (), None, "no more pictures" if answer.matches else "no pictures")
+    return _Row(tuple(tiles + [empty] * (1 + min(NEIGHBOUR_COLUMNS, answers.k) - len(tiles))))
+
+
+def _neighbour(match: Match, answer: Answer) -> _Tile:
+    remark = "same picture" if match.id == answer.query else ""
+    return _Tile("distance", wording.distance(match.distance), remark, _MUTED, _names(match), match.thumbnail)
+
+
+def _names(pictured: Answer | Match) -> tuple[str, ...]:
+    """The lines under a tile: each of the picture's names, or the first ones and how many more there are."""
+    names = [fitted(path, _TEXT, TILE) for path in paths(pictured.sources)] or [wording.UNNAMED]
+    if len(names) <= _NAMES:
+        return tuple(names)
+    return (*names[: _NAMES - 1], f"and {len(names) - _NAMES + 1:,} more names")
+
+
+def _heading(answers: Answers, drawn: int, shown: int) -> list[_Line]:
+    width = _WIDTH - 2 * _MARGIN
+    lines = [_Line(fitted(wording.title(answers), _HEADLINE, width), _HEADLINE, _INK, 42)]
+    said = [(wording.summary(answers, drawn, NEIGHBOUR_COLUMNS), _MUTED)] if answers.answers else []
+    said += [(note, _NOTE) for note in wording.notes(answers, shown)]
+    if not answers.answers:  # the reasons are all there is to show
+        said += [(f"{each.source}: {each.reason}", _INK) for each in answers.rejected[:_REASONS]]
+        if len(answers.rejected) > _REASONS:
+            said.append((f"and {len(answers.rejected) - _REASONS:,} more; index.html lists all of them", _MUTED))
+    for text, colour in said:
+        lines += [_Line(line, _TEXT, colour, 21) for line in wrapped(text, _TEXT, width)]
+    return lines
+
+
+def _draw_heading(draw: ImageDraw.ImageDraw, heading: Sequence[_Line]) -> None:
+    y = _MARGIN
+    for line in heading:
+        draw.text((_MARGIN, y), line.text, fill=line.colour, font=font(line.size))
+        y += line.height
+
+
+def _draw_tile(sheet: Image.Image, draw: ImageDraw.ImageDraw, tile: _Tile, left: int, top: int) -> None:
+    baseline = top + 17
+    size = _TEXT if tile.value else _TITLE
+    draw.text((left, baseline), tile.title, fill=tile.colour, font=font(size), anchor="ls")
+    after = left + font(size).getlength(f"{tile.title} ")
+    draw.text((after, baseline), tile.value, fill=_INK, font=font(_TITLE), anchor="ls")
+    draw.text((left + TILE, baseline), tile.remark, fill=_ACCENT, font=font(_TEXT), anchor="rs")
+    top += _TITLE_HEIGHT
+    box = (left, top, left + TILE - 1, top + TILE - 1)
+    if tile.thumbnail is None:
+        draw.rectangle(box, fill=_BLANK, outline=_EDGE)
+        draw.text((left + TILE / 2, top + TILE / 2), spelt(tile.blank), fill=_MUTED, font=font(_TEXT), anchor="mm")
+    else:
+        with Image.open(BytesIO(tile.thumbnail)) as thumbnail:
+            sheet.paste(thumbnail.convert("RGB").resize((TILE, TILE), Image.Resampling.LANCZOS), (left, top))
+        draw.rectangle(box, outline=_EDGE)
+    for number, name in enumerate(tile.names):
+        draw.text((left, top + TILE + 6 + number * _LINE), name, fill=_MUTED, font=font(_TEXT))

@@ -1,0 +1,69 @@
+"""What a result sheet says in words: the notes on an entry, its numbers and distances. Shared by the grid and the page.
+
+Knows the answers' values only: no drawing, no markup. What it returns is plain text, to be escaped by who shows it.
+"""
+
+from __future__ import annotations
+
+from stages.answers import Answer, Answers, Match, paths
+
+UNNAMED = "(name unknown)"
+"""Shown for a query whose own table is missing."""
+
+
+def title(answers: Answers) -> str:
+    """The headline of the entry's sheet."""
+    return f"Nearest pictures for “{answers.entry}”"
+
+
+def summary(answers: Answers, shown: int, limit: int) -> str:
+    """One line on what the sheet shows: how many of the queries, their at most `limit` nearest, measured how."""
+    total = len(answers.answers)
+    queries = counted(total, "query picture", "query pictures")
+    if shown < total:
+        queries = f"{shown} of {queries}"
+    if not answers.answers or not answers.searched:
+        return queries
+    k = min(limit, answers.library_size or answers.k)
+    return f"{queries}, each with its {counted(k, 'nearest picture', 'nearest pictures')} by {answers.metric} distance"
+
+
+def notes(answers: Answers, shown: int) -> list[str]:
+    """What a reader must know to read the sheet right, the gravest first; empty where all is as expected."""
+    said = []
+    total = len(answers.answers)
+    if total == 0:
+        said.append("No picture of this entry could be searched for.")
+    elif not answers.searched:
+        said.append("The library is empty: there is no picture to compare with yet.")
+    elif answers.library_size is not None:
+        pictures = counted(answers.library_size, "picture", "pictures")
+        said.append(f"Only {pictures} in the library, where {answers.k} neighbours were asked for.")
+    if answers.rejected:
+        files = counted(len(answers.rejected), "file", "files")
+        verb = "was" if len(answers.rejected) == 1 else "were"
+        said.append(f"{files} of this entry {verb} rejected.")
+    if shown < total:
+        said.append(f"{shown} of {total:,} queries are shown; neighbors.jsonl holds all of them.")
+    return said
+
+
+def distance(value: float) -> str:
+    """A distance for people: four significant digits, "0" for exactly 0 and for nothing else."""
+    if value == 0:
+        return "0"
+    if value >= 1000:
+        return f"{value:.0f}"
+    if value < 0.001:
+        return f"{value:.2e}"
+    return f"{value:#.4g}".rstrip(".")
+
+
+def name(pictured: Answer | Match) -> str:
+    """The first of a picture's true names."""
+    return next(iter(paths(pictured.sources)), UNNAMED)
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """The number with its noun: "1 picture", "2,000 pictures"."""
+    return f"{count:,} {one if count == 1 else many}"

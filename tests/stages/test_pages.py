@@ -1,0 +1,173 @@
+"""The result page: self-contained, complete, and safe whatever names the pictures have."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from dataclasses import replace
+from html.parser import HTMLParser
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from stages.answers import Answer, Answers, Match
+from stages.packs import Rejection
+from stages.pages import page
+from stages.tables import Source
+
+VOID = {"meta", "img"}
+
+
+def jpeg(colour: str) -> bytes:
+    buffer = BytesIO()
+    Image.new("RGB", (96, 96), colour).save(buffer, "JPEG", quality=85)
+    return buffer.getvalue()
+
+
+RED, BLUE = jpeg("red"), jpeg("blue")
+
+
+def source(*paths: str) -> tuple[Source, ...]:
+    return tuple(Source(path, "0" * 64) for path in paths)
+
+
+def answers(query: str = "q.png", matches: int = 3, entry: str = "garden", k: int = 3) -> Answers:
+    found = tuple(Match(f"m{n}", n / 8, source(f"lib/{n}.jpg"), BLUE) for n in range(matches))
+    answer = Answer("m0", source(query), RED, found)
+    return Answers(entry, k, "a" * 64, "euclidean" if matches else None, (answer,))
+
+
+class Document(HTMLParser):
+    """The page as a browser reads it; fails on elements that are not closed in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open and data.strip():
+            self.texts.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def document(of: Answers) -> Document:
+    return Document(page(of, [answer.query for answer in of.answers]))
+
+
+def test_the_page_needs_nothing_beside_it() -> None:
+    read = document(answers())
+    links = [value for _, attributes in read.elements for key, value in attributes.items() if key in ("src", "href")]
+    assert len(links) == 4
+    for link in links:
+        head, data = (link or "").split(",", 1)
+        assert head == "data:image/jpeg;base64"
+        with Image.open(BytesIO(b64decode(data))) as image:
+            assert image.size == (96, 96)
+    assert {name for name, _ in read.elements}.isdisjoint({"script", "link", "iframe", "object", "form"})
+    assert "url(" not in page(answers(), ["m0"])
+
+
+def test_query_then_neighbours_with_distances_in_order() -> None:
+    of = answers()
+    assert [image["alt"] for image in document(of).all("img")] == [
+        "Query picture q.png",
+        "Neighbour 1: lib/0.jpg",
+        "Neighbour 2: lib/1.jpg",
+        "Neighbour 3: lib/2.jpg",
+    ]
+    texts = document(of).texts
+    assert [text for text in texts if re.fullmatch(r"[\d.]+", text)] == ["0", "0.1250", "0.2500"]
+    assert texts.count("same picture") == 1
+
+
+def test_every_source_is_named() -> None:
+    many = [f"copies/{n:03d}.jpg" for n in range(250)]
+    of = answers()
+    match = replace(of.answers[0].matches[0], sources=source(*many))
+    of = replace(of, answers=(replace(of.answers[0], matches=(match,)),))
+    texts = document(of).texts
+    assert [text for text in texts if text.startswith("copies/")] == many
+    assert "and 246 more names" in texts
+
+
+@given(st.text(min_size=1).filter(lambda text: text.strip() and text.isprintable()))
+def test_names_are_shown_as_they_are(name: str) -> None:
+    read = document(answers(query=name, entry=name))
+    assert name in "".join(read.texts)
+    assert f"Query picture {name}" in [image["alt"] for image in read.all("img")]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("<script>alert(1)</script>", "<script>alert(1)</script>"),
+        ('" onerror="x', '" onerror="x'),
+        ("&amp;", "&amp;"),
+        ("bell\x07", "bell␇"),
+        ("gpj.\u202ecod", "gpj.\\u{202e}cod"),
+        ("\udcff\ud800", "\\xff\\u{d800}"),
+    ],
+)
+def test_names_cannot_leave_their_place(name: str, said: str) -> None:
+    of = replace(answers(query=name, entry=name), rejected=(Rejection(name, "preprocess", name),))
+    page(of, ["m0"]).encode("utf-8")
+    read = document(of)
+    assert read.all("script") == []
+    assert all("onerror" not in attributes for _, attributes in read.elements)
+    assert [text for text in read.texts if text == said] == [said] * 3  # as a source, as rejected, as its reason
+
+
+def test_rejected_files_and_notes_are_listed() -> None:
+    rejected = tuple(Rejection(f"bad-{n}.jpg", "preprocess", f"reason {n}") for n in range(30))
+    texts = document(Answers("garden", 3, None, None, (), rejected)).texts
+    assert "No picture of this entry could be searched for." in texts
+    assert "30 files of this entry were rejected." in texts
+    assert [text for text in texts if text.startswith("reason ")] == [f"reason {n}" for n in range(30)]
+
+
+def test_an_empty_library_is_said() -> None:
+    texts = document(answers(matches=0)).texts
+    assert "The library is empty: there is no picture to compare with yet." in texts
+    assert "There is no picture in the library to compare with." in texts
+
+
+def test_a_small_library_is_said() -> None:
+    assert "Only 2 pictures in the library, where 3 neighbours were asked for." in document(answers(matches=2)).texts
+
+
+def test_shown_queries_are_ordered_by_name() -> None:
+    of = answers()
+    each = tuple(replace(of.answers[0], query=f"id{n}", sources=source(f"{9 - n}.png")) for n in range(4))
+    of = replace(of, answers=each)
+    alts = [image["alt"] for image in Document(page(of, ["id1", "id3", "id0"])).all("img")]
+    assert [alt for alt in alts if alt and alt.startswith("Query")] == [f"Query picture {n}.png" for n in (6, 8, 9)]
+    assert (
+        "3 of 4 queries are shown; neighbors.jsonl holds all of them."
+        in Document(page(of, ["id1", "id3", "id0"])).texts
+    )
+
+
+def test_missing_pictures_leave_a_blank() -> None:
+    of = answers()
+    blank = replace(of.answers[0], sources=(), thumbnail=None)
+    texts = document(replace(of, answers=(blank,))).texts
+    assert "no preview" in texts
+    assert "(name unknown)" in texts

@@ -1,0 +1,268 @@
+"""The render stage as Pachyderm runs it: directories in, three files out, the same bytes for the same answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pipelines.samples import library_crops, open_photograph, query_crops
+from stages import render
+from stages.contract import Datum, Input, StageError
+from stages.names import escape_component, escape_path
+from stages.packs import Rejection, write_rejections
+from stages.render import true_name
+from stages.shown import GRID_QUERIES, shown
+from stages.tables import Images, Neighbours, Source, write_images, write_neighbours
+
+MODEL = "5eed" * 16
+FILES = ["grid.png", "index.html", "neighbors.jsonl"]
+
+
+class Picture:
+    """A real picture as the stages before would have it."""
+
+    def __init__(self, image: Image.Image, *paths: str) -> None:
+        square = image.convert("RGB").resize((96, 96), Image.Resampling.LANCZOS)
+        self.id = hashlib.sha256(square.tobytes()).hexdigest()
+        self.sources = tuple(Source(path, hashlib.sha256(path.encode()).hexdigest()) for path in paths)
+        self.vector = np.asarray(square.resize((4, 4)), np.float32).ravel()
+        buffer = BytesIO()
+        square.save(buffer, "JPEG", quality=85)
+        self.thumbnail = buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def library() -> list[Picture]:
+    return [
+        Picture(crop, f"photos/{label}-{number:02d}.jpg")
+        for label in ("cat", "rocket", "tissue", "coffee")
+        for number, crop in enumerate(library_crops(open_photograph(label), label, 0), start=1)
+        if number <= 10
+    ]
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[Picture]:
+    return [
+        Picture(crop, f"trip/{label}-{number}.png")
+        for label in ("cat", "rocket", "tissue")
+        for number, crop in enumerate(query_crops(open_photograph(label), label, 0), start=1)
+    ]
+
+
+def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequence[Rejection] = ()) -> Path:
+    """What features-queries writes for an entry."""
+    directory.mkdir(parents=True)
+    each = sorted(pictures, key=lambda picture: picture.id)
+    images = Images([p.id for p in each], [p.sources for p in each], [p.thumbnail for p in each], MODEL, 96, 48)
+    write_images(images, directory / "images.parquet")
+    if rejected:
+        write_rejections(directory / "rejected.jsonl", rejected)
+    return directory
+
+
+def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[Picture], k: int = 3) -> Path:
+    """What search writes for an entry: a table for each first digit of the library's ids."""
+    directory.mkdir(parents=True)
+    visible = set(shown(directory.name, [query.id for query in queries]))
+    for digit in sorted({picture.id[0] for picture in library}):
+        members = [picture for picture in library if picture.id[0] == digit]
+        rows = []
+        for query in sorted(queries, key=lambda each: each.id):
+            near = [(float(np.linalg.norm(query.vector - each.vector)), each.id, each) for each in members]
+            best = sorted(near, key=lambda row: row[:2])[:k]
+            rows += [(query.id, rank, distance, found) for rank, (distance, _, found) in enumerate(best)]
+        table = Neighbours(
+            queries=[query for query, *_ in rows],
+            ranks=np.array([rank for _, rank, _, _ in rows], np.int32),
+            ids=[found.id for *_, found in rows],
+            distances=np.array([distance for _, _, distance, _ in rows], np.float32),
+            sources=[found.sources for *_, found in rows],
+            thumbnails=[found.thumbnail if query in visible else None for query, _, _, found in rows],
+            model=MODEL,
+            metric="euclidean",
+            k=k,
+        )
+        write_neighbours(table, directory / f"{digit}.parquet")
+    return directory
+
+
+def rendered(out: Path, *inputs: Input, k: int = 3) -> Path:
+    """Runs the stage in this process; the directory that it wrote."""
+    out.mkdir(parents=True, exist_ok=True)
+    render.start({"K": str(k)})(Datum({each.name: each for each in inputs}, out))
+    (entry,) = out.iterdir()
+    assert sorted(path.name for path in entry.iterdir()) == FILES
+    return entry
+
+
+def queries_input(directory: Path) -> Input:
+    return Input("queries", directory, f"queries/{directory.name}", "c0ffee")
+
+
+def search_input(directory: Path) -> Input:
+    return Input("search", directory, directory.name, "c0ffee")
+
+
+def lines(entry: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (entry / "neighbors.jsonl").read_text("ascii").splitlines()]
+
+
+def test_the_stage_as_a_process(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+    left = write_queries(tmp_path / "queries" / "trip", queries)
+    right = write_search(tmp_path / "search" / "trip", queries, library)
+    command = [sys.executable, "-m", "stages.render", "--out", str(tmp_path / "out")]
+    command += ["--input", f"queries={left}", "--input", f"search={right}"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"K": "3", "PATH": ""}, check=False)
+    assert done.returncode == 0, done.stderr
+    entry = tmp_path / "out" / "trip"
+    assert sorted(path.name for path in entry.iterdir()) == FILES
+    by_id = {picture.id: picture for picture in library}
+    answers = lines(entry)
+    assert [answer["query"] for answer in answers] == sorted(query.id for query in queries)
+    for answer in answers:
+        query = next(query for query in queries if query.id == answer["query"])
+        near = sorted((np.float32(np.linalg.norm(query.vector - each.vector)), each.id) for each in library)[:3]
+        found = answer["neighbors"]
+        assert isinstance(found, list)
+        assert [(np.float32(each["distance"]), each["id"]) for each in found] == near
+        assert [each["sources"] for each in found] == [[source.path for source in by_id[id].sources] for _, id in near]
+        assert (answer["k"], answer["metric"], answer["model"]) == (3, "euclidean", MODEL)
+        assert answer["sources"] == [source.path for source in query.sources]
+
+
+def test_a_failing_stage_says_why_in_one_line(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+    right = write_search(tmp_path / "search" / "trip", queries, library)
+    command = [sys.executable, "-m", "stages.render", "--out", str(tmp_path / "out"), "--input", f"search={right}"]
+    for k, reason in (("7", "kept only 3"), ("three", "K='three'")):
+        done = subprocess.run(command, capture_output=True, text=True, env={"K": k, "PATH": ""}, check=False)
+        assert done.returncode == 1
+        assert len(done.stderr.splitlines()) == 1
+        assert reason in done.stderr
+        assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+    """Whatever the commits are called, wherever the files lie, and in whatever order the segments were written."""
+    outputs = []
+    for where in ("here", "there"):
+        left = write_queries(tmp_path / where / "queries" / "trip", queries)
+        right = write_search(tmp_path / where / "search" / "trip", queries, library)
+        sides = [
+            Input("queries", left, "queries/trip", hashlib.md5(where.encode()).hexdigest()),
+            Input("search", right, "trip", hashlib.md5(where.encode()).hexdigest()),
+        ]
+        entry = rendered(tmp_path / where / "out", *sides)
+        outputs.append({name: (entry / name).read_bytes() for name in FILES})
+    assert outputs[0] == outputs[1]
+
+
+def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(
+    tmp_path: Path, library: list[Picture], queries: list[Picture]
+) -> None:
+    left = write_queries(tmp_path / "queries" / "trip", queries)
+    right = write_search(tmp_path / "search" / "trip", queries, library)
+    entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
+    html = (entry / "index.html").read_text("utf-8")
+    assert html.count("<img ") == 4 * len(queries)
+    few = set(shown("trip", [query.id for query in queries])[:GRID_QUERIES])
+    left = write_queries(tmp_path / "few" / "trip", [query for query in queries if query.id in few])
+    again = rendered(tmp_path / "again", queries_input(left), search_input(_only(right, few, tmp_path)))
+    with Image.open(entry / "grid.png") as whole, Image.open(again / "grid.png") as part:
+        assert whole.size == part.size
+
+
+def _only(search: Path, ids: set[str], tmp_path: Path) -> Path:
+    from_all = {path.name: render.read_neighbours(path) for path in search.iterdir()}
+    directory = tmp_path / "only" / search.name
+    directory.mkdir(parents=True)
+    for name, table in from_all.items():
+        rows = [row for row in table if row.query in ids]
+        kept = Neighbours(
+            [row.query for row in rows],
+            np.array([row.rank for row in rows], np.int32),
+            [row.id for row in rows],
+            np.array([row.distance for row in rows], np.float32),
+            [row.sources for row in rows],
+            [row.thumbnail for row in rows],
+            table.model,
+            table.metric,
+            table.k,
+        )
+        write_neighbours(kept, directory / name)
+    return directory
+
+
+def test_only_queries_means_an_empty_library(tmp_path: Path, queries: list[Picture]) -> None:
+    left = write_queries(tmp_path / "queries" / "trip", queries)
+    entry = rendered(tmp_path / "out", queries_input(left))
+    assert [answer["neighbors"] for answer in lines(entry)] == [[]] * len(queries)
+    assert all(answer["metric"] is None for answer in lines(entry))
+    assert "The library is empty" in (entry / "index.html").read_text("utf-8")
+
+
+def test_only_search_still_gives_answers(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+    right = write_search(tmp_path / "search" / "trip", queries, library)
+    entry = rendered(tmp_path / "out", search_input(right))
+    assert len(lines(entry)) == len(queries)
+    assert "(name unknown)" in (entry / "index.html").read_text("utf-8")
+
+
+def test_an_entry_without_a_good_picture(tmp_path: Path) -> None:
+    rejected = [
+        Rejection("trip/a.txt", "preprocess", "not a picture"),
+        Rejection("trip/b.jpg", "preprocess", "empty file"),
+    ]
+    left = write_queries(tmp_path / "queries" / "trip", [], rejected)
+    entry = rendered(tmp_path / "out", queries_input(left))
+    assert (entry / "neighbors.jsonl").read_bytes() == b""
+    html = (entry / "index.html").read_text("utf-8")
+    assert "No picture of this entry could be searched for." in html
+    assert all(each.source in html and each.reason in html for each in rejected)
+
+
+def test_k_beyond_the_library(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+    left = write_queries(tmp_path / "queries" / "trip", queries)
+    right = write_search(tmp_path / "search" / "trip", queries, library[:2], k=5)
+    entry = rendered(tmp_path / "out", queries_input(left), search_input(right), k=5)
+    assert {len(answer["neighbors"]) for answer in lines(entry)} == {2}  # type: ignore[arg-type]
+    assert "Only 2 pictures in the library, where 5" in (entry / "index.html").read_text("utf-8")
+
+
+def test_sides_must_be_the_same_entry(tmp_path: Path, queries: list[Picture]) -> None:
+    left = write_queries(tmp_path / "queries" / "trip", queries)
+    right = write_search(tmp_path / "search" / "walk", queries, [])
+    with pytest.raises(StageError, match=r"\['trip', 'walk'\].*specs/render\.json"):
+        rendered(tmp_path / "out", queries_input(left), search_input(right))
+    with pytest.raises(StageError, match="not the whole repo"):
+        rendered(tmp_path / "out", Input("search", right, "", "c0ffee"))
+    with pytest.raises(StageError, match="not none"):
+        rendered(tmp_path / "out")
+
+
+LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
+
+
+@pytest.mark.parametrize(
+    ("entry", "sources", "name"),
+    [
+        ("holiday", ["holiday/a.jpg"], "holiday"),
+        (escape_component("a/b [1].jpg"), ["a/b [1].jpg"], "a/b [1].jpg"),
+        (escape_component(LONG).partition("/")[0], [LONG], LONG),
+        (escape_path(f"{LONG}/a.jpg").partition("/")[0], [f"{LONG}/a.jpg"], LONG),
+        ("plain%", [], "plain…"),
+    ],
+)
+def test_entries_are_called_by_their_true_names(entry: str, sources: list[str], name: str) -> None:
+    pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [b""], MODEL, 96, 4)
+    assert true_name(entry, pictures, []) == name
+    assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name
