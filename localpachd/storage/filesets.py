@@ -96,6 +96,10 @@ class FileSet:
         """The part of this file set that has one datum tag."""
         return FileSet(self._conn, self.layers, tag)
 
+    def weight(self) -> int:
+        """How many entries the layers hold together: no file set of them has more files."""
+        return sum(_size(self._conn, layer) for layer in self.layers)
+
     def get(self, path: str) -> list[File]:
         """The files at exactly `path`, one for each tag that wrote it, by tag; [] when there is none."""
         return [_file(row) for row in self._merged("path = ?", (path,), "tag")]

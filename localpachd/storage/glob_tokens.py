@@ -1,0 +1,157 @@
+"""The tokens of a glob pattern: text, wildcards, classes and the marks of groups. Knows no regular-expression groups.
+
+The reading follows Pachyderm's glob library, also where it surprises: the first `!` or `^` anywhere in a class negates
+it, and plain text that begins with `!`, `^`, `@` or `+` reaches to the next wildcard or opening bracket.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localpachd.errors import InvalidArgument
+
+_WILDCARDS = "?*[{("
+_OPENERS = "@!^+"  # they open a group when "(" follows, and are text otherwise
+
+_CLASSES = {
+    ":alnum:": "0-9A-Za-z",
+    ":alpha:": "A-Za-z",
+    ":ascii:": "\0-\x7f",
+    ":blank:": "\t ",
+    ":cntrl:": "\0-\x1f\x7f",
+    ":digit:": "0-9",
+    ":graph:": "!-~",
+    ":lower:": "a-z",
+    ":print:": " -~",
+    ":punct:": "!-/:-@[-`{-~",
+    ":space:": "\t\n\v\f\r ",
+    ":upper:": "A-Z",
+    ":word:": "0-9A-Za-z_",
+    ":xdigit:": "0-9A-Fa-f",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a pattern: text, any, super, single, class, open, separator or close.
+
+    `text` holds the text, the expression of a class, or what an opened group means: "{" or one of "@*+?!".
+    """
+
+    kind: str
+    text: str = ""
+
+
+def tokenise(pattern: str) -> list[Token]:
+    """The tokens of a pattern. Raises InvalidArgument for a class that is empty or not closed, and for `^(`."""
+    return list(_Lexer(pattern).tokens())
+
+
+class _Lexer:
+    """Splits a pattern into tokens."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._at = 0
+        self._braces = 0
+        self._groups = 0
+
+    def tokens(self) -> Iterator[Token]:
+        while self._at < len(self._pattern):
+            here = self._pattern[self._at]
+            following = self._pattern[self._at + 1 : self._at + 2]
+            if here == "(" or (following == "(" and here in "?*" + _OPENERS):
+                yield self._group("@" if here == "(" else here)
+            elif here in _OPENERS:
+                yield from self._text(_WILDCARDS)
+            elif here in "?*[":
+                yield self._wildcard(here, following)
+            elif here == "{" or (self._braces and here in ",}") or (self._groups and here in "|)"):
+                yield self._structure(here)
+            else:
+                yield from self._text(_WILDCARDS + _OPENERS + self._enders())
+
+    def _group(self, meaning: str) -> Token:
+        if meaning == "^":
+            raise InvalidArgument(f"the glob {self._pattern!r} is malformed: write !(…) instead of ^(…)")
+        self._at += 1 if self._pattern[self._at] == "(" else 2
+        self._groups += 1
+        return Token("open", meaning)
+
+    def _structure(self, here: str) -> Token:
+        self._at += 1
+        if here == "{":
+            self._braces += 1
+            return Token("open", here)
+        if here in ",|":
+            return Token("separator")
+        if here == "}":
+            self._braces -= 1
+        else:
+            self._groups -= 1
+        return Token("close")
+
+    def _wildcard(self, here: str, following: str) -> Token:
+        self._at += 1
+        if here == "[":
+            return Token("class", self._class())
+        if here == "?":
+            return Token("single")
+        # In "**(" the second star belongs to the group.
+        if following == "*" and self._pattern[self._at + 1 : self._at + 2] != "(":
+            self._at += 1
+            return Token("super")
+        return Token("any")
+
+    def _enders(self) -> str:
+        # Inside braces "|" and ")" are text, whatever groups are open.
+        return "}," if self._braces else ")|" if self._groups else ""
+
+    def _text(self, breakers: str) -> Iterator[Token]:
+        found = []
+        while self._at < len(self._pattern) and (here := self._pattern[self._at]) not in breakers:
+            if here == "\\":
+                self._at += 1
+                here = self._pattern[self._at : self._at + 1]
+            found.append(here)
+            self._at += 1
+        if found and "".join(found):
+            yield Token("text", "".join(found))
+
+    def _class(self) -> str:
+        """The regular expression of a class; the opening bracket is read."""
+        members = []
+        negated = named = False
+        while (here := self._pattern[self._at : self._at + 1]) != "]" or named:
+            self._at += 1
+            if here == "\\":
+                here = self._pattern[self._at : self._at + 1]
+                self._at += 1
+            elif here in ("[", "]"):
+                named = here == "["
+            elif not negated and here in ("!", "^"):
+                negated = True
+                continue
+            if not here:
+                raise InvalidArgument(f"the glob {self._pattern!r} is malformed: a [ is not closed")
+            members.append(here)
+        self._at += 1
+        if not members:
+            raise InvalidArgument(f"the glob {self._pattern!r} is malformed: a class [] must not be empty")
+        text = "".join(members)
+        for name, characters in _CLASSES.items():
+            text = text.replace(name, characters)
+        return f"[{'^' if negated else ''}{_ranges(text)}]"
+
+
+def _ranges(members: str) -> str:
+    pieces = []
+    at = 0
+    while at < len(members):
+        if members[at + 1 : at + 2] == "-" and at + 2 < len(members):
+            pieces.append(f"{re.escape(members[at])}-{re.escape(members[at + 2])}")
+            at += 3
+        else:
+            pieces.append(re.escape(members[at]))
+            at += 1
+    return "".join(pieces)
