@@ -1,0 +1,57 @@
+"""A datum's distinct pictures while they come in: equal ones merged, pixels on disk once there are many.
+
+Knows nothing of files outside it. Memory is bounded: about 64 MiB of pixels and half a kilobyte a picture.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from stages.packs import Picture, Pixels, Source
+from stages.pictures import picture_id
+
+_IN_MEMORY = 64 * 2**20  # bytes of pixels; beyond, they go to a temporary file
+
+
+class Gathering:
+    """Pictures of side × side pixels by id, each with all its sources. Used in a `with` statement."""
+
+    def __init__(self, side: int) -> None:
+        self._row_size = side * side * 3
+        self._pixels = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, closed by __exit__
+        self._rows: dict[str, int] = {}
+        self._sources: dict[str, set[Source]] = {}
+
+    def __enter__(self) -> Gathering:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pixels.close()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, source: Source, pixels: Pixels) -> None:
+        """Takes a picture, uint8 (side, side, 3); one that is here already gains the source."""
+        digest = picture_id(pixels)
+        if digest not in self._rows:
+            self._rows[digest] = len(self._rows)
+            self._pixels.write(pixels.tobytes())
+        self._sources.setdefault(digest, set()).add(source)
+
+    def pictures(self) -> list[Picture]:
+        """All pictures so far, sorted by id."""
+        return [Picture(digest, tuple(sorted(self._sources[digest]))) for digest in sorted(self._rows)]
+
+    def buckets(self, digits: int) -> Iterator[tuple[str, list[Picture]]]:
+        """All pictures so far by the first hex digits of their ids, both sorted."""
+        for bucket, members in groupby(self.pictures(), lambda picture: picture.id[:digits]):
+            yield bucket, list(members)
+
+    def rows(self, wanted: Iterable[Picture]) -> Iterator[bytes]:
+        """The pixels of these pictures in their order, side × side × 3 RGB bytes each. Ends the adding."""
+        for picture in wanted:
+            self._pixels.seek(self._rows[picture.id] * self._row_size)
+            yield self._pixels.read(self._row_size)

@@ -1,0 +1,90 @@
+"""The preprocess stage: one file, block, archive or directory in, packs of normalised pictures and rejections out.
+
+Writes what depends on the datum's content and path alone, so that the same datum always gives the same bytes.
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.preprocess"))
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from stages.contract import Datum, Input, StageError
+from stages.gathering import Gathering
+from stages.packs import Rejection, write_pack, write_rejections
+from stages.parameters import whole
+from stages.reading import Found, read
+
+STAGE = "preprocess"
+
+
+def start(environment: Mapping[str, str]) -> Preprocess:
+    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKET_DIGITS (hex digits of an id that name a bucket, 2)."""
+    return Preprocess(
+        side=whole(environment, "IMAGE_SIZE", default=96, lowest=8, highest=1024),
+        bucket_digits=whole(environment, "BUCKET_DIGITS", default=2, lowest=1, highest=4),
+    )
+
+
+class Preprocess:
+    """Processes one datum whose input is named `images` (the library's) or `queries`.
+
+    images: `/library/<bucket>/<src>.npy` and `.jsonl` for each bucket that has pictures; if something was rejected,
+    `/rejected/images/<src>.jsonl`. queries: `/queries/<entry>/<src>.npy` and `.jsonl` with all pictures, even if none;
+    if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex
+    digits of the sha256 of the datum's path in its repo, since no two datums may write one path.
+    """
+
+    def __init__(self, side: int, bucket_digits: int) -> None:
+        self.side = side
+        self.bucket_digits = bucket_digits
+
+    def __call__(self, datum: Datum) -> None:
+        """Raises StageError for an input that the spec got wrong; nothing that a user puts makes a datum fail."""
+        given = _only_input(datum)
+        src = hashlib.sha256(given.repo_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        rejections: list[Rejection] = []
+        with Gathering(self.side) as gathering:
+            for each in read(given, self.side):
+                if isinstance(each, Found):
+                    gathering.add(each.source, each.pixels)
+                else:
+                    rejections.append(Rejection(each.path, STAGE, each.reason))
+            if given.name == "images":
+                self._write_library(gathering, datum.out / "library", src)
+            else:
+                self._write_entry(gathering, rejections, datum.out / "queries" / _entry(given), src)
+        if rejections:
+            write_rejections(datum.out / "rejected" / given.name / f"{src}.jsonl", rejections)
+        print(f"{STAGE}: {len(gathering)} pictures, {len(rejections)} rejected")
+
+    def _write_library(self, gathering: Gathering, library: Path, src: str) -> None:
+        for bucket, members in gathering.buckets(self.bucket_digits):
+            write_pack(library / bucket / src, (self.side, self.side), members, gathering.rows(members))
+
+    def _write_entry(self, gathering: Gathering, rejections: list[Rejection], entry: Path, src: str) -> None:
+        members = gathering.pictures()
+        write_pack(entry / src, (self.side, self.side), members, gathering.rows(members))
+        if rejections:
+            write_rejections(entry / f"{src}.rejected.jsonl", rejections)
+
+
+def _only_input(datum: Datum) -> Input:
+    found = [each for name, each in datum.inputs.items() if name in ("images", "queries")]
+    if len(found) != 1:
+        raise StageError(
+            f"preprocess has one input, named images or queries; this datum has {', '.join(datum.inputs) or 'none'}"
+        )
+    return found[0]
+
+
+def _entry(given: Input) -> str:
+    entry = given.repo_path.partition("/")[0]
+    if not entry:
+        raise StageError('a query is one top-level entry: the input\'s glob must be "/*", not "/"')
+    return entry

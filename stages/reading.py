@@ -1,0 +1,150 @@
+"""From the file or directory of a datum to its pictures and its rejections, one at a time.
+
+Decides by content what each file is, and what is left unsaid: the droppings of operating systems and lookalike's own
+list of names. Knows no packs, ids or buckets; holds no more than one picture's file or one block of STL-10 at a time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from stages import archives, names, pictures, stl10
+from stages.contract import Input, spool
+from stages.kinds import HEAD, Kind, kind_of, why_unreadable
+from stages.limits import MAX_PICTURE_BYTES
+from stages.packs import Pixels, Source
+
+# Left in folders and archives by operating systems. Not pictures, and not news to anybody: ignored without a record.
+DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"})
+
+
+@dataclass(frozen=True)
+class Found:
+    """A good picture. source: its true path and the sha256 of its file's (or record's) bytes. pixels: normalised."""
+
+    source: Source
+    pixels: Pixels
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Something that is no usable picture. path: its true path. reason: for the user."""
+
+    path: str
+    reason: str
+
+
+def read(given: Input, side: int) -> Iterator[Found | Refused]:
+    """Everything in a datum's file or directory, pictures normalised to uint8 (side, side, 3).
+
+    Sources are true paths: the unescaped path within the repo; for an archive's member that and the member's name, for
+    a member of an ingest block the member's own unescaped name, for an STL-10 file's picture the file's and its number.
+    Raises OSError where the machine cannot read its files.
+    """
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        for repo_path, path in _files(given):
+            true = names.unescape(repo_path)
+            mode = path.stat().st_mode if path.exists() else 0
+            if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+                yield Refused(true, "no file but a link to a directory or to nothing, or a device")
+                continue
+            spooled = spool(path, Path(scratch))
+            yield from _read_file(spooled, repo_path, true, side)
+            if spooled != path:
+                spooled.unlink()
+
+
+def _files(given: Input) -> Iterator[tuple[str, Path]]:
+    """Path in the repo and on disk of the datum's file, or of each in its directory, sorted."""
+    if not given.path.is_dir():
+        yield given.repo_path, given.path
+        return
+    for directory, directories, files in os.walk(given.path, onerror=_fail):
+        directories.sort()
+        below = Path(directory).relative_to(given.path)
+        # A link to a directory is listed as one and not walked into: said, not dropped.
+        links = [each for each in directories if Path(directory, each).is_symlink()]
+        for name in sorted(files + links):
+            inside = "/".join((*below.parts, name))
+            if inside != names.NAMES_FILE and not _is_dropping(inside):
+                yield f"{given.repo_path}/{inside}".lstrip("/"), Path(directory, name)
+
+
+def _fail(failure: OSError) -> None:
+    raise failure  # os.walk would pass over a directory that it cannot read
+
+
+def _is_dropping(path: str) -> bool:
+    parts = path.split("/")
+    return not DROPPINGS.isdisjoint(parts) or (parts[-1].startswith("._") and len(parts[-1]) > 2)
+
+
+def _read_file(path: Path, repo_path: str, true: str, side: int) -> Iterator[Found | Refused]:
+    with path.open("rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        head = stream.read(HEAD)
+        kind = kind_of(head)
+        if not kind.is_archive:
+            yield from _read_stream(stream, head, size, true, side)
+            return
+    try:
+        for member in archives.members(path, kind):
+            yield from _read_member(member, true, names.is_block(repo_path), side)
+    except archives.BadArchive as failure:
+        yield Refused(true, str(failure))
+
+
+def _read_member(member: archives.Member, archive: str, in_block: bool, side: int) -> Iterator[Found | Refused]:
+    if _is_dropping(member.name):
+        return
+    true = names.unescape(member.name) if in_block else f"{archive}/{member.name}"
+    problem = member.problem or (None if in_block else archives.unsafe_name(member.name))
+    if problem or not member.stream:
+        yield Refused(true, problem or "a damaged archive member")
+        return
+    try:
+        head = member.stream.read(HEAD)
+        if kind_of(head).is_archive:
+            yield Refused(true, "an archive inside an archive, which is not unpacked: put it by itself")
+        else:
+            yield from _read_stream(member.stream, head, member.size, true, side)
+    except archives.BadMember as failure:
+        yield Refused(true, str(failure))
+
+
+def _read_stream(stream: stl10.Stream, head: bytes, size: int, true: str, side: int) -> Iterator[Found | Refused]:
+    """A file that is no archive. head: the first bytes, already read off the stream. size: bytes of the whole file."""
+    kind = kind_of(head)
+    if kind.is_picture:
+        yield _read_picture(stream, head, size, kind, true, side)
+    elif head and stl10.is_named_so(true):
+        yield from _read_stl10(stream, head, size, true, side)
+    else:
+        yield Refused(true, why_unreadable(head))
+
+
+def _read_picture(stream: stl10.Stream, head: bytes, size: int, kind: Kind, true: str, side: int) -> Found | Refused:
+    if size > MAX_PICTURE_BYTES:
+        return Refused(true, f"{size:,} bytes: a picture's file may have at most {MAX_PICTURE_BYTES:,}")
+    data = head + stream.read(size - len(head))
+    try:
+        pixels = pictures.normalise(data, kind, side)
+    except pictures.BadPicture as failure:
+        return Refused(true, str(failure))
+    return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
+
+
+def _read_stl10(stream: stl10.Stream, head: bytes, size: int, true: str, side: int) -> Iterator[Found | Refused]:
+    problem = stl10.problem(true, size)
+    if problem:
+        yield Refused(true, problem)
+        return
+    for number, (record, pixels) in enumerate(stl10.pictures(head, stream)):
+        source = Source(f"{true}/{number:06}", hashlib.sha256(record).hexdigest())
+        yield Found(source, pictures.resize(pixels, side))

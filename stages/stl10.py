@@ -1,0 +1,53 @@
+"""STL-10's binary picture files: records of 3 × 96 × 96 bytes, channel by channel, each column by column.
+
+Knows the layout (https://cs.stanford.edu/~acoates/stl10/) and nothing of where the bytes come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+
+from stages.packs import Pixels
+
+SIDE = 96  # pixels
+RECORD = 3 * SIDE * SIDE  # bytes of one picture
+_BLOCK = 256  # records read at a time: 7 MB
+
+
+def is_named_so(name: str) -> bool:
+    """Whether a file's name is one that STL-10's files have. The format has no mark of its own to know it by."""
+    return name.lower().endswith(".bin")
+
+
+def problem(name: str, size: int) -> str | None:
+    """Why the file of that name and size in bytes holds no STL-10 pictures, for the user; None if it does."""
+    if name.lower().endswith("_y.bin"):
+        return "labels of STL-10, not pictures"
+    if size % RECORD:
+        return f"not whole STL-10 pictures: {size:,} bytes is no multiple of {RECORD:,}"
+    return None
+
+
+class Stream(Protocol):
+    """Bytes in order."""
+
+    def read(self, size: int, /) -> bytes:
+        """The next `size` bytes, fewer only at the end."""
+
+
+def pictures(head: bytes, stream: Stream) -> Iterator[tuple[bytes, Pixels]]:
+    """Yields each record as its bytes and its picture, uint8 (96, 96, 3) RGB, reading a block at a time.
+
+    head: bytes already read off the stream, less than a block. Raises EOFError if the stream ends inside a record.
+    """
+    while block := head + stream.read(_BLOCK * RECORD - len(head)):
+        head = b""
+        if len(block) % RECORD:
+            raise EOFError("the file ends inside a picture")
+        stored = np.frombuffer(block, np.uint8).reshape(-1, 3, SIDE, SIDE)
+        upright = np.ascontiguousarray(stored.transpose(0, 3, 2, 1))
+        for row, picture in enumerate(upright):
+            yield block[row * RECORD : (row + 1) * RECORD], picture
