@@ -1,4 +1,4 @@
-"""Owns a backbone as two files, backbone.keras and backbone.json: its description, identity, writing and loading.
+"""Owns a backbone as a Keras model and as files: describing, identifying, writing and loading it.
 
 Equal models give equal bytes, so that pushing one again changes nothing. Knows no architecture and no Pachyderm.
 """
@@ -9,43 +9,21 @@ import json
 import tempfile
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import h5py
 import keras
 
+from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
 
-MODEL_FILE = "backbone.keras"
-SPEC_FILE = "backbone.json"
 BATCH = 32  # pictures of one forward pass; see embedders
 _IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise when vectors can change
 _WEIGHTS_MEMBER = "model.weights.h5"
 # Whether layers share one of these or have equal ones makes no difference, and Keras forgets it on loading.
 _STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
-_PUSH = "push one with: lookalike model push efficientnet-lite0"
-
-
-@dataclass(frozen=True)
-class Weights:
-    origin: str  # where they came from, for people
-    sha256: str  # 64 hex digits: of the file they were read from; for a .keras file, of the numbers alone
-
-
-@dataclass(frozen=True)
-class BackboneSpec:
-    """What backbone.json says. `sha256` is the model's identity: what the tables call `model`."""
-
-    name: str
-    image_size: int  # side of the pictures it takes, in pixels
-    pooling: str  # "avg", "max", or "own" for a user's model
-    dimension: int  # length of one vector
-    batch: int  # every forward pass takes this many pictures
-    precision: str  # the type its layers compute in: "float32"
-    weights: Weights
-    sha256: str = ""  # 64 hex digits; filled in by save_backbone
 
 
 def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
@@ -82,22 +60,7 @@ def save_backbone(model: keras.Model, spec: BackboneSpec, directory: Path) -> Ba
         model.save(saved)
         _normalise(saved, directory / MODEL_FILE)
     spec = replace(spec, sha256=identity(directory / MODEL_FILE, spec))
-    (directory / SPEC_FILE).write_text(json.dumps(asdict(spec), indent=2, sort_keys=True) + "\n")
-    return spec
-
-
-def parse_spec(text: str | bytes) -> BackboneSpec:
-    """Reads the content of backbone.json. Raises StageError if it is not one."""
-    try:
-        fields = json.loads(text)
-        spec = BackboneSpec(**{**fields, "weights": Weights(**fields["weights"])})
-        numbers, words = (spec.image_size, spec.dimension, spec.batch), (spec.name, spec.pooling, spec.sha256)
-        if not (all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)):
-            raise ValueError("a field is of the wrong type")
-    except (ValueError, TypeError, KeyError) as error:
-        raise StageError(
-            f"{SPEC_FILE} in the repo models is not a backbone's description ({error}); {_PUSH}"
-        ) from error
+    (directory / SPEC_FILE).write_text(format_spec(spec))
     return spec
 
 
@@ -152,7 +115,7 @@ def identity(path: Path, spec: BackboneSpec) -> str:
             config = _canonical(json.loads(archive.read("config.json")))
             weights = _weights(archive.read(_WEIGHTS_MEMBER))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise StageError(f"{path.name} is not a .keras file of Keras 3, or damaged ({error}); {_PUSH}") from error
+        raise StageError(f"{path.name} is not a .keras file of Keras 3, or damaged ({error}); {PUSH}") from error
     whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(whole.encode()).hexdigest()
 

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.backbones import BackboneSpec
+from stages.backbonespec import BackboneSpec
 from stages.contract import StageError
 
 

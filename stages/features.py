@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from stages import devices
-from stages.backbones import MODEL_FILE, SPEC_FILE, load_backbone, parse_spec
+from stages.backbones import load_backbone
+from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, parse_spec
 from stages.contract import Datum, Input, StageError, spool
 from stages.embedders import Embedder
 from stages.packs import Pixels, read_packs, read_rejections, write_rejections
@@ -28,7 +29,6 @@ from stages.parameters import whole
 from stages.tables import Images, Source, unite, write_images
 
 _THUMBNAIL_QUALITY = 85
-_NO_MODEL = "the repo models holds no backbone: push one with: lookalike model push efficientnet-lite0"
 _BATCHES_PER_LINE = 20  # of progress
 
 
@@ -105,7 +105,7 @@ def _load(directory: Path) -> Embedder:
     began = time.monotonic()
     paths = {path.name: path for path in directory.iterdir()}
     if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
-        raise StageError(_NO_MODEL)
+        raise StageError(f"the repo models holds no backbone: {PUSH}")
     spec = parse_spec(paths[SPEC_FILE].read_bytes())
     with tempfile.TemporaryDirectory() as scratch:
         file = spool(paths[MODEL_FILE], Path(scratch))

@@ -15,7 +15,8 @@ import keras
 import numpy as np
 
 from stages import efficientnet
-from stages.backbones import BackboneSpec, Weights, describe, first_line, load_keras, save_backbone
+from stages.backbones import describe, first_line, load_keras, save_backbone
+from stages.backbonespec import BackboneSpec, Weights
 from stages.contract import StageError
 from stages.embedders import Embedder
 
@@ -37,17 +38,20 @@ def _efficientnet_lite0(image_size: int, weights: Path | None) -> tuple[keras.Mo
 def _resnet50(image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
     """The raw pixels, 0 to 255, in; the greatest value of each channel out; neither centred nor scaled."""
     path = weights or _downloaded_resnet50()
+    origin = path.name if weights else f"keras.applications: {path.name}"
     pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
     raw = keras.layers.Rescaling(1.0, name="raw")(pixels)  # to float32
-    base = keras.applications.ResNet50(include_top=False, pooling="max", input_tensor=raw, weights=None)
-    model = keras.Model(pixels, base.output, name="resnet50")
+    model = keras.applications.ResNet50(
+        include_top=False, pooling="max", input_tensor=raw, weights=None, name="resnet50"
+    )
     try:
         model.load_weights(path)
     except Exception as error:  # Keras and h5py raise many types for a file that does not fit
         raise StageError(
-            f"{path} does not hold the weights of ResNet50 without its top ({first_line(error)}): the file is {_RESNET50_URL}"
+            f"{path} does not hold the weights of ResNet50 without its top ({first_line(error)}): "
+            f"the file is {_RESNET50_URL}"
         ) from error
-    return model, describe(model, "resnet50", "max", Weights(path.name, _sha256(path)))
+    return model, describe(model, "resnet50", "max", Weights(origin, _sha256(path)))
 
 
 NAMED: dict[str, Callable[[int, Path | None], tuple[keras.Model, BackboneSpec]]] = {
@@ -135,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         make_backbone(given.source, given.image_size, given.weights, given.out)
     except StageError as error:
-        print(error, file=sys.stderr)
+        print(" ".join(str(error).split()), file=sys.stderr)
         return 1
     return 0
 

@@ -1,0 +1,94 @@
+"""Owns what `lookalike model push` does: make a backbone and put it into the repo `models`, unless it is there already.
+
+Keras is left to a process of its own: it takes seconds and hundreds of MB to import, which no other command needs.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+
+from pipelines.errors import LookalikeError
+from pipelines.repository import Put, Repository
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.contract import StageError
+
+REPO = "models"
+_FILES = (MODEL_FILE, SPEC_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pushed:
+    """What a push did."""
+
+    spec: BackboneSpec  # of the backbone that master now holds
+    replaced: BackboneSpec | None  # of another one that it held before; None if it held none
+    commit: str  # id of the commit that was made; "" if the backbone was there already
+
+
+def push(models: Repository, source: str, image_size: int | None = None, weights: Path | None = None) -> Pushed:
+    """Makes the backbone `source` (a name, or a .keras file) and puts it at the head of the repo's master.
+
+    image_size: side of the pictures in pixels, for a named backbone; None for the usual one. weights: a file to take
+    a named backbone's weights from. Both files go in as one commit, so that no job sees one without the other; if the
+    same backbone is there, nothing is written. Raises LookalikeError if it cannot be made or the repo is missing.
+    """
+    with tempfile.TemporaryDirectory(prefix="lookalike-model-") as directory:
+        spec = make(source, image_size, weights, Path(directory))
+        return put(models, spec, Path(directory))
+
+
+def make(source: str, image_size: int | None, weights: Path | None, directory: Path) -> BackboneSpec:
+    """Writes the two files of a backbone into the directory; see stages.zoo. Raises LookalikeError if it cannot."""
+    # -P: a folder named stages in the current directory must not stand in for ours.
+    command = [sys.executable, "-P", "-m", "stages.zoo", f"--out={directory}"]
+    if image_size is not None:
+        command.append(f"--image-size={image_size}")
+    if weights is not None:
+        command.append(f"--weights={weights}")
+    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run([*command, "--", source], env=quiet, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()]
+        raise LookalikeError(said[-1] if said else f"making the backbone ended with status {done.returncode}")
+    return parse_spec((directory / SPEC_FILE).read_bytes())
+
+
+def put(models: Repository, spec: BackboneSpec, directory: Path) -> Pushed:
+    """Puts the two files in the directory, which `spec` describes, unless master holds the same backbone."""
+    before = parse_or_none(_read(models, SPEC_FILE))
+    if before is not None and before.sha256 == spec.sha256 and same_model(_read(models, MODEL_FILE), directory):
+        return Pushed(before, None, "")
+    try:
+        commit = models.write([Put(f"/{name}", directory / name) for name in _FILES])
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.NOT_FOUND:
+            raise LookalikeError(
+                f"there is no repo {models.name}: make the repos and pipelines with lookalike deploy"
+            ) from error
+        raise
+    return Pushed(spec, before, commit)
+
+
+def _read(models: Repository, name: str) -> bytes | None:
+    return models.read(f"/{name}") if models.exists(f"/{name}") else None
+
+
+def parse_or_none(description: bytes | None) -> BackboneSpec | None:
+    """What master's backbone.json says; None if there is none, or one that cannot be read and is to be replaced."""
+    try:
+        return None if description is None else parse_spec(description)
+    except StageError:
+        return None
+
+
+def same_model(held: bytes | None, directory: Path) -> bool:
+    """Whether master's backbone.keras is the one in the directory.
+
+    Asked besides the identity: files put there by hand need not be what the description beside them says.
+    """
+    return held == (directory / MODEL_FILE).read_bytes()
