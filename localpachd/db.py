@@ -87,13 +87,15 @@ CREATE TABLE IF NOT EXISTS jobs (
     UNIQUE (project, pipeline, id)
 );
 CREATE INDEX IF NOT EXISTS jobs_by_set ON jobs (id);
+CREATE INDEX IF NOT EXISTS jobs_by_pipeline ON jobs (project, pipeline, seq);
+CREATE INDEX IF NOT EXISTS jobs_unfinished ON jobs (seq) WHERE finished IS NULL;
 CREATE TABLE IF NOT EXISTS logs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     ts INTEGER NOT NULL, project TEXT NOT NULL, pipeline TEXT NOT NULL,
     job TEXT NOT NULL, datum TEXT NOT NULL, worker TEXT NOT NULL,
     user INTEGER NOT NULL, master INTEGER NOT NULL, data TEXT NOT NULL, message TEXT NOT NULL
 );
-CREATE INDEX IF NOT EXISTS logs_by_job ON logs (pipeline, job);
+CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
 """
 
 T = TypeVar("T")

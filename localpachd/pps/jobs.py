@@ -14,7 +14,8 @@ from localpachd.pps import spec
 from localpachd.pps.values import Counters, Job, JobInfo, JobState, Pipeline
 from localpachd.worker.tasks import Stats
 
-_parse = lru_cache(maxsize=256)(spec.from_json)
+parsed = lru_cache(maxsize=256)(spec.from_json)
+"""The specification kept as a text in the database, read once."""
 
 
 def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
@@ -27,7 +28,7 @@ def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
             "SELECT version, spec FROM pipelines WHERE project = ? AND name = ? ORDER BY version DESC LIMIT 1",
             (pipeline.project, pipeline.name),
         ).fetchone()
-        if row is None or _parse(row["spec"]).output_branch != info.commit.branch:
+        if row is None or parsed(row["spec"]).output_branch != info.commit.branch:
             continue
         txn.conn.execute(
             "INSERT OR IGNORE INTO jobs (project, pipeline, id, version, state, created) VALUES (?, ?, ?, ?, ?, ?)",
@@ -96,10 +97,10 @@ def pick_up(txn: Transaction, job: Job) -> None:
 def begin(txn: Transaction, job: Job) -> bool:
     """STARTING becomes RUNNING; one that was RUNNING already begins again and counts a restart. Returns whether the job
     is there to be run."""
-    again = {"restart": _row(txn.conn, job)["restart"] + 1}
-    return _update(txn.conn, job, (JobState.STARTING,), state=JobState.RUNNING, started=txn.now) or _update(
-        txn.conn, job, (JobState.RUNNING,), **again
-    )
+    if _update(txn.conn, job, (JobState.STARTING,), state=JobState.RUNNING, started=txn.now):
+        return True
+    row = _find(txn.conn, job)
+    return row is not None and _update(txn.conn, job, (JobState.RUNNING,), restart=row["restart"] + 1)
 
 
 def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
@@ -150,7 +151,7 @@ def delete(txn: Transaction, job: Job) -> None:
 
 def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
     """Kills the job of an output commit that somebody finished by force."""
-    job = _job_of(commit.commit)
+    job = job_of(commit.commit)
     if job is None:
         return
     now = state(txn.conn, job)
@@ -161,12 +162,13 @@ def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
 def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
     """Kills the jobs of output commits that are being deleted."""
     for info in removed:
-        job = _job_of(info.commit)
+        job = job_of(info.commit)
         if job is not None and state(txn.conn, job) is not None and not _row(txn.conn, job)["finished"]:
             _end(txn, job, JobState.KILLED, "output commit removed")
 
 
-def _job_of(commit: Commit) -> Job | None:
+def job_of(commit: Commit) -> Job | None:
+    """The job that an output commit belongs to, if its repo is a pipeline's; None for system repos."""
     if commit.repo.type != USER:
         return None
     return Job(Pipeline(commit.repo.project, commit.repo.name), commit.id)
@@ -220,7 +222,7 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> JobInfo:
         "SELECT spec FROM pipelines WHERE project = ? AND name = ? AND version = ?",
         (pipeline.project, pipeline.name, row["version"]),
     ).fetchone()["spec"]
-    details = _parse(text)
+    details = parsed(text)
     job = Job(pipeline, row["id"])
     return JobInfo(
         job=job,

@@ -5,7 +5,7 @@ import json
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localpachd.db import Database
@@ -23,8 +23,8 @@ _PAGE = 1000
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Which lines to show; the filters are conjunctive. `since` in seconds before now (None: a day, or since the job was
-    created); `tail` keeps only so many of the last lines there are now, 0 all."""
+    """Which lines to show; the filters are conjunctive. `since` in seconds before now (None: a day, or since the job
+    was created); `tail` keeps only so many of the last lines there are now, 0 all."""
 
     pipeline: Pipeline | None = None
     job: Job | None = None
@@ -59,56 +59,43 @@ def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
     )
 
 
-def delete_of(conn: sqlite3.Connection, pipeline: Pipeline) -> None:
-    """Forgets the lines of a pipeline that is going away."""
-    conn.execute("DELETE FROM logs WHERE project = ? AND pipeline = ?", (pipeline.project, pipeline.name))
-
-
 def read(db: Database, changes: Changes, query: LogQuery, active: Callable[[], bool]) -> Iterator[LogMessage]:
     """The lines that pass the query's filters, oldest first; with `follow`, also those to come until `active` is false.
 
     Raises PachError with Pachyderm's texts for a query that makes no sense, NotFound for an unknown pipeline or job.
     """
-    seen = changes.count
     with db.read() as conn:
-        where, values = _filters(conn, query)
-    last = 0
-    backlog: Iterable[LogMessage] = _matching(db, query, where, values, 0, advance := _Position())
-    if query.tail > 0:
-        backlog = deque(backlog, maxlen=query.tail)
-    yield from backlog
-    last = advance.seq
+        tail = _Tail(db, *_condition(conn, query), query.data_filters)
+    seen = changes.count
+    yield from deque(tail.lines(), query.tail) if query.tail > 0 else tail.lines()
     while query.follow and active():
         seen = changes.wait_past(seen)
-        if active():
-            yield from _matching(db, query, where, values, last, advance)
-            last = advance.seq
+        yield from tail.lines()
 
 
-class _Position:
-    """How far the lines have been read."""
+def match_data(filters: Iterable[str], data: Iterable[tuple[str, bytes]]) -> bool:
+    """Whether each filter is the path or the hash, in hex or base64, of one of these (path, hash) pairs."""
+    names: set[str] = set()
+    for path, digest in data:
+        names |= {path, digest.hex(), base64.b64encode(digest).decode()}
+    return all(each in names for each in filters)
 
-    seq = 0
 
-
-def _filters(conn: sqlite3.Connection, query: LogQuery) -> tuple[str, list[str | int]]:
+def _condition(conn: sqlite3.Connection, query: LogQuery) -> tuple[str, list[str | int]]:
     pipeline, since = _subject(conn, query)
-    where, values = ["master = ?", "ts >= ?"], [int(query.master), since]
-    checked: list[str | int] = list(values)
-    if pipeline is not None:
-        where += ["project = ?", "pipeline = ?"]
-        checked += [pipeline.project, pipeline.name]
-    else:
-        # Neither job nor pipeline: what the server itself has to say.
-        where = ["pipeline = ''", "ts >= ?"]
-        checked = [since]
+    if pipeline is None:
+        return "pipeline = '' AND ts >= ?", [since]
+    terms: dict[str, str | int] = {
+        "master = ?": int(query.master),
+        "ts >= ?": since,
+        "project = ?": pipeline.project,
+        "pipeline = ?": pipeline.name,
+    }
     if query.job is not None:
-        where.append("job = ?")
-        checked.append(query.job.id)
+        terms["job = ?"] = query.job.id
     if query.datum:
-        where.append("datum = ?")
-        checked.append(query.datum)
-    return " AND ".join(where), checked
+        terms["datum = ?"] = query.datum
+    return " AND ".join(terms), list(terms.values())
 
 
 def _subject(conn: sqlite3.Connection, query: LogQuery) -> tuple[Pipeline | None, int]:
@@ -137,23 +124,30 @@ def _subject(conn: sqlite3.Connection, query: LogQuery) -> tuple[Pipeline | None
     return pipeline, since
 
 
-def _matching(
-    db: Database, query: LogQuery, where: str, values: list[str | int], after: int, position: _Position
-) -> Iterator[LogMessage]:
-    """Lines past `after`, a page at a time, so that a slow reader holds no snapshot open."""
-    position.seq = after
-    while True:
-        with db.read() as conn:
-            rows = conn.execute(
-                f"SELECT * FROM logs WHERE seq > ? AND {where} ORDER BY seq LIMIT {_PAGE}", (position.seq, *values)
-            ).fetchall()
-        for row in rows:
-            position.seq = row["seq"]
-            message = _message(row)
-            if _has_data(query.data_filters, message.data):
-                yield message
-        if len(rows) < _PAGE:
-            return
+class _Tail:
+    """Remembers how far a log has been read."""
+
+    def __init__(self, db: Database, where: str, values: list[str | int], data_filters: Sequence[str]) -> None:
+        self._db = db
+        self._where = where
+        self._values = values
+        self._data_filters = data_filters
+        self._position = 0
+
+    def lines(self) -> Iterator[LogMessage]:
+        """The lines not read yet, a page at a time, so that a slow reader holds no snapshot open."""
+        rows: list[sqlite3.Row] | None = None
+        while rows is None or len(rows) == _PAGE:
+            with self._db.read() as conn:
+                rows = conn.execute(
+                    f"SELECT * FROM logs WHERE seq > ? AND {self._where} ORDER BY seq LIMIT {_PAGE}",
+                    (self._position, *self._values),
+                ).fetchall()
+            for row in rows:
+                self._position = row["seq"]
+                line = _message(row)
+                if match_data(self._data_filters, line.data):
+                    yield line
 
 
 def _message(row: sqlite3.Row) -> LogMessage:
@@ -168,10 +162,3 @@ def _message(row: sqlite3.Row) -> LogMessage:
         message=row["message"],
         data=tuple((path, bytes.fromhex(digest)) for path, digest in json.loads(row["data"] or "[]")),
     )
-
-
-def _has_data(filters: Iterable[str], data: Iterable[tuple[str, bytes]]) -> bool:
-    names: set[str] = set()
-    for path, digest in data:
-        names |= {path, digest.hex(), base64.b64encode(digest).decode()}
-    return all(each in names for each in filters)

@@ -1,4 +1,4 @@
-"""Pipelines as rows, one for each version, with their repos and branches. What runs when is the scheduler's business."""
+"""Pipelines as rows, one for each version, with their repos and branches. The scheduler runs them."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -7,9 +7,9 @@ from typing import Any
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, names, repos
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit, Repo
-from localpachd.pps import inputs, jobs, logs, spec
-from localpachd.pps.values import JobState, Pipeline, PipelineInfo, PipelineState
+from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
+from localpachd.pps import inputs, jobs, spec
+from localpachd.pps.values import Pipeline, PipelineInfo, PipelineState
 
 ALL_VERSIONS = -1
 
@@ -21,7 +21,7 @@ def create(txn: Transaction, request: Mapping[str, Any]) -> None:
     old = _newest(txn.conn, pipeline)
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
-    new = spec.parse(request, txn.now, spec.from_json(old["spec"]) if old else None)
+    new = spec.parse(request, txn.now, jobs.parsed(old["spec"]) if old else None)
     for branch in inputs.branches(new.input):
         repos.inspect(txn.conn, branch.repo)
     if old is None:
@@ -54,7 +54,7 @@ def create(txn: Transaction, request: Mapping[str, Any]) -> None:
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
     row = _version(txn.conn, pipeline)
-    _wire(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
+    _wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
 
 
@@ -62,7 +62,7 @@ def stop(txn: Transaction, pipeline: Pipeline) -> None:
     """Cuts a pipeline off from its inputs and kills its jobs; silent where there is no such pipeline."""
     row = _newest(txn.conn, pipeline)
     if row is not None:
-        _wire(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
+        _wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
     jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
 
@@ -76,14 +76,17 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     if _newest(txn.conn, pipeline) is None:
         return
     stop(txn, pipeline)
-    for table, column in (("jobs", "pipeline"), ("pipelines", "name")):
-        txn.conn.execute(
-            f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name)
-        )
-    logs.delete_of(txn.conn, pipeline)
+    for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
+        txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
     doomed = (pipeline.spec_repo, pipeline.meta_repo) if keep_repo else (pipeline.repo,)
     for repo in doomed:
         repos.delete(txn, repo, force)
+
+
+def downstream_first(conn: sqlite3.Connection, found: Collection[Pipeline]) -> list[Pipeline]:
+    """Pipelines in an order in which each can be deleted before those it reads from."""
+    output = {Branch(each.repo, jobs.parsed(_version(conn, each)["spec"]).output_branch): each for each in found}
+    return [output[branch] for branch in branches.downstream_first(conn, list(output))]
 
 
 def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
@@ -123,6 +126,16 @@ def listed(
         shown = _at(conn, each, commit_set) if commit_set else row
         if shown is not None:
             found.append(_info(conn, shown, bool(commit_set)))
+    return found
+
+
+def spec_commit(conn: sqlite3.Connection, pipeline: Pipeline, version: int) -> str:
+    """The id of the commit that marks a version."""
+    row = conn.execute(
+        "SELECT spec_commit FROM pipelines WHERE project = ? AND name = ? AND version = ?",
+        (pipeline.project, pipeline.name, version),
+    ).fetchone()
+    found: str = row["spec_commit"]
     return found
 
 
@@ -204,17 +217,16 @@ def _at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite
 def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> PipelineInfo:
     """A row as a value; `then` shows the last job of its time instead of the newest."""
     pipeline = Pipeline(row["project"], row["name"])
-    details = spec.from_json(row["spec"])
+    details = jobs.parsed(row["spec"])
     state = PipelineState(row["state"])
-    last: JobState = jobs.last_state(conn, pipeline, row["version"] if then else None)
     return PipelineInfo(
         pipeline=pipeline,
         version=row["version"],
-        spec_commit=Commit(Repo(pipeline.project, pipeline.name, "spec"), row["spec_commit"], "master"),
+        spec_commit=Commit(pipeline.spec_repo, row["spec_commit"], "master"),
         stopped=bool(row["stopped"]),
         state=state,
         reason=row["reason"],
-        last_job_state=last,
+        last_job_state=jobs.last_state(conn, pipeline, row["version"] if then else None),
         parallelism=details.parallelism,
         spec=details,
         created=row["created"],

@@ -1,7 +1,7 @@
 """What should happen next: a pure function from what is to what to do. The scheduler applies it; recovery is no special
 case, since a job that was running when the server died looks like one that nobody has in hand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
@@ -115,6 +115,11 @@ def plan(snapshot: Snapshot) -> tuple[Action, ...]:
     return tuple(actions)
 
 
+def unrunnable(inputs: Sequence[str]) -> str:
+    """The reason of a job whose inputs, named here, failed. The original says pipelines and names inputs, too."""
+    return f"unrunnable because the following upstream pipelines failed: {', '.join(inputs)}"
+
+
 def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action]:
     first = next((each for each in view.jobs if each.version == view.version), None)
     state, reason = _state(view, first)
@@ -156,7 +161,6 @@ def _for_job(view: PipelineView, job: JobView, in_hand: frozenset[Job]) -> Itera
             return
         failed = [each.name for each in job.inputs if each.failed]
         if failed:
-            names = ", ".join(failed)
-            yield GiveUp(job.job, f"unrunnable because the following upstream pipelines failed: {names}")
+            yield GiveUp(job.job, unrunnable(failed))
             return
     yield Run(job.job)

@@ -32,7 +32,12 @@ class Recorder:
     """Keeps the books of one job from the moment its datums are known."""
 
     def __init__(
-        self, pfs: Pfs, job: Job, files: Mapping[Repo, FileSetRef], worker_env: Mapping[str, str], done: Collection[Done]
+        self,
+        pfs: Pfs,
+        job: Job,
+        files: Mapping[Repo, FileSetRef],
+        worker_env: Mapping[str, str],
+        done: Collection[Done],
     ) -> None:
         self._pfs = pfs
         self._job = job

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from localpachd.errors import NotFound
 from localpachd.pfs import commits, contents, lineage
 from localpachd.pfs.values import CommitInfo, Repo
 from localpachd.pps import records
 from localpachd.pps.datums import Find, Match
-from localpachd.pps.inputs import PfsInput
+from localpachd.pps.inputs import CronInput, PfsInput
 from localpachd.pps.values import Job
 from localpachd.storage import globs, paths, trees
 from localpachd.storage.chunks import Chunks
@@ -44,12 +43,11 @@ class Standing:
 
 
 def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
-    """The commits that a job reads, by repo: no two of them share one (Pachyderm's rule for DAGs)."""
+    """The commits that a job reads, by repo: no two of them share one (Pachyderm's rule for DAGs). Those that have been
+    deleted are missing."""
     output = commits.find(conn, job.pipeline.repo, job.id)
-    if output is None:
-        raise NotFound(f"commit {job.output} not found")
     found = {}
-    for each in output.provenance:
+    for each in output.provenance if output else ():
         info = commits.find(conn, each.repo, each.id)
         if info is not None:
             found[each.repo] = info
@@ -69,9 +67,10 @@ def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) ->
     return find
 
 
-def repo_of(leaf: PfsInput) -> Repo:
+def repo_of(leaf: PfsInput | CronInput) -> Repo:
     """The repo that an input reads."""
-    return Repo(leaf.project, leaf.repo, leaf.repo_type)
+    pfs = leaf if isinstance(leaf, PfsInput) else leaf.as_pfs()
+    return Repo(pfs.project, pfs.repo, pfs.repo_type)
 
 
 def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> Standing:

@@ -1,4 +1,4 @@
-"""The values of the pps room: pipelines, jobs, datums and log lines as they are known. Frozen; knows no SQL, no gRPC."""
+"""The values of the pps room: pipelines, jobs, datums, log lines. Frozen; knows no SQL and no gRPC."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

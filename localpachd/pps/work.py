@@ -70,8 +70,8 @@ def meta_entries(
     files: Mapping[Repo, FileSetRef],
     variables: Mapping[str, str],
 ) -> Iterator[Entry]:
-    """What a datum adds to the meta commit: its record, and its inputs, environment and output by reference. Lazy inputs
-    leave no trace, as their pipes leave none on the real thing."""
+    """What a datum adds to the meta commit: its record, and its inputs, environment and output by reference. Lazy
+    inputs leave no trace, as their pipes leave none on the real thing."""
     root = records.pfs_path(record.id)
     yield records.meta_path(record.id), record.id, chunks.store([records.encode(record)])
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())

@@ -1,0 +1,187 @@
+"""The crew of one job: as many threads as it has workers, each taking datum sets to the runner. Knows no database."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from localpachd.pps.datums import DatumInput
+from localpachd.pps.logs import match_data
+from localpachd.pps.recorder import Finished
+from localpachd.pps.skipping import Numbered
+from localpachd.pps.values import Job, LogMessage, WorkerStatus
+from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
+
+# User code that says more than the recorder can store waits for it.
+_WAITING = 10_000
+_BATCH = 500
+_BATCH_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What has happened since the last batch."""
+
+    finished: Sequence[Finished]
+    lines: Sequence[LogMessage]
+
+
+@dataclass(slots=True)
+class _Slot:
+    """A worker that has a datum set in hand."""
+
+    token: CancelToken
+    datums: Sequence[Numbered]
+    position: int
+    started: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """A worker found nothing more to do, or could not go on."""
+
+    error: Exception | None
+
+
+class Crew:
+    """Runs datum sets until there are none left or it is cancelled. `batches` must be read to the end."""
+
+    def __init__(
+        self, runner: Runner, task: Task, job: Job, name: str, prepare: Callable[[Numbered], DatumWork]
+    ) -> None:
+        self._runner = runner
+        self._task = task
+        self._job = job
+        self._name = name
+        self._prepare = prepare
+        self._lock = threading.Lock()
+        self._slots: dict[str, _Slot] = {}
+        self._cancelled = False
+
+    def cancel(self) -> None:
+        """Kills what is running and takes up nothing more."""
+        with self._lock:
+            self._cancelled = True
+            tokens = [slot.token for slot in self._slots.values()]
+        for token in tokens:
+            token.cancel()
+
+    @property
+    def status(self) -> tuple[WorkerStatus, ...]:
+        """What each busy worker is at."""
+        with self._lock:
+            return tuple(
+                WorkerStatus(worker, self._job.id, slot.started, _inputs(slot))
+                for worker, slot in sorted(self._slots.items())
+            )
+
+    def restart(self, filters: Sequence[str]) -> None:
+        """Ends the present attempt of every running datum whose inputs match all the filters."""
+        with self._lock:
+            slots = list(self._slots.values())
+        for slot in slots:
+            matching = {each.datum.id for each in slot.datums if match_data(filters, log_data(each))}
+            slot.token.restart(matching)
+
+    def batches(self, sets: Iterable[Sequence[Numbered]], workers: int) -> Iterator[Batch]:
+        """Puts the workers to work and yields what happens, gathered for at most 0.2 s or 500 results. After the last
+        batch raises what kept a worker from going on."""
+        events: queue.Queue[Finished | LogMessage | _Left] = queue.Queue(_WAITING)
+        todo = iter(sets)
+        names = [f"{self._name}-{number}" for number in range(workers)]
+        threads = [threading.Thread(target=self._work, args=(name, todo, events), name=name) for name in names]
+        for thread in threads:
+            thread.start()
+        left: list[_Left] = []
+        while len(left) < len(threads):
+            batch = _gather(events, left, len(threads))
+            if batch.finished or batch.lines:
+                yield batch
+        for thread in threads:
+            thread.join()
+        for each in left:
+            if each.error is not None:
+                raise each.error
+
+    def _work(
+        self, worker: str, todo: Iterator[Sequence[Numbered]], events: "queue.Queue[Finished | LogMessage | _Left]"
+    ) -> None:
+        error: Exception | None = None
+        try:
+            while (slot := self._take(worker, todo)) is not None:
+                self._run(worker, slot, events)
+        except Exception as trouble:  # whatever it is, it must not be lost with the thread
+            error = trouble
+            self.cancel()
+        finally:
+            with self._lock:
+                self._slots.pop(worker, None)
+            events.put(_Left(error))
+
+    def _take(self, worker: str, todo: Iterator[Sequence[Numbered]]) -> _Slot | None:
+        with self._lock:
+            self._slots.pop(worker, None)
+            datums = None if self._cancelled else next(todo, None)
+            if datums is None:
+                return None
+            self._slots[worker] = _Slot(CancelToken(), datums, 0, time.time_ns())
+            return self._slots[worker]
+
+    def _run(self, worker: str, slot: _Slot, events: "queue.Queue[Finished | LogMessage | _Left]") -> None:
+        by_id = {each.datum.id: each for each in slot.datums}
+
+        def done(result: DatumResult) -> None:
+            with self._lock:
+                slot.position += 1
+                slot.started = time.time_ns()
+            events.put(Finished(by_id[result.id], result))
+
+        def log(line: LogLine) -> None:
+            events.put(self._message(worker, line, by_id.get(line.datum_id)))
+
+        self._runner.run_set(self._task, [self._prepare(each) for each in slot.datums], done, log, slot.token)
+
+    def _message(self, worker: str, line: LogLine, numbered: Numbered | None) -> LogMessage:
+        return LogMessage(
+            ts=time.time_ns(),
+            pipeline=self._job.pipeline,
+            job=self._job.id,
+            datum=line.datum_id,
+            worker=worker,
+            user=line.user,
+            master=False,
+            message=line.message,
+            data=log_data(numbered) if numbered else (),
+        )
+
+
+def log_data(numbered: Numbered) -> tuple[tuple[str, bytes], ...]:
+    """The (path, hash) of a datum's inputs, by which its log lines are found."""
+    return tuple((each.path, each.hash) for each in numbered.datum.inputs)
+
+
+def _inputs(slot: _Slot) -> tuple[DatumInput, ...]:
+    return slot.datums[slot.position].datum.inputs if slot.position < len(slot.datums) else ()
+
+
+def _gather(events: "queue.Queue[Finished | LogMessage | _Left]", left: list[_Left], workers: int) -> Batch:
+    """The next event and those that follow soon; workers that leave are added to `left`."""
+    finished: list[Finished] = []
+    lines: list[LogMessage] = []
+    deadline: float | None = None
+    while len(finished) < _BATCH and len(lines) < _WAITING:
+        try:
+            event = events.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            break
+        deadline = deadline or time.monotonic() + _BATCH_SECONDS
+        if isinstance(event, Finished):
+            finished.append(event)
+        elif isinstance(event, LogMessage):
+            lines.append(event)
+        else:
+            left.append(event)
+            if len(left) == workers:
+                break
+    return Batch(finished, lines)

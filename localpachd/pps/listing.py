@@ -1,0 +1,63 @@
+"""Datums as users list them: of a job, from its meta commit; of an input, as they would be now."""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from localpachd.errors import PachError
+from localpachd.pfs import commits
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.values import Commit
+from localpachd.pps import datums, jobs, records, spec, standing
+from localpachd.pps.records import Record
+from localpachd.pps.values import DatumInfo, DatumState, Job
+
+_STATES = {
+    records.PROCESSED: DatumState.SUCCESS,
+    records.FAILED: DatumState.FAILED,
+    records.RECOVERED: DatumState.RECOVERED,
+}
+
+
+def of_job(pfs: Pfs, job: Job, after: str = "") -> Iterator[DatumInfo]:
+    """A job's datums by id, those past `after`. A datum that another job processed is SKIPPED in this one. Streams."""
+    with pfs.db.read() as conn:
+        jobs.inspect(conn, job)
+        for record in standing.listed(conn, pfs.chunks, job, after):
+            yield _info(record, job)
+
+
+def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
+    """One of a job's datums, with the directory of the meta commit that holds its files."""
+    with pfs.db.read() as conn:
+        branch = jobs.inspect(conn, job).output_commit.branch
+        record = standing.record(conn, pfs.chunks, job, identity)
+    if record is None:
+        raise PachError(f"datum {identity} not found in job {job}")
+    return _info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
+
+
+def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
+    """The datums, by id, of an input (protojson, snake_case names) at the heads of its branches."""
+    tree = spec.input_of(raw, time.time_ns())
+    with pfs.db.read() as conn:
+        find = standing.finder(
+            conn, lambda leaf: commits.resolve(conn, Commit(standing.repo_of(leaf), branch=leaf.branch))
+        )
+        found = sorted(datums.expand(tree, find), key=lambda each: each.id)
+    for each in found:
+        yield DatumInfo(id=each.id, job=None, state=DatumState.UNKNOWN, data=each.inputs)
+
+
+def _info(record: Record, asked: Job, pfs_commit: Commit | None = None) -> DatumInfo:
+    return DatumInfo(
+        id=record.id,
+        job=record.job,
+        state=_STATES[record.state] if record.job == asked else DatumState.SKIPPED,
+        data=record.inputs,
+        hash=record.hash,
+        reason=record.reason,
+        stats=record.stats,
+        pfs_commit=pfs_commit,
+        pfs_state=records.pfs_path(record.id) if pfs_commit is not None else "",
+    )

@@ -1,0 +1,196 @@
+"""One job in hand: a thread that decides what its datums need, has them processed, records them and ends the job."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from localpachd.errors import PachError
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.values import Repo
+from localpachd.pps import datums, inputs, jobs, logs, records, skipping, standing, work
+from localpachd.pps.crew import Crew
+from localpachd.pps.plan import unrunnable
+from localpachd.pps.recorder import JobOver, Recorder
+from localpachd.pps.skipping import Decision, Numbered
+from localpachd.pps.standing import Standing
+from localpachd.pps.values import JobInfo, JobState, LogMessage, WorkerStatus
+from localpachd.storage.filesets import FileSetRef
+from localpachd.worker.tasks import Runner, Task
+
+_FIRST_DELAY = 1.0
+_LONGEST_DELAY = 60.0
+TIMED_OUT = " jobtimed out"  # the original's very text
+
+_log = logging.getLogger(__name__)
+
+
+class _InputsGone(Exception):
+    """Commits that the job reads have been deleted."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(f"the commits of {', '.join(names)} are gone")
+        self.names = names
+
+
+class JobRun:
+    """Runs one job that has been moved to RUNNING; `over` is called, from its thread, when it has nothing more to do.
+
+    What goes wrong outside user code is tried again after a growing pause, as often as it takes.
+    """
+
+    def __init__(
+        self, pfs: Pfs, runner: Runner, info: JobInfo, env: Mapping[str, str], over: Callable[["JobRun"], None]
+    ) -> None:
+        self.job = info.job
+        self._pfs = pfs
+        self._runner = runner
+        self._info = info
+        self._task: Task = info.spec.task(env)
+        self._over = over
+        self._cancelled = threading.Event()
+        self._crew: Crew | None = None
+        self._thread = threading.Thread(target=self._main, name=f"job {info.job}")
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stops at once: kills what is running and takes up nothing more. The job's state is not its business."""
+        self._cancelled.set()
+        crew = self._crew
+        if crew is not None:
+            crew.cancel()
+
+    def join(self) -> None:
+        """Waits until the thread has ended."""
+        self._thread.join()
+
+    def restart_datums(self, filters: Sequence[str]) -> None:
+        """Ends the present attempts of running datums whose inputs match all filters."""
+        if self._crew is not None:
+            self._crew.restart(filters)
+
+    @property
+    def status(self) -> tuple[WorkerStatus, ...]:
+        """What each busy worker is at."""
+        crew = self._crew
+        return crew.status if crew is not None else ()
+
+    def _main(self) -> None:
+        timer = self._timer()
+        delay = _FIRST_DELAY
+        try:
+            while not self._cancelled.is_set():
+                try:
+                    self._run()
+                    return
+                except JobOver:
+                    return
+                except _InputsGone as error:
+                    self._end(JobState.UNRUNNABLE, unrunnable(error.names))
+                    return
+                except Exception as error:  # the machine's trouble, not the datum's: the job must not be lost to it
+                    _log.exception("job %s is tried again in %.0f s", self.job, delay)
+                    self._say(f"error processing job: {error}, retrying in {delay:.0f}s")
+                if self._cancelled.wait(delay) or not self._pfs.transact(lambda txn: jobs.begin(txn, self.job)):
+                    return
+                delay = min(2 * delay, _LONGEST_DELAY)
+        except PachError:
+            _log.exception("job %s cannot go on", self.job)
+        finally:
+            if timer is not None:
+                timer.cancel()
+            self._over(self)
+
+    def _timer(self) -> threading.Timer | None:
+        """Kills the job when its time is up, which counts from its first start."""
+        limit = self._info.spec.job_timeout
+        if limit is None:
+            return None
+        started = self._info.started if self._info.started is not None else time.time_ns()
+        left = limit - (time.time_ns() - started) / 1e9
+        timer = threading.Timer(max(0.0, left), self._time_out)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _time_out(self) -> None:
+        self._end(JobState.KILLED, TIMED_OUT)
+
+    def _run(self) -> None:
+        ground, files, decision = self._decide()
+        recorder = Recorder(self._pfs, self.job, files, self._task.env, ground.done.values())
+        recorder.begin(decision.skipped, decision.total)
+        recorder.remove(ground.strays)
+        self._say(
+            f"{decision.total} datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
+            f"{decision.skipped} skipped, {len(ground.done)} done before a restart"
+        )
+        earlier = [(each.index, key) for key, each in ground.done.items() if each.state == records.FAILED]
+        failed = [key for _, key in sorted(earlier) if key not in ground.base]
+        failed += self._phase(decision.parallel, recorder, files)
+        if not failed:
+            recorder.remove(decision.outdated)
+            failed = [key for _, key in sorted(earlier)] + self._phase(decision.serial, recorder, files)
+        if failed:
+            self._end(JobState.FAILURE, f"datum {failed[0]} failed")
+        else:
+            self._pfs.transact(lambda txn: jobs.succeed(txn, self.job))
+
+    def _decide(self) -> tuple[Standing, Mapping[Repo, FileSetRef], Decision]:
+        tree = self._info.spec.input
+        with self._pfs.db.read() as conn:
+            commits = standing.inputs(conn, self.job)
+            ground = standing.read(conn, self._pfs.chunks, self.job)
+            gone = [leaf.name for leaf in inputs.leaves(tree) if standing.repo_of(leaf) not in commits]
+            if gone:
+                raise _InputsGone(gone)
+            find = standing.finder(conn, lambda leaf: commits[standing.repo_of(leaf)])
+            decision = skipping.decide(
+                datums.expand(tree, find) if tree is not None else (),
+                ground.base,
+                ground.done,
+                self._info.spec.salt,
+                skipping=not self._info.spec.reprocess_every_job,
+            )
+            return ground, standing.layers(conn, commits.values()), decision
+
+    def _phase(self, todo: Sequence[Numbered], recorder: Recorder, files: Mapping[Repo, FileSetRef]) -> list[str]:
+        """Processes datums and returns the ids of those that failed, in the order in which they did. All of them are
+        given their chance."""
+        if not todo:
+            return []
+        workers = min(self._info.spec.parallelism, len(todo))
+        name = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{self._info.version}"
+        self._crew = crew = Crew(
+            self._runner, self._task, self.job, name, lambda each: work.datum_work(each, self.job, files)
+        )
+        if self._cancelled.is_set():
+            crew.cancel()
+        sets = skipping.sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
+        failed: list[str] = []
+        trouble: Exception | None = None
+        for batch in crew.batches(sets, workers):
+            if trouble is not None:
+                continue  # the crew is leaving; what it still says counts no more
+            try:
+                recorder.record(batch.finished, batch.lines)
+            except Exception as error:  # raised below, when no thread is left behind
+                trouble = error
+                crew.cancel()
+            failed += [each.result.id for each in batch.finished if each.result.state == records.FAILED]
+        if trouble is not None:
+            raise trouble
+        if self._cancelled.is_set():
+            raise JobOver
+        return failed
+
+    def _end(self, state: JobState, reason: str) -> None:
+        self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
+
+    def _say(self, message: str) -> None:
+        """Adds a line of the engine's own to the pipeline's log."""
+        line = LogMessage(time.time_ns(), self.job.pipeline, self.job.id, "", "", False, False, message)
+        self._pfs.transact(lambda txn: logs.write(txn.conn, [line]))

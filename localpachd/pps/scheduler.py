@@ -1,0 +1,175 @@
+"""The scheduler: a thread that looks, plans and applies, woken by every change. Decides nothing itself."""
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Mapping
+from typing import Protocol
+
+from localpachd.pfs.service import Pfs
+from localpachd.pps import inputs, jobs, pipelines, standing
+from localpachd.pps.plan import (
+    Action,
+    GiveUp,
+    InputView,
+    JobView,
+    LetGo,
+    PickUp,
+    PipelineView,
+    Run,
+    SetState,
+    Snapshot,
+    Stop,
+    plan,
+)
+from localpachd.pps.running import JobRun
+from localpachd.pps.spec import PipelineSpec
+from localpachd.pps.values import Job, JobState, Pipeline, PipelineInfo
+from localpachd.worker.tasks import Runner
+
+_PAUSE = 1.0  # seconds before looking again when an action could not be applied
+
+_log = logging.getLogger(__name__)
+
+
+class Machine(Protocol):
+    """What this machine can and cannot give a pipeline's workers."""
+
+    def obstacle(self, gpus: int) -> str:
+        """Why a worker with so many GPUs can never be had here, or ""."""
+
+    def remark(self, gpus: int) -> str:
+        """What a user should know about a worker with so many GPUs here, or ""."""
+
+
+class Scheduler:
+    """Owns the jobs in hand. State lives in the database alone: started on any database, it goes on from there."""
+
+    def __init__(self, pfs: Pfs, runner: Runner, machine: Machine, environment: Mapping[str, str]) -> None:
+        self._pfs = pfs
+        self._runner = runner
+        self._machine = machine
+        self._environment = environment
+        self._lock = threading.Lock()
+        self._runs: dict[Job, JobRun] = {}
+        self._stopping = False
+        self._thread = threading.Thread(target=self._loop, name="scheduler")
+
+    def start(self) -> None:
+        """Begins to look after the pipelines."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Lets go of everything and waits for it. What was running goes on when a scheduler is started again."""
+        self._stopping = True
+        self._pfs.changes.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for run in self._in_hand().values():
+            run.cancel()
+        for run in self._in_hand().values():
+            run.join()
+
+    def run_of(self, job: Job) -> JobRun | None:
+        """The job's run, if it is in hand."""
+        return self._in_hand().get(job)
+
+    def _in_hand(self) -> dict[Job, JobRun]:
+        with self._lock:
+            return dict(self._runs)
+
+    def _loop(self) -> None:
+        seen = -1
+        while not self._stopping:
+            seen = self._pfs.changes.count
+            pause: float | None = None
+            try:
+                for action in plan(self._look()):
+                    self._apply(action)
+            except Exception:  # the loop must outlive whatever one action meets
+                _log.exception("the scheduler tries again in %.0f s", _PAUSE)
+                pause = _PAUSE
+            if not self._stopping:
+                self._pfs.changes.wait_past(seen, pause)
+
+    def _look(self) -> Snapshot:
+        in_hand = frozenset(self._in_hand())
+        with self._pfs.db.read() as conn:
+            waiting: dict[Pipeline, list[JobView]] = {}
+            for job, version, state in jobs.unfinished(conn):
+                waiting.setdefault(job.pipeline, []).append(JobView(job, version, state))
+            views = [self._view(conn, info, waiting.get(info.pipeline, [])) for info in pipelines.listed(conn)]
+        return Snapshot(tuple(views), in_hand)
+
+    def _view(self, conn: sqlite3.Connection, info: PipelineInfo, waiting: list[JobView]) -> PipelineView:
+        for position, view in enumerate(waiting):
+            if view.version == info.version:
+                if view.state in (JobState.CREATED, JobState.STARTING):
+                    found = _inputs(conn, view.job, info.spec)
+                    waiting[position] = JobView(view.job, view.version, view.state, found)
+                break
+        return PipelineView(
+            pipeline=info.pipeline,
+            version=info.version,
+            state=info.state,
+            reason=info.reason,
+            stopped=info.stopped,
+            autoscaling=info.spec.autoscaling,
+            has_command=bool(info.spec.transform.cmd),
+            jobs=tuple(waiting),
+            obstacle=self._machine.obstacle(info.spec.gpus),
+            remark=self._machine.remark(info.spec.gpus),
+        )
+
+    def _apply(self, action: Action) -> None:
+        match action:
+            case SetState(pipeline, version, state, reason):
+                self._pfs.transact(lambda txn: pipelines.set_state(txn, pipeline, version, state, reason))
+            case PickUp(job):
+                self._pfs.transact(lambda txn: jobs.pick_up(txn, job))
+            case GiveUp(job, reason):
+                self._pfs.transact(lambda txn: jobs.fail(txn, job, JobState.UNRUNNABLE, reason))
+            case Stop(job, reason):
+                self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
+            case Run(job):
+                self._take(job)
+            case LetGo(job):
+                run = self.run_of(job)
+                if run is not None:
+                    run.cancel()
+
+    def _take(self, job: Job) -> None:
+        if not self._pfs.transact(lambda txn: jobs.begin(txn, job)):
+            return
+        with self._pfs.db.read() as conn:
+            info = jobs.inspect(conn, job)
+            marker = pipelines.spec_commit(conn, job.pipeline, info.version)
+        run = JobRun(self._pfs, self._runner, info, {**self._environment, **_pod(job, marker)}, self._over)
+        with self._lock:
+            self._runs[job] = run
+        run.start()
+
+    def _over(self, run: JobRun) -> None:
+        with self._lock:
+            del self._runs[run.job]
+        self._pfs.changes.notify()
+
+
+def _pod(job: Job, spec_commit: str) -> dict[str, str]:
+    """The variables that a pod of the pipeline has on a cluster, as far as they mean anything here."""
+    return {
+        "PACH_IN_WORKER": "true",
+        "PPS_PROJECT_NAME": job.pipeline.project,
+        "PPS_PIPELINE_NAME": job.pipeline.name,
+        "PPS_SPEC_COMMIT": spec_commit,
+    }
+
+
+def _inputs(conn: sqlite3.Connection, job: Job, details: PipelineSpec) -> tuple[InputView, ...]:
+    heads = standing.inputs(conn, job)
+    found = []
+    for leaf in inputs.leaves(details.input):
+        info = heads.get(standing.repo_of(leaf))
+        # A commit that is gone can never be read: that input has failed for good.
+        found.append(InputView(leaf.name, info is None or info.finished is not None, info is None or bool(info.error)))
+    return tuple(found)

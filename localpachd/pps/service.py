@@ -1,0 +1,232 @@
+"""The door of the pps room: each request is one atomic step or one snapshot here. Knows no gRPC."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs import commit_sets, commits
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Commit, CommitInfo
+from localpachd.pps import jobs, listing, logs, pipelines
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.scheduler import Machine, Scheduler
+from localpachd.pps.values import DatumInfo, Job, JobInfo, JobSetInfo, LogMessage, Pipeline, PipelineInfo
+from localpachd.worker.tasks import Runner
+
+
+def always() -> bool:
+    """For waits that nobody abandons."""
+    return True
+
+
+class Pps:
+    """The pipelines of one server. Until `start`, they are only kept; afterwards they run.
+
+    `environment` holds what every worker's process is told of this server.
+    """
+
+    def __init__(self, pfs: Pfs, runner: Runner, machine: Machine, environment: Mapping[str, str]) -> None:
+        self._pfs = pfs
+        self._db = pfs.db
+        self._scheduler = Scheduler(pfs, runner, machine, environment)
+        pfs.observe(self)
+
+    def start(self) -> None:
+        """Goes on wherever the database says things were."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Stops what runs, without ending it: `start` on the same database goes on with it."""
+        self._scheduler.stop()
+
+    def commits_opened(self, txn: Transaction, opened: Sequence[CommitInfo]) -> None:
+        """Makes the jobs of a commit set."""
+        jobs.create_for(txn, opened)
+
+    def commit_finished(self, txn: Transaction, commit: CommitInfo) -> None:
+        """Sees to the job of an output that somebody finished by force."""
+        jobs.commit_finished(txn, commit)
+
+    def commits_removed(self, txn: Transaction, removed: Sequence[CommitInfo]) -> None:
+        """Ends the jobs of commits that are going away."""
+        jobs.commits_removed(txn, removed)
+
+    def create_pipeline(self, request: Mapping[str, Any]) -> None:
+        """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""
+        self._pfs.transact(lambda txn: pipelines.create(txn, request))
+
+    def start_pipeline(self, pipeline: Pipeline) -> None:
+        """Lets a stopped pipeline run again; NotFound for an unknown one."""
+        self._pfs.transact(lambda txn: pipelines.start(txn, pipeline))
+
+    def stop_pipeline(self, pipeline: Pipeline) -> None:
+        """Stops a pipeline and its jobs; silent for an unknown one."""
+        self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline))
+
+    def delete_pipeline(self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False) -> None:
+        """Deletes a pipeline and, unless `keep_repo`, its output; silent for an unknown one."""
+        self._pfs.transact(lambda txn: pipelines.delete(txn, pipeline, force, keep_repo))
+
+    def delete_pipelines(
+        self, projects: Collection[str] | None = None, force: bool = False, keep_repo: bool = False
+    ) -> list[Pipeline]:
+        """Deletes the pipelines of these projects, of all when None; returns those deleted."""
+
+        def step(txn: Transaction) -> list[Pipeline]:
+            doomed = [info.pipeline for info in pipelines.listed(txn.conn) if projects is None or _in(info, projects)]
+            for pipeline in pipelines.downstream_first(txn.conn, doomed):
+                pipelines.delete(txn, pipeline, force, keep_repo)
+            return doomed
+
+        return self._pfs.transact(step)
+
+    def inspect_pipeline(self, pipeline: Pipeline) -> PipelineInfo:
+        """A pipeline; its name may hold ancestry (`edges^`)."""
+        with self._db.read() as conn:
+            return pipelines.inspect(conn, pipeline)
+
+    def list_pipelines(
+        self,
+        pipeline: Pipeline | None = None,
+        history: int = 0,
+        projects: Collection[str] = (),
+        commit_set: str = "",
+    ) -> list[PipelineInfo]:
+        """Pipelines, newest stored version first; see `pipelines.listed`."""
+        with self._db.read() as conn:
+            return pipelines.listed(conn, pipeline, history, projects, commit_set)
+
+    def inspect_job(self, job: Job, wait: bool = False, active: Callable[[], bool] = always) -> JobInfo:
+        """A job; with `wait` once it is over, or as it stands when `active` turns false. NotFound for no such job."""
+        info = self._job(job)
+        if wait:
+            info = self._pfs.changes.wait_for(lambda: self._over(job), active) or info
+        return info
+
+    def list_jobs(
+        self,
+        pipeline: Pipeline | None = None,
+        history: int = 0,
+        input_commits: Sequence[Commit] = (),
+        projects: Collection[str] = (),
+        reverse: bool = False,
+    ) -> Iterator[JobInfo]:
+        """Jobs of the current versions of pipelines and of `history` earlier ones, newest first.
+
+        `input_commits` keeps those of commit sets in which every one of them is read.
+        """
+        with self._db.read() as conn:
+            shown = {(info.pipeline, info.version) for info in pipelines.listed(conn, pipeline, history, projects)}
+            wanted = {commits.resolve(conn, each).commit for each in input_commits}
+            found = list(jobs.listed(conn, pipeline, shown, reverse))
+            if wanted:
+                read = {each: _read_by_set(conn, each) for each in {info.job.id for info in found}}
+                found = [info for info in found if wanted <= read[info.job.id]]
+        return map(self._with_status, found)
+
+    def subscribe_jobs(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
+        """Each unfinished job of a pipeline once, oldest first, as they come, until `active` turns false."""
+        sent: set[str] = set()
+        while (fresh := self._pfs.changes.wait_for(lambda: self._unseen(pipeline, sent), active)) is not None:
+            for info in fresh:
+                sent.add(info.job.id)
+                yield info
+
+    def inspect_job_set(
+        self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always
+    ) -> Iterator[JobInfo]:
+        """The jobs of a commit set, upstream first; with `wait`, each when the commits up to its own are finished."""
+        with self._db.read() as conn:
+            try:
+                order = [info.commit for info in commit_sets.inspect(conn, commit_set)]
+            except NotFound:
+                # The commits are gone; their jobs may still be known.
+                order = [info.output_commit for info in jobs.of_set(conn, commit_set)]
+                wait = False
+        for commit in order:
+            if wait:
+                self._pfs.changes.wait_for(lambda commit=commit: self._finished(commit), active)  # type: ignore[misc]
+            job = jobs.job_of(commit)
+            if job is not None and commit.id == commit_set and (info := self._find(job)) is not None:
+                yield info
+
+    def list_job_sets(self, projects: Collection[str] = ()) -> Iterator[JobSetInfo]:
+        """Job sets, newest first; with `projects`, only what belongs to them."""
+        with self._db.read() as conn:
+            found = jobs.sets(conn)
+        for each in found:
+            chosen = tuple(info for info in self.inspect_job_set(each) if not projects or _in(info.job, projects))
+            if chosen:
+                yield JobSetInfo(each, chosen)
+
+    def stop_job(self, job: Job, reason: str = "") -> None:
+        """Kills a job; silent when it is over."""
+        self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
+
+    def delete_job(self, job: Job) -> None:
+        """Kills and forgets a job."""
+        self._pfs.transact(lambda txn: jobs.delete(txn, job))
+
+    def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
+        """The datums of a job by id, those past `after`, as its meta commit shows them so far. Streams."""
+        return listing.of_job(self._pfs, job, after)
+
+    def list_input_datums(self, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
+        """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now."""
+        return listing.of_input(self._pfs, raw)
+
+    def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
+        """One datum of a job, with where its files lie; PachError where the job has none of that id."""
+        return listing.one(self._pfs, job, identity)
+
+    def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
+        """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash)."""
+        self._job(job)
+        run = self._scheduler.run_of(job)
+        if run is not None:
+            run.restart_datums(data_filters)
+
+    def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Iterator[LogMessage]:
+        """Log lines, oldest first; see `logs.read`."""
+        return logs.read(self._db, self._pfs.changes, query, active)
+
+    def _job(self, job: Job) -> JobInfo:
+        with self._db.read() as conn:
+            return self._with_status(jobs.inspect(conn, job))
+
+    def _find(self, job: Job) -> JobInfo | None:
+        try:
+            return self._job(job)
+        except NotFound:
+            return None
+
+    def _over(self, job: Job) -> JobInfo | None:
+        info = self._find(job)
+        if info is None:
+            raise PachError(f"job {job.id} was deleted")
+        return info if info.state.terminal else None
+
+    def _unseen(self, pipeline: Pipeline, sent: Collection[str]) -> list[JobInfo] | None:
+        with self._db.read() as conn:
+            waiting = [job for job, _, _ in jobs.unfinished(conn) if job.pipeline == pipeline and job.id not in sent]
+        return [info for job in waiting if (info := self._find(job)) is not None] or None
+
+    def _finished(self, commit: Commit) -> bool | None:
+        with self._db.read() as conn:
+            info = commits.find(conn, commit.repo, commit.id)
+        return True if info is None or info.finished is not None else None
+
+    def _with_status(self, info: JobInfo) -> JobInfo:
+        run = self._scheduler.run_of(info.job)
+        return replace(info, worker_status=run.status) if run is not None else info
+
+
+def _in(info: PipelineInfo | Job, projects: Collection[str]) -> bool:
+    return info.pipeline.project in projects
+
+
+def _read_by_set(conn: sqlite3.Connection, commit_set: str) -> set[Commit]:
+    return {above for info in commit_sets.members(conn, commit_set) for above in info.provenance}
