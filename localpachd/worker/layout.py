@@ -1,0 +1,199 @@
+"""What user code finds in `/pfs`: the inputs of one datum put in place, `out`, `.env`, and their removal.
+
+As in Pachyderm, each name in `/pfs` is a link into `/pfs/.scratch/<datum id>`. Knows no processes.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from localpachd.db import Database
+from localpachd.errors import PachError
+from localpachd.storage import paths
+from localpachd.storage.chunks import Chunks
+from localpachd.storage.filesets import Content, File, FileSet
+from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.tasks import DatumWork, InputFile
+
+SCRATCH = ".scratch"
+OUT = "out"
+ENV = ".env"
+
+
+class PlacementError(Exception):
+    """A datum's inputs cannot be put in place; the text is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A datum in place.
+
+    `tree` is its directory on this machine's disk, `shown` the same for user code, `inputs` their names. `references` are the contents of
+    the lazy and empty files by their path below `tree`: what a link to one of them stands for. `downloaded` counts the
+    bytes put in place, without those that lazy files may give later.
+    """
+
+    tree: Path
+    shown: str
+    inputs: frozenset[str]
+    references: dict[str, Content]
+    downloaded: int
+
+
+class Layout:
+    """The directory that one worker's processes see as `/pfs`.
+
+    `pfs` is where it lies, `shown` how processes call it, `owner` the (uid, gid) that everything in it is given to.
+    """
+
+    def __init__(
+        self, pfs: Path, shown: str, db: Database, chunks: Chunks, owner: tuple[int, int] | None = None
+    ) -> None:
+        self.pfs = pfs
+        self.shown = shown
+        self._db = db
+        self._chunks = chunks
+        self._owner = owner
+        (pfs / SCRATCH).mkdir(parents=True, exist_ok=True)
+        self._own(pfs, pfs / SCRATCH)
+
+    def directory(self, name: str) -> str:
+        """Makes a directory beside the datums that lasts until `remove`; returns its path as processes see it."""
+        made = self.pfs / SCRATCH / name
+        made.mkdir(exist_ok=True)
+        self._own(made)
+        return f"{self.shown}/{SCRATCH}/{name}"
+
+    def place(self, work: DatumWork, env: Iterable[str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
+        """Puts a datum's inputs in place, with an empty `out` and `env` as the lines of `.env`.
+
+        `check` is called often and may raise to stop it. Raises PlacementError.
+        """
+        tree = self.pfs / SCRATCH / work.id
+        placing = _Placing(tree, f"{self.shown}/{SCRATCH}/{work.id}", self._chunks, pipes, check)
+        try:
+            self.clear(work.id)
+            tree.mkdir()
+            (tree / OUT).mkdir()
+            (tree / ENV).write_bytes("".join(f"{line}\n" for line in env).encode(errors="surrogateescape"))
+            for each in work.inputs:
+                with self._db.read() as conn:
+                    placing.put(each, FileSet(conn, each.files))
+            if self._owner is not None:
+                self._own(tree, *tree.rglob("*"))
+            for name in dict.fromkeys((ENV, *(each.name for each in work.inputs), OUT)):
+                (self.pfs / name).symlink_to(f"{placing.shown}/{name}")
+        except OSError as failure:
+            raise PlacementError(f"cannot put the inputs in place: {failure}") from failure
+        except PachError as failure:
+            raise PlacementError(f"cannot put the inputs in place: {failure}") from failure
+        pipes.start()
+        names = frozenset(each.name for each in work.inputs)
+        return Placed(tree, placing.shown, names, placing.references, placing.downloaded)
+
+    def replaced_out(self, placed: Placed) -> bool:
+        """Whether user code has put something of its own in the place of `/pfs/out`."""
+        out = self.pfs / OUT
+        if out.is_symlink():
+            return str(out.readlink()) != f"{placed.shown}/{OUT}"
+        return out.exists()
+
+    def clear(self, datum: str) -> None:
+        """Removes a datum and whatever else user code has put into `/pfs`."""
+        with os.scandir(self.pfs) as entries:
+            for entry in entries:
+                if entry.name != SCRATCH:
+                    remove(Path(entry.path))
+        # User code can have done anything to the scratch directory too.
+        (self.pfs / SCRATCH).mkdir(exist_ok=True)
+        remove(self.pfs / SCRATCH / datum)
+
+    def _own(self, *made: Path) -> None:
+        if self._owner is not None:
+            for path in made:
+                os.chown(path, *self._owner, follow_symlinks=False)
+
+
+class _Placing:
+    """One datum being put in place."""
+
+    def __init__(self, tree: Path, shown: str, chunks: Chunks, pipes: LazyPipes, check: Callable[[], None]) -> None:
+        self.shown = shown
+        self.references: dict[str, Content] = {}
+        self.downloaded = 0
+        self._tree = tree
+        self._chunks = chunks
+        self._pipes = pipes
+        self._check = check
+
+    def put(self, each: InputFile, files: FileSet) -> None:
+        """Puts one input in place."""
+        made = set[Path]()
+        if each.path.endswith("/"):
+            (self._tree / each.name / each.path.strip("/")).mkdir(parents=True, exist_ok=True)
+        for file in _files(each, files):
+            self._check()
+            below = f"{each.name}{file.path}"
+            place = self._tree / below
+            if place.parent not in made:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                made.add(place.parent)
+            if each.empty_files:
+                place.touch()
+                self.references[below] = file.content
+            elif each.lazy and self._pipe(place, below, file.content):
+                self.references[below] = file.content
+            else:
+                self._write(place, file.content)
+
+    def _pipe(self, place: Path, below: str, content: Content) -> bool:
+        if place.exists():  # a group can hold one file twice
+            return True
+        return self._pipes.add(place, f"/pfs/{below}", lambda: self._chunks.read(content))
+
+    def _write(self, place: Path, content: Content) -> None:
+        with place.open("wb", buffering=0) as target:
+            for piece in self._chunks.read(content):
+                self._check()
+                _write_all(target.fileno(), piece)
+        self.downloaded += content.size
+
+
+def _files(each: InputFile, files: FileSet) -> Iterator[File]:
+    if each.path.endswith("/"):
+        return files.under(each.path)
+    found = files.get(paths.bare(each.path))
+    if not found:
+        raise PlacementError(f"cannot put the inputs in place: {each.name}:{each.path} is not in its commit")
+    return iter(found)
+
+
+def _write_all(target: int, piece: bytes) -> None:
+    left = memoryview(piece)
+    while left:
+        left = left[os.write(target, left) :]
+
+
+def remove(path: Path) -> None:
+    """Deletes a file or a whole tree, also one whose directories user code has closed to us. Absent is fine."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    try:
+        shutil.rmtree(path)
+    except OSError:
+        _open_up(path)
+        shutil.rmtree(path)
+
+
+def _open_up(directory: Path) -> None:
+    """Gives us the permissions that deleting a tree needs."""
+    waiting = [directory]
+    while waiting:
+        each = waiting.pop()
+        each.chmod(stat.S_IRWXU)
+        with os.scandir(each) as entries:
+            waiting += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]

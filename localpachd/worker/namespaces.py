@@ -1,0 +1,184 @@
+"""How a process gets to see `/pfs`, and how it dies with us: the command lines of unshare, mount and setpriv.
+
+Linux's own tools do it all, started per process: nothing persists between datums that could leak or break. Knows no
+datums.
+"""
+
+import logging
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+PFS = "/pfs"
+PFS_VARIABLE = "LOCALPACHD_PFS"
+"""Names, to processes that cannot have `/pfs`, the directory that stands for it."""
+
+_PROBE_SECONDS = 20
+
+# "$1" is the directory to be seen as /pfs, "$2" the working directory, "$3" the prepared root; then the command.
+_BIND = 'mount -n --bind "$1" /pfs || exit 126'
+# Where the machine has no /pfs to mount on, its root is rebuilt from bind mounts below a directory that has one.
+_REBUILD = (
+    'mount -n --rbind "$3" "$3" && mount -n -a -T "$3.fstab" && mount -n --bind "$1" "$3/pfs" && cd "$3"'
+    " && pivot_root . .old && umount -n -l /.old || exit 126"
+)
+# A shell that stays keeps the user's process from being process 1, which no signal ends by default.
+_ENTER = 'cd -- "$2" || exit 126; shift 3; '
+_STAY = '"$@"; exit $?'
+_EXEC = 'exec "$@"'
+
+# Without setpriv, a watcher in the same process group kills it when the server's end of a pipe closes.
+_WATCHER = '(read -r _ < "$1"; kill -9 0) > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
+
+_PID = ("-p", "-f", "--kill-child", "--mount-proc")
+_KEEP_USER = ("-U", "-c", "--keep-caps")
+_CANDIDATES: tuple[tuple[str, ...], ...] = (
+    ("-m", *_PID),
+    ("-m",),
+    (*_KEEP_USER, "-m", *_PID),
+    (*_KEEP_USER, "-m"),
+    ("-U", "-r", "-m", *_PID),
+    ("-U", "-r", "-m"),
+)
+_DROP_CAPABILITIES = ("setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--")
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """A way of starting processes that works on this machine.
+
+    `flags` are unshare's; () when processes see the machine as it is and have no `/pfs`. `rebuild` says that the root
+    directory is put together anew. `pdeathsig` says that setpriv is there.
+    """
+
+    flags: tuple[str, ...] = ()
+    rebuild: bool = False
+    pdeathsig: bool = True
+
+    @property
+    def mounts(self) -> bool:
+        """Whether processes see their own `/pfs`."""
+        return bool(self.flags)
+
+    @property
+    def own_processes(self) -> bool:
+        """Whether a command has its own process numbers, so that no descendant can outlive it."""
+        return "-p" in self.flags
+
+    def shown(self, pfs: Path) -> str:
+        """The path by which a process sees the directory `pfs`."""
+        return PFS if self.mounts else str(pfs)
+
+    def prepare(self, root: Path) -> None:
+        """Makes `root` ready to be a process's root directory, if that is how it gets `/pfs`."""
+        if self.rebuild:
+            _skeleton(root)
+
+    def command(
+        self, argv: Sequence[str], pfs: Path, cwd: str, root: Path, user: Sequence[str], lifeline: int
+    ) -> list[str]:
+        """The command line that runs `argv` in `cwd` with `pfs` as its `/pfs`.
+
+        `root` was given to `prepare`; `user` are setpriv's options that change the user, or (); `lifeline` is the
+        inherited read end of a pipe that closes when this process dies.
+        """
+        inner = list(argv)
+        if user:  # a change of user forgets the death signal
+            again = ["setpriv", "--pdeathsig", "KILL", "--"] if self.pdeathsig and not self.own_processes else []
+            inner = ["setpriv", *user, "--", *again, *inner]
+        elif "--keep-caps" in self.flags:
+            inner = [*_DROP_CAPABILITIES, *inner]
+        if not self.pdeathsig:
+            return ["sh", "-c", _WATCHER, "sh", f"/dev/fd/{lifeline}", cwd, *inner]
+        if not self.mounts:
+            return ["setpriv", "--pdeathsig", "KILL", "--", *inner]
+        script = f"{_REBUILD if self.rebuild else _BIND}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
+        arguments = ["sh", str(pfs), cwd, str(root), *inner]
+        return ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *self.flags, "sh", "-c", script, *arguments]
+
+
+def detect(scratch: Path) -> Confinement:
+    """The best confinement that works here, found by trying; says in the server's log when there is no `/pfs`.
+
+    `scratch` is a directory for the trial.
+    """
+    if shutil.which("setpriv") is None:
+        _warn("this system has no setpriv(1), which comes with util-linux on Linux")
+        return Confinement(pdeathsig=False)
+    if shutil.which("unshare") is None or shutil.which("mount") is None:
+        _warn("unshare(1) and mount(1) of util-linux were not found")
+        return Confinement()
+    rebuild = not Path(PFS).is_dir()
+    complaints = ""
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
+        trial = Path(directory)
+        (trial / "pfs").mkdir()
+        (trial / "pfs" / "probe").touch()
+        (trial / "root").mkdir()
+        for flags in _CANDIDATES:
+            candidate = Confinement(flags, rebuild)
+            candidate.prepare(trial / "root")
+            complaints = _complaints(candidate, trial)
+            if not complaints:
+                return candidate
+    _warn(complaints)
+    return Confinement()
+
+
+def _warn(why: str) -> None:
+    _log.warning(
+        "user code cannot be given %s on this machine: %s. Its environment names the directory that stands for %s in "
+        "%s instead; code that has %s written into it will not find its files.",
+        PFS, why, PFS, PFS_VARIABLE, PFS,
+    )  # fmt: skip
+
+
+def _complaints(candidate: Confinement, trial: Path) -> str:
+    """What goes wrong when a trivial command is run so; "" when it works."""
+    test = ["sh", "-c", "test -f /pfs/probe && test -d /proc/self && : > /pfs/written"]
+    command = candidate.command(test, trial / "pfs", "/", trial / "root", (), -1)
+    try:
+        tried = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        return str(failure)
+    if tried.returncode == 0:
+        return ""
+    said = tried.stderr.decode(errors="replace").strip().splitlines()
+    return said[-1] if said else f"the trial ended with exit status {tried.returncode}"
+
+
+def _skeleton(root: Path) -> None:
+    """Fills `root` with empty places for the entries of `/`, and a list of what to mount on them."""
+    fstab = root.with_name(root.name + ".fstab")
+    if fstab.exists():
+        return
+    lines = []
+    (root / ".old").mkdir()
+    (root / "pfs").mkdir()
+    with os.scandir("/") as entries:
+        for entry in entries:
+            place = root / entry.name
+            if os.path.lexists(place):
+                continue
+            if entry.is_symlink():
+                place.symlink_to(Path(entry.path).readlink())
+                continue
+            if entry.is_dir():
+                place.mkdir()
+            else:
+                place.touch()
+            lines.append(f"{_escaped(entry.path)} {_escaped(str(place))} none rbind 0 0\n")
+    fstab.write_text("".join(lines))
+
+
+def _escaped(path: str) -> str:
+    """A path as fstab(5) writes it."""
+    return "".join(f"\\{ord(character):03o}" if character in " \t\n\\#" else character for character in path)

@@ -1,0 +1,227 @@
+"""Lazy inputs: named pipes that are filled when somebody opens them. Knows neither datums nor what the files are.
+
+Each pipe is held open for writing from the start, so that a reader's open() returns at once and inotify can tell of it;
+one thread then feeds all the pipes that have a reader.
+"""
+
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import selectors
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from localpachd.worker.inotify import CLOSED, OPENED, Inotify
+
+_BUFFER = 1 << 20
+_OPEN_FILES = 1 << 16
+_SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
+
+
+class PipeBudget:
+    """How many pipes all datums together may hold open: half of the files that this process may have open.
+
+    Making one raises the process's limit of open files as far as is sensible and allowed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._left = (_OPEN_FILES if soft == resource.RLIM_INFINITY else soft) // 2
+
+    def take(self) -> bool:
+        """Whether one more may be opened."""
+        with self._lock:
+            if self._left == 0:
+                return False
+            self._left -= 1
+            return True
+
+    def give_back(self, count: int) -> None:
+        """Says that so many were closed."""
+        with self._lock:
+            self._left += count
+
+
+@dataclass(slots=True)
+class _Pipe:
+    path: Path
+    shown: str
+    read: Callable[[], Iterable[bytes]]
+    writer: int | None
+    watch: int
+    served: bool = False
+    pieces: Iterator[bytes] | None = None
+    left: memoryview = field(default_factory=lambda: memoryview(b""))
+    passed: int = 0
+
+
+class LazyPipes:
+    """The named pipes of one attempt at a datum.
+
+    `note` is told what the user should know of, `misused` the reason why the datum cannot go on: a pipe was opened a
+    second time, where Pachyderm would leave the reader waiting for ever. Both are called from another thread.
+    """
+
+    def __init__(self, budget: PipeBudget, note: Callable[[str], None], misused: Callable[[str], None]) -> None:
+        self._budget = budget
+        self._note = note
+        self._misused = misused
+        self._pipes: dict[int, _Pipe] = {}
+        self._held = 0
+        self._inotify: Inotify | None = None
+        self._stop: tuple[int, int] | None = None
+        self._thread: threading.Thread | None = None
+        self.bytes_served = 0
+
+    def add(self, path: Path, shown: str, read: Callable[[], Iterable[bytes]]) -> bool:
+        """Makes a named pipe at `path` that gives what `read()` gives; call before `start`.
+
+        `shown` names it to the user. False when this system can have no more pipes: the file must be put in place.
+        """
+        if not self._budget.take():
+            return False
+        try:
+            if self._inotify is None:
+                self._inotify = Inotify()
+            os.mkfifo(path)
+            pipe = _Pipe(path, shown, read, None, -1)
+            self._arm(pipe, self._inotify)
+        except OSError:
+            path.unlink(missing_ok=True)
+            self._budget.give_back(1)
+            return False
+        self._held += 1
+        return True
+
+    def start(self) -> None:
+        """Begins to serve the pipes."""
+        if self._pipes and self._inotify is not None:
+            self._stop = os.pipe()
+            self._thread = threading.Thread(
+                target=self._serve, args=(self._inotify, self._stop[0]), name="lazy-pipes", daemon=True
+            )
+            self._thread.start()
+
+    def close(self) -> None:
+        """Stops serving; whoever still reads sees the end of the file."""
+        if self._stop is not None and self._thread is not None:
+            os.close(self._stop[1])
+            self._thread.join()
+            os.close(self._stop[0])
+            self._stop = self._thread = None
+        for pipe in self._pipes.values():
+            if pipe.writer is not None:
+                os.close(pipe.writer)
+        self._pipes.clear()
+        if self._inotify is not None:
+            self._inotify.close()
+            self._inotify = None
+        self._budget.give_back(self._held)
+        self._held = 0
+
+    def _arm(self, pipe: _Pipe, inotify: Inotify) -> None:
+        """Opens a pipe for writing, which needs a reader for a moment, and watches it for the next one."""
+        reader = os.open(pipe.path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            pipe.writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
+        finally:
+            os.close(reader)
+        try:
+            pipe.watch = inotify.watch(pipe.path)
+        except OSError:
+            os.close(pipe.writer)
+            raise
+        self._pipes[pipe.watch] = pipe
+
+    def _serve(self, inotify: Inotify, stop: int) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(stop, selectors.EVENT_READ)
+            selector.register(inotify.fileno, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fd == stop:
+                        return
+                    if key.fd == inotify.fileno:
+                        for watch, mask in inotify.events():
+                            self._happened(selector, inotify, watch, mask)
+                    elif key.data.writer == key.fd:
+                        self._feed(selector, inotify, key.data)
+
+    def _happened(self, selector: selectors.BaseSelector, inotify: Inotify, watch: int, mask: int) -> None:
+        pipe = self._pipes.get(watch)
+        if pipe is None:
+            return
+        if mask & OPENED:
+            if pipe.served or pipe.pieces is not None:
+                self._opened_again(pipe)
+            else:
+                self._open(selector, pipe)
+        if mask & CLOSED and pipe.served and pipe.writer is None:
+            self._rearm(pipe, inotify)
+
+    def _open(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
+        assert pipe.writer is not None
+        if _SET_PIPE_SIZE is not None:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe.writer, _SET_PIPE_SIZE, _BUFFER)
+        pipe.pieces = iter(pipe.read())
+        selector.register(pipe.writer, selectors.EVENT_WRITE, pipe)
+
+    def _feed(self, selector: selectors.BaseSelector, inotify: Inotify, pipe: _Pipe) -> None:
+        assert pipe.writer is not None and pipe.pieces is not None
+        try:
+            if not pipe.left:
+                piece = next(pipe.pieces, None)
+                if piece is None:
+                    self._done(selector, pipe)
+                    return
+                pipe.left = memoryview(piece)
+                self.bytes_served += len(piece)
+            written = os.write(pipe.writer, pipe.left)
+            pipe.left = pipe.left[written:]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._note(f"{pipe.shown} was not read to its end; Pachyderm fails a datum that stops reading a lazy file")
+            self._done(selector, pipe)
+            self._rearm(pipe, inotify)  # its reader's end has been seen already
+        except Exception as failure:  # the store has lost it: the reader must not take what it got for the whole
+            self._misused(f"cannot read {pipe.shown}: {failure}")
+            self._done(selector, pipe)
+
+    def _done(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
+        assert pipe.writer is not None
+        selector.unregister(pipe.writer)
+        os.close(pipe.writer)
+        pipe.writer, pipe.pieces, pipe.served, pipe.left = None, None, True, memoryview(b"")
+
+    def _rearm(self, pipe: _Pipe, inotify: Inotify) -> None:
+        """Opens a pipe that was read once more, so as to notice who tries to read it again."""
+        inotify.forget(pipe.watch)
+        del self._pipes[pipe.watch]
+        try:
+            self._arm(pipe, inotify)
+        except OSError:  # deleted by its reader, as a rule
+            pipe.writer = None
+            return
+        assert pipe.writer is not None
+        state = select.poll()
+        state.register(pipe.writer, 0)
+        if not state.poll(0):  # an error would say that there is no reader
+            self._opened_again(pipe)
+
+    def _opened_again(self, pipe: _Pipe) -> None:
+        self._misused(
+            f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it once,"
+            " read it to its end, and copy it to a temporary file if it is needed again"
+        )

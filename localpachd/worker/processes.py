@@ -1,0 +1,253 @@
+"""One process of user code: started in its own group, its output cut into lines, killed with all its descendants.
+
+Knows neither datums nor what the process is for.
+"""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+LONGEST_LINE = 64 << 10
+"""Bytes of a line of output that are kept; the rest up to the line's end is dropped."""
+
+_BLOCK = 64 << 10
+_LAST_WORDS = 16 * _BLOCK  # read at most from pipes that somebody keeps open after the end
+_POLL = 0.05
+_SETTLE = 1.0
+
+
+class Lines:
+    """Cuts a stream of bytes into lines of text, whatever the stream holds."""
+
+    def __init__(self, emit: Callable[[str], None]) -> None:
+        self._emit = emit
+        self._buffer = bytearray()
+        self._cut = False
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes, emitting each line that is complete."""
+        *ended, rest = data.split(b"\n")
+        for part in ended:
+            self._take(part)
+            self._flush()
+        self._take(rest)
+
+    def finish(self) -> None:
+        """Emits what follows the last newline."""
+        if self._buffer:
+            self._flush()
+
+    def _take(self, part: bytes) -> None:
+        room = LONGEST_LINE - len(self._buffer)
+        self._buffer += part[:room]
+        self._cut = self._cut or len(part) > room
+
+    def _flush(self) -> None:
+        text = self._buffer.decode(errors="replace").rstrip("\r")
+        self._buffer.clear()
+        self._emit(f"{text} … (cut: the line is longer than {LONGEST_LINE} bytes)" if self._cut else text)
+        self._cut = False
+
+
+class UserProcess:
+    """A running command. Must be started and stopped by one and the same thread: the kernel ends the process when the
+    thread that started it ends.
+
+    `line` is called for each line of stdout and stderr, from another thread; `ring` once, when the process has ended.
+    `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
+    descriptors to pass on. Raises OSError or ValueError when it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str,
+        stdin: bytes,
+        line: Callable[[str], None],
+        ring: Callable[[], None],
+        own_processes: bool = False,
+        inherited: Sequence[int] = (),
+    ) -> None:
+        self._line = line
+        self._ring = ring
+        self._own_processes = own_processes
+        self._lock = threading.Lock()
+        self._reaped = False
+        self._unwritten = memoryview(stdin)
+        self.returncode: int | None = None
+        self.failure: Exception | None = None
+        self.last_line = ""
+        self._process = subprocess.Popen(
+            command,
+            env=env,
+            cwd=cwd,
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            process_group=0,
+            pass_fds=inherited,
+        )
+        self._thread = threading.Thread(target=self._attend, name=f"process-{self._process.pid}", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended and everything it had written has been passed on."""
+        return self.returncode is not None
+
+    def stop(self) -> None:
+        """Kills the process and everything it started, if they still run, and returns when they are gone.
+
+        Raises what `line` raised.
+        """
+        self._kill()
+        self._thread.join()
+        if self.failure is not None:
+            raise self.failure
+
+    def _kill(self) -> None:
+        with self._lock:
+            if self._reaped:
+                return
+            first = self._first_child() if self._own_processes else None
+            with contextlib.suppress(ProcessLookupError):
+                if first is None:
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    # With process 1 of a number space dies all of it, and unshare returns only when it has.
+                    os.kill(first, signal.SIGKILL)
+
+    def _first_child(self) -> int | None:
+        pid = self._process.pid
+        try:
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        except OSError:
+            return None
+        return int(children[0]) if children else None
+
+    def _attend(self) -> None:
+        try:
+            self._converse()
+        except Exception as failure:  # no process may run on with nobody who reads what it says
+            self.failure = failure
+            self._kill()
+        self._ring_out(self._process.wait())
+
+    def _ring_out(self, returncode: int) -> None:
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self.returncode = returncode
+        self._ring()
+
+    def _converse(self) -> None:
+        process = self._process
+        assert process.stdout is not None and process.stderr is not None
+        outputs = {stream: Lines(self._pass_on) for stream in (process.stdout, process.stderr)}
+        pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+        with selectors.DefaultSelector() as selector:
+            for stream in outputs:
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ)
+            if process.stdin is not None:
+                os.set_blocking(process.stdin.fileno(), False)
+                selector.register(process.stdin, selectors.EVENT_WRITE)
+            if pidfd is not None:
+                selector.register(pidfd, selectors.EVENT_READ)
+            while not self._dead(selector, pidfd, outputs):
+                pass
+        if pidfd is not None:
+            os.close(pidfd)
+        self._reap()
+        for stream, lines in outputs.items():
+            _drain(stream, lines)
+            lines.finish()
+
+    def _dead(self, selector: selectors.BaseSelector, pidfd: int | None, outputs: Mapping[IO[bytes], Lines]) -> bool:
+        """One round of whatever the process's pipes are ready for; True when it has ended."""
+        for key, _ in selector.select(None if pidfd is not None else _POLL):
+            if key.fileobj == pidfd:
+                return True
+            if key.fileobj is self._process.stdin:
+                self._write(selector)
+            elif not _read(key.fileobj, outputs[key.fileobj]):  # type: ignore[arg-type, index]
+                selector.unregister(key.fileobj)
+        return pidfd is None and self._process.poll() is not None
+
+    def _write(self, selector: selectors.BaseSelector) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            self._unwritten = self._unwritten[os.write(stdin.fileno(), self._unwritten[:_BLOCK]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # a command need not read its stdin
+            self._unwritten = self._unwritten[:0]
+        if not self._unwritten:
+            selector.unregister(stdin)
+            stdin.close()
+
+    def _reap(self) -> None:
+        """Kills what is left of the group before the number of its dead leader can be given away."""
+        with self._lock:
+            self._reaped = True
+            group = self._process.pid
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+            self._process.wait()
+        if not self._own_processes:
+            _settle(group)
+
+    def _pass_on(self, text: str) -> None:
+        self.last_line = text.strip() or self.last_line
+        if self.failure is None:
+            try:
+                self._line(text)
+            except Exception as failure:  # the pipes must be emptied all the same; stop() raises it
+                self.failure = failure
+
+
+def _read(stream: IO[bytes], lines: Lines) -> int:
+    """Passes on what one read gives; 0 at the stream's end."""
+    data = os.read(stream.fileno(), _BLOCK)
+    lines.feed(data)
+    return len(data)
+
+
+def _drain(stream: IO[bytes], lines: Lines) -> None:
+    """Reads what the dead process left in a pipe, but not for ever what a daemon of it still writes."""
+    taken = 0
+    with contextlib.suppress(BlockingIOError):
+        while taken < _LAST_WORDS and (size := _read(stream, lines)):
+            taken += size
+
+
+def _settle(group: int) -> None:
+    """Waits until the killed members of a process group have let go of their files, within reason."""
+    limit = time.monotonic() + _SETTLE
+    while time.monotonic() < limit:
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            return
+        time.sleep(0.001)
+
+
+def outcome(returncode: int, accepted: frozenset[int]) -> str:
+    """Why an exit status (as subprocess gives it) counts as a failure, in Go's words; "" when it does not."""
+    code = returncode if returncode >= 0 else 128 - returncode
+    if code == 0 or code in accepted:
+        return ""
+    # A shell in between reports the death by a signal as 128 + its number.
+    name = signal.strsignal(code - 128) if 128 < code < 128 + signal.NSIG else None
+    return f"exit status {code}" if name is None else f"signal: {name.lower()}"
