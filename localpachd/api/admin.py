@@ -16,7 +16,7 @@ MAJOR, MINOR, MICRO = 2, 7, 8
 ADDITIONAL = "+localpachd"
 
 
-class AdminCalls(admin_pb2_grpc.APIServicer):  # type: ignore[misc]
+class AdminServicer(admin_pb2_grpc.APIServicer):  # type: ignore[misc]
     """`admin_v2.API`."""
 
     def __init__(self, pfs: Pfs) -> None:
@@ -43,14 +43,14 @@ class AdminCalls(admin_pb2_grpc.APIServicer):  # type: ignore[misc]
         return []
 
 
-class VersionCalls(version_pb2_grpc.APIServicer):  # type: ignore[misc]
+class VersionServicer(version_pb2_grpc.APIServicer):  # type: ignore[misc]
     """`versionpb_v2.API`."""
 
     def GetVersion(self, request: Any, context: Any) -> Any:
         return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
 
 
-class EnterpriseCalls(enterprise_pb2_grpc.APIServicer):  # type: ignore[misc]
+class EnterpriseServicer(enterprise_pb2_grpc.APIServicer):  # type: ignore[misc]
     """`enterprise_v2.API`: there is no licence, and clients may ask."""
 
     def GetState(self, request: Any, context: Any) -> Any:

@@ -40,6 +40,21 @@ def to_job(message: Any) -> Job:
     return Job(to_pipeline(message.pipeline), message.id)
 
 
+def named_job(message: Any) -> Job:
+    """The job of a request in which its pipeline may be left out; the name is empty then."""
+    return Job(Pipeline(message.pipeline.project.name or DEFAULT_PROJECT, message.pipeline.name), message.id)
+
+
+def optional_pipeline(request: Any) -> Pipeline | None:
+    """The pipeline of a request that may do without one."""
+    return to_pipeline(request.pipeline) if request.pipeline.name else None
+
+
+def project_names(request: Any) -> frozenset[str]:
+    """The names of a request's projects; none means all."""
+    return frozenset(each.name or DEFAULT_PROJECT for each in request.projects)
+
+
 def pipeline(value: Pipeline) -> Any:
     """A Pipeline message."""
     return pps_pb2.Pipeline(project=pfs_pb2.Project(name=value.project), name=value.name)

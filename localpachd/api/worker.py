@@ -14,7 +14,7 @@ from localpachd.api.status import StatusInterceptor
 Handler = Callable[[str], list[str] | None]
 
 
-class WorkerCalls(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]
+class WorkerServicer(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]
     """`pachyderm.worker.Worker`, as far as user code may call it."""
 
     def __init__(self, handler: Handler) -> None:
@@ -37,7 +37,7 @@ class GrpcBatchServer:
         # process before it has noticed that its caller is dead.
         pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="next-datum")
         server = grpc.server(pool, options=OPTIONS, interceptors=(StatusInterceptor(),))
-        worker_pb2_grpc.add_WorkerServicer_to_server(WorkerCalls(handler), server)
+        worker_pb2_grpc.add_WorkerServicer_to_server(WorkerServicer(handler), server)
         port = int(server.add_insecure_port("127.0.0.1:0"))
         server.start()
         with self._lock:

@@ -1,0 +1,74 @@
+"""The calls about datums, and the log."""
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice, takewhile
+from typing import Any
+
+from google.protobuf.empty_pb2 import Empty
+
+from localpachd.api import pps_messages as messages
+from localpachd.api.times import seconds
+from localpachd.api.waiting import presence
+from localpachd.errors import PachError
+from localpachd.pfs.changes import Changes
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.service import Pps
+from localpachd.pps.values import DatumInfo
+
+
+class DatumCalls:
+    """Datums and logs of `pps_v2.API`."""
+
+    _pps: Pps
+    _changes: Changes
+
+    def ListDatum(self, request: Any, context: Any) -> Iterator[Any]:
+        if request.HasField("job") and request.HasField("input"):
+            raise PachError("cannot specify both job and input")
+        if request.reverse and request.number <= 0:
+            raise PachError("number must be > 0 when reverse is set")
+        marker = request.paginationMarker
+        states = set(request.filter.state)
+        wanted = (
+            message
+            for message in map(messages.datum_info, self._datums(request))
+            if not states or message.state in states
+        )
+        if request.reverse:
+            before = takewhile(lambda message: not marker or message.datum.id < marker, wanted)
+            yield from reversed(deque(before, maxlen=request.number))
+        else:
+            past = (message for message in wanted if message.datum.id > marker)
+            yield from islice(past, request.number or None)
+
+    def _datums(self, request: Any) -> Iterator[DatumInfo]:
+        if request.HasField("input"):
+            return self._pps.list_input_datums(messages.as_mapping(request.input))
+        after = "" if request.reverse else request.paginationMarker
+        return self._pps.list_datums(messages.to_job(request.job), after)
+
+    def InspectDatum(self, request: Any, context: Any) -> Any:
+        if not request.datum.id:
+            raise PachError("must specify a datum")
+        if not request.datum.HasField("job"):
+            raise PachError("must specify a job")
+        return messages.datum_info(self._pps.inspect_datum(messages.to_job(request.datum.job), request.datum.id))
+
+    def RestartDatum(self, request: Any, context: Any) -> Any:
+        self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
+        return Empty()
+
+    def GetLogs(self, request: Any, context: Any) -> Iterator[Any]:
+        query = LogQuery(
+            pipeline=messages.optional_pipeline(request),
+            job=messages.named_job(request.job) if request.HasField("job") else None,
+            datum=request.datum.id,
+            data_filters=tuple(request.data_filters),
+            master=request.master,
+            follow=request.follow,
+            since=seconds(request.since) or None,
+            tail=request.tail,
+        )
+        for line in self._pps.logs(query, presence(context, self._changes)):
+            yield messages.log_message(line)

@@ -1,0 +1,88 @@
+"""The calls about jobs and job sets."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from google.protobuf.empty_pb2 import Empty
+
+from localpachd.api import pfs_messages
+from localpachd.api import pps_messages as messages
+from localpachd.api.filters import compile_filter
+from localpachd.api.times import nanoseconds
+from localpachd.api.waiting import presence
+from localpachd.errors import PachError
+from localpachd.pfs.changes import Changes
+from localpachd.pps.service import Pps
+
+
+class JobCalls:
+    """Jobs of `pps_v2.API`."""
+
+    _pps: Pps
+    _changes: Changes
+
+    def InspectJob(self, request: Any, context: Any) -> Any:
+        info = self._pps.inspect_job(messages.to_job(request.job), request.wait, presence(context, self._changes))
+        return messages.job_info(info, request.details)
+
+    def ListJob(self, request: Any, context: Any) -> Iterator[Any]:
+        passes = compile_filter(request.jqFilter)
+        in_page = _page(request)
+        found = self._pps.list_jobs(
+            messages.optional_pipeline(request),
+            request.history,
+            [pfs_messages.to_commit(each) for each in request.input_commit],
+            messages.project_names(request),
+            request.reverse,
+        )
+        chosen = (messages.job_info(info, request.details) for info in found if in_page(info.created))
+        passing = (message for message in chosen if passes(messages.as_mapping(message)))
+        yield from islice(passing, request.number or None)
+
+    def SubscribeJob(self, request: Any, context: Any) -> Iterator[Any]:
+        pipeline = messages.to_pipeline(request.pipeline)
+        for info in self._pps.subscribe_jobs(pipeline, presence(context, self._changes)):
+            yield messages.job_info(info, request.details)
+
+    def StopJob(self, request: Any, context: Any) -> Any:
+        self._pps.stop_job(messages.to_job(request.job), request.reason)
+        return Empty()
+
+    def DeleteJob(self, request: Any, context: Any) -> Any:
+        self._pps.delete_job(messages.to_job(request.job))
+        return Empty()
+
+    def InspectJobSet(self, request: Any, context: Any) -> Iterator[Any]:
+        active = presence(context, self._changes)
+        for info in self._pps.inspect_job_set(request.job_set.id, request.wait, active):
+            yield messages.job_info(info, request.details)
+
+    def ListJobSet(self, request: Any, context: Any) -> Iterator[Any]:
+        if request.number < 0:
+            raise PachError("number must be non-negative")
+        yield from islice(self._job_sets(request), request.number or None)
+
+    def _job_sets(self, request: Any) -> Iterator[Any]:
+        passes = compile_filter(request.jqFilter)
+        in_page = _page(request)
+        sets = self._pps.list_job_sets(messages.project_names(request))
+        for each in reversed(list(sets)) if request.reverse else sets:
+            if not in_page(max(info.created for info in each.jobs)):
+                continue
+            message = messages.job_set_info(each, request.details)
+            kept = [job for job in message.jobs if passes(messages.as_mapping(job))]
+            if kept:
+                del message.jobs[:]
+                message.jobs.extend(kept)
+                yield message
+
+
+def _page(request: Any) -> Callable[[int], bool]:
+    """Whether something created at a time (ns) lies past the request's pagination marker."""
+    if not request.HasField("paginationMarker"):
+        return lambda created: True
+    marker = nanoseconds(request.paginationMarker)
+    if request.reverse:
+        return lambda created: created > marker
+    return lambda created: created < marker

@@ -1,0 +1,43 @@
+"""The `transaction_v2.API` service: only batches of StopJob, which `pachctl stop job ID` sends, are served."""
+
+from typing import Any
+
+from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
+
+from localpachd.api import pps_messages as messages
+from localpachd.api.times import timestamp
+from localpachd.errors import Unimplemented
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps import jobs
+
+
+class TransactionServicer(transaction_pb2_grpc.APIServicer):  # type: ignore[misc]
+    """Runs batches at once, as one atomic step; keeps no transactions open."""
+
+    def __init__(self, pfs: Pfs) -> None:
+        self._pfs = pfs
+
+    def BatchTransaction(self, request: Any, context: Any) -> Any:
+        stops = [_only_stop(each) for each in request.requests]
+
+        def step(txn: Transaction) -> Any:
+            for stop in stops:
+                jobs.stop(txn, messages.to_job(stop.job), stop.reason)
+            return transaction_pb2.TransactionInfo(
+                transaction=transaction_pb2.Transaction(id=txn.id),
+                requests=request.requests,
+                responses=[transaction_pb2.TransactionResponse() for _ in stops],
+                started=timestamp(txn.now),
+            )
+
+        return self._pfs.transact(step)
+
+
+def _only_stop(request: Any) -> Any:
+    """The StopJob of a request of the batch; raises Unimplemented for one that asks for anything else."""
+    for field, value in request.ListFields():
+        if field.name != "stop_job":
+            raise Unimplemented(f"localpachd does not serve {field.name} in a batch of requests yet")
+        return value
+    raise Unimplemented("localpachd does not serve empty requests in a batch")

@@ -1,0 +1,108 @@
+"""A real server for the tests that need one: a localpachd process of their own, or the one PACHD_ADDRESS names."""
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import python_pachyderm
+
+_FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
+
+
+@dataclass
+class Pachd:
+    """A server that answers at `address` (grpc://host:port); `process` where it is ours."""
+
+    address: str
+    process: subprocess.Popen[str] | None = None
+
+    def client(self) -> python_pachyderm.Client:
+        """A client of its own."""
+        parts = urlsplit(self.address)
+        return python_pachyderm.Client(host=parts.hostname, port=parts.port, tls=parts.scheme == "grpcs")
+
+    def stop(self) -> None:
+        """Ends the server as an operator would."""
+        assert self.process is not None
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the server as a power cut would."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+StartPachd = Callable[..., Pachd]
+
+
+def _start(root: Path, *options: str) -> Pachd:
+    log = root.with_name(root.name + ".log")
+    with log.open("a") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *options],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    match = _FIRST_LINE.fullmatch(line)
+    if match is None:
+        process.kill()
+        process.wait()
+        raise AssertionError(f"localpachd did not start: {line!r}\n{log.read_text()}")
+    return Pachd(match[1], process)
+
+
+@pytest.fixture
+def start_pachd() -> Iterator[StartPachd]:
+    """Starts localpachd on a root directory, with further options; every server started is gone after the test."""
+    running: list[Pachd] = []
+
+    def start(root: Path, *options: str) -> Pachd:
+        running.append(_start(root, *options))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.kill()
+
+
+@pytest.fixture(scope="session")
+def pachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pachd]:
+    """The server that the session's tests share."""
+    named = os.environ.get("PACHD_ADDRESS")
+    if named:
+        yield Pachd(named if "://" in named else f"grpc://{named}")
+        return
+    server = _start(tmp_path_factory.mktemp("pachd") / "root")
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
+def client(pachd: Pachd) -> python_pachyderm.Client:
+    """The official client, connected to the shared server."""
+    return pachd.client()
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """Makes names that nobody else on the server uses: `unique("in")` -> "in-3f2a-1"."""
+    tag, numbers = uuid.uuid4().hex[:8], itertools.count()
+    return lambda stem: f"{stem}-{tag}-{next(numbers)}"
