@@ -1,0 +1,88 @@
+"""Bringing a server's repos and pipelines to what the specifications say, touching only what differs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+
+from pipelines.connection import Connection
+from pipelines.specs import Spec, sources
+
+ANNOTATION = "lookalike/spec-sha256"
+"""The pod annotation that keeps the fingerprint of the specification a pipeline was made from."""
+
+_DESCRIPTIONS = {
+    "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
+    "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
+    "models": "The backbone: backbone.keras and backbone.json, written in one commit.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What was done about one repo or pipeline: created, updated, updated and reprocessed, or unchanged."""
+
+    kind: str
+    name: str
+    action: str
+
+
+def deploy(
+    connection: Connection, specs: Sequence[Spec], report: Callable[[Deployed], None] = lambda _: None
+) -> list[Deployed]:
+    """Creates the repos and pipelines that are missing and updates those whose specification has changed. Where the
+    command, the environment or the image differs, everything is computed again: Pachyderm itself would keep the old
+    results."""
+    done: list[Deployed] = []
+
+    def note(kind: str, name: str, action: str) -> None:
+        done.append(Deployed(kind, name, action))
+        report(done[-1])
+
+    for repo in sources(specs):
+        note("repo", repo, _make_repo(connection, repo))
+    there = deployed(connection)
+    for spec in specs:
+        note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name)))
+    return done
+
+
+def _make_repo(connection: Connection, repo: str) -> str:
+    try:
+        connection.client.inspect_repo(repo, project_name=connection.project)
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.NOT_FOUND:
+            raise
+    else:
+        return "unchanged"
+    connection.client.create_repo(repo, _DESCRIPTIONS.get(repo, ""), project_name=connection.project)
+    return "created"
+
+
+def _make_pipeline(connection: Connection, spec: Spec, old: Any) -> str:
+    request = spec.request()
+    request.pipeline.project.name = connection.project
+    request.metadata.annotations[ANNOTATION] = spec.fingerprint
+    if old is None:
+        connection.client.create_pipeline_from_request(request)
+        return "created"
+    if old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
+        return "unchanged"
+    request.update = True
+    request.reprocess = _code(request.transform) != _code(old.details.transform)
+    connection.client.create_pipeline_from_request(request)
+    return "updated, computing all of it again" if request.reprocess else "updated"
+
+
+def _code(transform: Any) -> tuple[Any, ...]:
+    """What of a transform decides what its output is, and Pachyderm does not look at."""
+    return transform.image, tuple(transform.cmd), tuple(transform.stdin), sorted(transform.env.items())
+
+
+def deployed(connection: Connection) -> dict[str, Any]:
+    """Every pipeline of the project by name: its PipelineInfo with details."""
+    only = [pfs_pb2.Project(name=connection.project)]
+    found = connection.client.list_pipeline(details=True, projects_filter=only)
+    return {info.pipeline.name: info for info in found}
