@@ -210,19 +210,15 @@ def demo(
 
 
 def main() -> None:
-    """The command's entry point: exits 0, or 1 after one line on stderr."""
+    """The command's entry point: exits 0; 2 after a wrong command line; 1, after one line on stderr, for the rest."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as stop:
-        sys.exit(stop.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _fail("interrupted; what was put stays put, and its jobs go on: see `lookalike status`", 130)
+        app()
     except LookalikeError as error:
-        _fail(str(error), 1)
+        _fail(str(error))
     except grpc.RpcError as error:
-        _fail(explain(error, os.environ.get("PACHD_ADDRESS") or "the server of pachctl's active context"), 1)
+        _fail(explain(error, os.environ.get("PACHD_ADDRESS") or "the server of pachctl's active context"))
     except OSError as error:
-        _fail(f"{error.filename or 'the system'}: {error.strerror or error}", 1)
+        _fail(f"{error.filename or 'the system'}: {error.strerror or error}")
 
 
 def connect() -> Connection:
@@ -235,9 +231,9 @@ def say(text: str) -> None:
     console.print(display.plain(text), highlight=False, soft_wrap=True)
 
 
-def _fail(text: str, code: int) -> None:
+def _fail(text: str) -> None:
     Console(stderr=True).print(f"[red]lookalike:[/red] {display.plain(text)}", highlight=False, soft_wrap=True)
-    sys.exit(code)
+    sys.exit(1)
 
 
 def _settle(connection: Connection, commit: str, wait: bool) -> None:
@@ -257,7 +253,8 @@ def _finish(connection: Connection, jobs: list[Job]) -> None:
     failed = [each for each in jobs if each.state != "success"]
     if failed:
         raise LookalikeError(
-            f"{', '.join(sorted({each.pipeline for each in failed}))} did not succeed: see `lookalike status` for the reasons"
+            f"{', '.join(dict.fromkeys(each.pipeline for each in failed))} did not succeed: "
+            "see `lookalike status` for the reasons"
         )
 
 
@@ -306,9 +303,7 @@ def _command() -> str:
 def _warn_of_address(server: local.Server) -> None:
     named = os.environ.get("PACHD_ADDRESS")
     if named and named != server.address:
-        say(
-            f"note: PACHD_ADDRESS is set to {named}, and lookalike and pachctl will talk to that server; unset it for this one"
-        )
+        say(f"note: PACHD_ADDRESS is {named}, so lookalike and pachctl talk to that server; unset it for this one")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The main job from nothing to result sheets: local server, pipelines, backbone, pictures, queries, and how good it is."""
+"""The main job from nothing to result sheets: pipelines, backbone, pictures, queries, and how good the answers are."""
 
 import io
 import json

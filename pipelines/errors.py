@@ -9,9 +9,9 @@ class LookalikeError(Exception):
 
 def explain(error: grpc.RpcError, address: str) -> str:
     """One line about a failed call to the server at `address`."""
-    code, details = error.code(), error.details()
+    code, details = error.code(), str(error.details() or "")
     if code == grpc.StatusCode.UNAVAILABLE:
         return f"no Pachyderm answers at {address}: start localpachd with `lookalike up`, or correct PACHD_ADDRESS"
     if code == grpc.StatusCode.UNIMPLEMENTED:
         return f"the server at {address} does not serve this: {details}"
-    return details or code.name
+    return details or str(code.name)

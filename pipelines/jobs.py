@@ -21,8 +21,8 @@ _ENDED = frozenset({"success", "failure", "killed", "unrunnable"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A pipeline's job: `state` in lower case without Pachyderm's prefix, datum counts, `seconds` of running (None before
-    it started)."""
+    """A pipeline's job: `state` in lower case without Pachyderm's prefix, counts of datums, `seconds` of running (None
+    before it started)."""
 
     pipeline: str
     id: str
@@ -63,7 +63,8 @@ def _seconds(info: Any) -> float | None:
     if not info.HasField("started"):
         return None
     end = info.finished.ToNanoseconds() if info.HasField("finished") else time.time_ns()
-    return max(0.0, (end - info.started.ToNanoseconds()) / 1e9)
+    elapsed: float = (end - info.started.ToNanoseconds()) / 1e9
+    return max(0.0, elapsed)
 
 
 class Jobs:

@@ -13,7 +13,8 @@ _DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", "__MACOSX"})
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A file to put: `name` is its true name in the library, a relative path; `path` is where it lies, `size` in bytes."""
+    """A file to put: `name` is its true name in the library, a relative path; `path` is where it lies; `size` is in
+    bytes."""
 
     name: str
     path: Path

@@ -34,8 +34,8 @@ def _entry_of(path: str) -> str:
 
 
 def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str = "") -> list[Sheet]:
-    """Writes the sheets of these entries (PFS names; all when none is given) below a directory, each in one named as the
-    entry. Raises LookalikeError for an entry that has no sheet."""
+    """Writes the sheets of these entries (PFS names; all when none is given) below a directory, each in one named as
+    the entry. Raises LookalikeError for an entry that has no sheet."""
     repo = Repository(connection, "render", at)
     there = entries(connection, at)
     missing = [unescape(entry) for entry in wanted if entry not in there]

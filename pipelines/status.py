@@ -1,4 +1,4 @@
-"""How things stand: every pipeline with its newest job, why datums failed, which pictures were refused, what is empty."""
+"""How things stand: every pipeline with its newest job, why datums failed, which files were refused, what is empty."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from pipelines.repository import Repository
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline: its state in lower case, why it is in it, its newest job, and (datum id, reason) of what failed there."""
+    """A pipeline: its state in lower case and the reason for it, its newest job, and (datum id, reason) of each datum
+    that failed there."""
 
     name: str
     state: str
