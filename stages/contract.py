@@ -162,9 +162,10 @@ def reason(failure: BaseException) -> str:
     text = str(failure).strip()
     if not isinstance(failure, StageError) or not text:
         text = f"{type(failure).__name__}: {text}".removesuffix(": ")
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     if len(text) > LONGEST_REASON:
         text = text[: LONGEST_REASON // 2 - 3] + " ... " + text[-LONGEST_REASON // 2 + 3 :]
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text
 
 
 def _explain(failure: grpc.RpcError) -> str:

@@ -1,6 +1,6 @@
 """A datum's distinct pictures while they come in: equal ones merged, pixels on disk once there are many.
 
-Knows nothing of files outside it. Memory is bounded: about 64 MiB of pixels and half a kilobyte a picture.
+Knows nothing of files outside it. Memory is bounded: about 128 MiB of pixels and half a kilobyte a picture.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import groupby
 from stages.packs import Picture, Pixels, Source
 from stages.pictures import picture_id
 
-_IN_MEMORY = 64 * 2**20  # bytes of pixels; beyond, they go to a temporary file
+_IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
 
 
 class Gathering:
