@@ -1,8 +1,8 @@
 """Ingest blocks: tar archives of at most 400 pictures, so that a large library is not one datum for each.
 
 Which block a picture is in follows from its name alone: blocks are the leaves of a binary tree over the hashes of
-names, and a leaf that would grow beyond the limit becomes two. So the same library has the same blocks whatever the order in
-which it grew, as long as it only grows, and a changed picture changes one block.
+names, and a leaf that would grow beyond the limit becomes two. So the same library has the same blocks whatever the
+order in which it grew, as long as it only grows, and a changed picture changes one block.
 """
 
 import hashlib

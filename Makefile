@@ -1,0 +1,50 @@
+# The two commands to know: `make demo` and `make test`. Both set up .venv from requirements.lock first.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# The first Python here that the dependencies run on.
+FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
+	"$$each" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format lock clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: $(READY) ## Make .venv with everything pinned in requirements.lock.
+
+$(READY): requirements.lock pyproject.toml
+	@python=$$($(FIND_PYTHON)); \
+	if [ -z "$$python" ]; then \
+		echo "lookalike needs Python 3.11 or 3.12, and none is on the PATH: install python3.11 (with venv) and run make again" >&2; \
+		exit 1; \
+	fi; \
+	echo "setting up $(VENV) with $$python; the first time this downloads about 0.7 GB"; \
+	"$$python" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(READY) ## Run the whole thing on the sample pictures, or on IMAGES=dir QUERIES=dir.
+	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)")
+
+test: $(READY) ## Run every test that needs no accelerator, no container engine and no cluster.
+	@$(BIN)/python -m pytest
+
+lint: $(READY) ## Check style, types and the layering of the packages.
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+format: $(READY) ## Put the code into the form that lint wants.
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
+	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+
+clean: ## Remove the environment and caches; the local server's state and results stay.
+	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
