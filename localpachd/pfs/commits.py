@@ -191,7 +191,7 @@ def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin
 
 
 def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:
-    """The oldest commit made after sequence number `after` on a branch's line (in the repo, if the branch is unnamed)."""
+    """The oldest commit made after sequence number `after` on a branch (in the repo, when the branch has no name)."""
     repo = lookup.repo_id(conn, branch.repo)
     if branch.name:
         row = lookup.find_branch(conn, branch)
