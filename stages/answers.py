@@ -21,7 +21,7 @@ class Match:
     """A distinct library picture that is near a query."""
 
     id: str
-    distance: float  # a float32's shortest decimal that reads back as the same float32
+    distance: float  # the value of a float32
     sources: tuple[Source, ...]  # all the files it came from, sorted by path
     thumbnail: bytes | None  # JPEG; None where search did not expect the query to be shown
 
@@ -130,7 +130,7 @@ def json_lines(answers: Answers) -> Iterator[str]:
                 "metric": answers.metric,
                 "model": answers.model,
                 "neighbors": [
-                    {"id": match.id, "distance": match.distance, "sources": paths(match.sources)}
+                    {"id": match.id, "distance": _shortest(match.distance), "sources": paths(match.sources)}
                     for match in answer.matches
                 ],
             }
@@ -160,7 +160,7 @@ class _Query:
 def _by_query(table: Neighbours) -> Iterator[tuple[str, list[Match]]]:
     rows: dict[str, list[Match]] = {}
     for row in table:
-        match = Match(row.id, _shortest(row.distance), tuple(row.sources), row.thumbnail)
+        match = Match(row.id, row.distance, tuple(row.sources), row.thumbnail)
         rows.setdefault(row.query, []).append(match)
     yield from rows.items()
 
@@ -178,6 +178,7 @@ def _united(matches: Iterable[Match]) -> list[Match]:
 
 
 def _shortest(distance: float) -> float:
+    """The float with the fewest decimals that reads back as the same float32."""
     return float(str(np.float32(distance)))
 
 
