@@ -1,0 +1,86 @@
+"""Owns the choice of a backend: what was asked for, what this machine has, which GPU this process may use.
+
+The only place that imports backends, by name and only when chosen: a library that is missing or would start CUDA must
+not be touched by a process that does not need it.
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from stages.contract import StageError
+from stages.neighbours.approximate import Approximate
+from stages.neighbours.backend import Backend, Vectors
+from stages.neighbours.exact import Exact
+from stages.neighbours.found import Searcher
+from stages.neighbours.points import Points
+from stages.neighbours.settings import Settings
+
+_NO_DEVICES = {"", "-1", "none", "void", "nodevfiles"}
+
+
+def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) -> bool:
+    """Whether this process may use an NVIDIA GPU, found out without starting CUDA.
+
+    CUDA_VISIBLE_DEVICES ends at the first entry that names no device, so an empty or negative first one hides all.
+    """
+    for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
+        value = environment.get(name)
+        if value is not None and value.split(",")[0].strip().lower() in _NO_DEVICES:
+            return False
+    return any(devices.glob("nvidia[0-9]*")) or (devices / "dxg").exists()  # dxg: the GPU under WSL
+
+
+def open_searcher(
+    library: Points, settings: Settings, environment: Mapping[str, str], report: Callable[[str], None] = print
+) -> Searcher:
+    """A searcher of the library (at least one point) as the settings say; its metric is the library's.
+
+    report takes lines for the log: why a GPU is not used although it is there, and the recall of approximate search.
+    Raises StageError where the backend that was asked for cannot be had.
+    """
+    exact = Exact(library, _open(library.prepared, settings.backend, "exact", environment, report))
+    if settings.algorithm == "exact":
+        return exact
+    backend = _open(library.prepared, settings.backend, settings.algorithm, environment, report)
+    return Approximate(library, backend, exact, report)
+
+
+def _open(
+    library: Vectors, name: str, algorithm: str, environment: Mapping[str, str], report: Callable[[str], None]
+) -> Backend:
+    if name == "sklearn":
+        return _made("sklearn", "Sklearn", library)
+    if name == "faiss":
+        return _faiss(library, algorithm)
+    if name == "cuml":
+        if not gpu_visible(environment):
+            raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
+        try:
+            return _made("cuml", "Cuml", library, algorithm)
+        except (ImportError, OSError, RuntimeError, MemoryError) as failure:
+            raise StageError(
+                f"BACKEND=cuml does not work here ({_line(failure)}); use BACKEND=auto or faiss"
+            ) from failure
+    if gpu_visible(environment) and importlib.util.find_spec("cuml") is not None:
+        try:
+            return _made("cuml", "Cuml", library, algorithm)
+        except (ImportError, OSError, RuntimeError, MemoryError) as failure:  # CUDA's errors are RuntimeErrors
+            report(f"there is a GPU, but cuML does not work with it ({_line(failure)}): searching with FAISS instead")
+    return _faiss(library, algorithm)
+
+
+def _faiss(library: Vectors, algorithm: str) -> Backend:
+    if algorithm == "exact":
+        return _made("faiss", "Faiss", library)
+    return _made("faiss", "FaissApproximate", library, algorithm)
+
+
+def _made(module: str, kind: str, *arguments: object) -> Backend:
+    backend: Backend = getattr(importlib.import_module(f"stages.neighbours.{module}"), kind)(*arguments)
+    return backend
+
+
+def _line(failure: BaseException) -> str:
+    return " ".join(f"{type(failure).__name__}: {failure}".split())

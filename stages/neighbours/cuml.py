@@ -1,0 +1,81 @@
+"""Owns the RAPIDS backend: cuML's NearestNeighbors on one NVIDIA GPU. Knows no metric but Euclidean distance.
+
+Imported only where a GPU may be used (see stages.neighbours.choice): importing it starts CUDA. It uses the first device
+that CUDA_VISIBLE_DEVICES shows, and no other.
+
+What cuML does with "sqeuclidean" (cuVS brute force): |q|² + |x|² - 2 q·x in float32, either with scalar FMAs or, on
+tensor cores, with each number split in two TF32 halves, at the cost of up to four roundings per multiply-add; the bound
+allows for those. Distances come out as zero where they are negative, and where the two norms are equal and d² < 1e-3:
+never larger than they may be, so the certificate holds (Rounding), but cuML's own order of near pictures is worth
+nothing. Its ties, its `two_pass_precision` and its dropping of a point's own row are not relied on.
+"""
+
+import warnings
+from typing import Any
+
+import cupy
+import numpy as np
+from cuml.neighbors import NearestNeighbors
+
+from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
+
+_ROUNDINGS = 4  # per multiply-add, see above
+_SHARE = 0.4  # of the free GPU memory for the library; the search's own tiles and the queries need the rest
+
+
+class Cuml:
+    """Brute force, or with algorithm "ivfflat" or "ivfpq" an approximate index, over a library copied to the GPU.
+
+    A library that does not fit into the GPU's free memory is copied there in parts at each call.
+    """
+
+    def __init__(self, library: Vectors, algorithm: str = "exact") -> None:
+        """library: float32 (n, d), C order. Raises RuntimeError (CUDA's) where there is no usable device."""
+        self.name = "cuml" if algorithm == "exact" else f"cuml {algorithm}"
+        self._algorithm = "brute" if algorithm == "exact" else algorithm
+        self._library = library
+        self.rounding: Rounding = (
+            expanded(library.shape[1], growth=_ROUNDINGS) if algorithm == "exact" else Rounding(float("inf"), 0)
+        )
+        free, _total = cupy.cuda.runtime.memGetInfo()
+        rows = max(1, int(free * _SHARE) // (4 * library.shape[1]))
+        self._parts = [slice(start, min(start + rows, len(library))) for start in range(0, len(library), rows)]
+        self._only = self._fit(self._parts[0]) if len(self._parts) == 1 else None
+
+    def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
+        """See Backend.candidates."""
+        if self._only is not None:
+            return self._ask(self._only, self._parts[0], queries, count)
+        found = [self._ask(self._fit(part), part, queries, count) for part in self._parts]
+        distances = np.concatenate([each[0] for each in found], axis=1)
+        rows = np.concatenate([each[1] for each in found], axis=1)
+        best = np.argpartition(distances, count - 1, axis=1)[:, :count]
+        return np.take_along_axis(distances, best, axis=1), np.take_along_axis(rows, best, axis=1)
+
+    def _fit(self, part: slice) -> Any:
+        library = self._library[part]
+        parameters = None if self._algorithm == "brute" else _cells(self._algorithm, *library.shape)
+        model = NearestNeighbors(
+            algorithm=self._algorithm, metric="sqeuclidean", algo_params=parameters, output_type="numpy"
+        )
+        with warnings.catch_warnings():
+            # Newer versions rename the parameters of approximate indexes but take the names that all versions know.
+            warnings.simplefilter("ignore", FutureWarning)
+            return model.fit(library)
+
+    def _ask(self, model: Any, part: slice, queries: Vectors, count: int) -> tuple[Distances, Rows]:
+        size = part.stop - part.start
+        found, indices = model.kneighbors(queries, n_neighbors=min(count, size))
+        distances = np.array(found, dtype=np.float32)
+        rows = np.array(indices, dtype=np.int64)
+        missing = (rows < 0) | (rows >= size)  # an approximate index fills up with numbers of no row
+        distances[missing] = np.inf
+        return distances, np.where(missing, -1, rows + part.start)
+
+
+def _cells(algorithm: str, count: int, dimension: int) -> dict[str, int | bool]:
+    cells = max(1, min(round(float(count) ** 0.5), count // 39))
+    parameters: dict[str, int | bool] = {"nlist": cells, "nprobe": max(1, cells // 8)}
+    if algorithm == "ivfpq":
+        parameters |= {"M": parts_of_vector(dimension), "n_bits": 8, "usePrecomputedTables": False}
+    return parameters

@@ -1,0 +1,58 @@
+"""Owns the comparison of queries with every row of a library. Knows no backend.
+
+Most rows are ruled out by the float64 expansion |q|² + |x|² - 2 q·x and its error bound, 2²⁹ times tighter than in
+float32; every other pair is compared by `Points.distances`. The expansion only prunes: no bit of it gets out.
+"""
+
+import numpy as np
+
+from stages.neighbours.backend import DOUBLE, Floats, Rows, gamma
+from stages.neighbours.found import Found, merge, nothing
+from stages.neighbours.points import Points
+
+_QUERIES = 256
+_BLOCK_BYTES = 16 << 20  # of float64 library vectors at once
+
+
+def compare_with_all(queries: Points, library: Points, k: int, exclude: Rows) -> Found:
+    """The k nearest rows of each query, without any candidates. exclude: int64 (n,), a row to leave out, or NONE."""
+    found = nothing(len(queries), k)
+    for start in range(0, len(queries), _QUERIES):
+        some = slice(start, start + _QUERIES)
+        part = _compare(queries.part(some), library, k, exclude[some])
+        found.distances[some], found.rows[some] = part.distances, part.rows
+    return found
+
+
+def _compare(queries: Points, library: Points, k: int, exclude: Rows) -> Found:
+    found = nothing(len(queries), k)
+    mine = queries.directions(slice(None))
+    lengths = np.einsum("ij,ij->i", mine, mine)
+    step = max(1, _BLOCK_BYTES // (8 * library.dimension))
+    for start in range(0, len(library), step):
+        block = slice(start, min(start + step, len(library)))
+        squares = _lower(mine, lengths, library.directions(block))
+        inside = (exclude >= block.start) & (exclude < block.stop)
+        squares[np.flatnonzero(inside), exclude[inside] - block.start] = np.inf
+        # The block's own k nearest first: once they are compared, hardly any of the others can be in doubt.
+        likely = np.zeros(squares.shape, dtype=bool)
+        nearest = np.argpartition(squares, min(k, squares.shape[1]) - 1, axis=1)[:, :k]
+        np.put_along_axis(likely, nearest, True, axis=1)
+        likely &= np.isfinite(squares)
+        for chosen in (likely, ~likely):
+            doubtful = chosen & ~(library.at_least(squares) > found.distances[:, -1:])
+            query, column = np.nonzero(doubtful & np.isfinite(squares))
+            rows = column + start
+            found = merge(found, query, queries.distances(query, library, rows), rows)
+    return found
+
+
+def _lower(mine: Floats, lengths: Floats, theirs: Floats) -> Floats:
+    """Lower bounds of the squared distances of all pairs, float64 (queries, rows); below zero where unknown."""
+    sums = lengths[:, None] + np.einsum("ij,ij->i", theirs, theirs)[None, :]
+    squares = mine @ theirs.T
+    squares *= -2
+    squares += sums
+    sums *= 2 * gamma(mine.shape[1] + 8, DOUBLE)
+    squares -= sums
+    return squares

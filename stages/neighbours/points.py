@@ -1,0 +1,156 @@
+"""Owns vectors in a metric: their validity, their norms, and the exact distance between two of them.
+
+The distance is defined here, once, and comes out the same on every machine: differences, squares and numpy's pairwise
+sum, all in float64 and none of it through BLAS, rounded to float32 last. Knows no search.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from stages.contract import StageError
+from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
+
+_BLOCK_BYTES = 1 << 20  # of float64 differences held at once: they stay in a core's second-level cache
+_SCAN_BYTES = 16 << 20  # of float32 vectors looked at in one step
+_LONGEST = 1.7e38  # two vectors of this norm are still a finite float32 apart
+
+
+class Points:
+    """n vectors of dimension d with a metric.
+
+    vectors: float32 (n, d), C order, as given (a memory map stays one). prepared: what backends search by Euclidean
+    distance: `vectors` themselves, or for "cosine" their float32 unit vectors (a copy). reach: float64 (n,), upper
+    bounds of the norms of `prepared`.
+
+    Raises StageError for a vector with NaN, infinities or a norm beyond float32, naming its picture from `ids`, which
+    default to row numbers; and for anything but a float32 matrix.
+    """
+
+    def __init__(self, vectors: Vectors, metric: str = "euclidean", ids: Sequence[str] | None = None) -> None:
+        if vectors.ndim != 2 or vectors.dtype != np.float32 or vectors.shape[1] == 0:
+            raise StageError(
+                f"vectors must be a float32 matrix with one row for each picture, "
+                f"not {vectors.dtype} of shape {vectors.shape}"
+            )
+        self.vectors: Vectors = np.ascontiguousarray(vectors).view(np.ndarray)
+        self.metric = metric
+        self._ids = ids
+        self.reach, self._lengths = self._norms()
+        self.prepared: Vectors = self.vectors if metric == "euclidean" else self._units()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    @property
+    def dimension(self) -> int:
+        """Length of one vector."""
+        return int(self.vectors.shape[1])
+
+    def must_match(self, library: "Points") -> None:
+        """Raises ValueError where these have another metric or dimension than the library: no distance joins them."""
+        mine, theirs = (self.metric, self.dimension), (library.metric, library.dimension)
+        if mine != theirs:
+            raise ValueError(f"queries of {mine} cannot be compared with a library of {theirs}")
+
+    def part(self, rows: "slice | Rows") -> "Points":
+        """Some of the points, without checking them again."""
+        some = Points.__new__(Points)
+        some.metric = self.metric
+        some.vectors = self.vectors[rows]
+        some.prepared = some.vectors if self.prepared is self.vectors else self.prepared[rows]
+        some.reach = self.reach[rows]
+        some._lengths = self._lengths[rows]
+        some._ids = None
+        return some
+
+    def distances(self, rows: Rows, others: "Points", other_rows: Rows) -> Distances:
+        """Exact distances of pairs: point `rows[i]` of these to point `other_rows[i]` of the others; float32 (pairs,).
+
+        euclidean: |q - x|. cosine: 1 - cos(q, x), computed as |q/|q| - x/|x||²/2 so that near pictures do not vanish
+        in rounding; a zero vector is at 0 from another and at 1 from everything else.
+        """
+        found = np.empty(len(rows), dtype=np.float32)
+        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        for start in range(0, len(rows), step):
+            mine, theirs = rows[start : start + step], other_rows[start : start + step]
+            if self.metric == "euclidean":
+                difference = np.subtract(self.vectors[mine], others.vectors[theirs], dtype=np.float64)
+            else:
+                difference = self.directions(mine) - others.directions(theirs)
+            squares = _sums_of_squares(difference)
+            if self.metric == "cosine":
+                squares += (self._lengths[mine] == 0) != (others._lengths[theirs] == 0)
+            found[start : start + step] = self.finish(squares)
+        return found
+
+    def directions(self, rows: "slice | Rows") -> Floats:
+        """float64 (rows, d): the vectors themselves or, for "cosine", divided by their norms (zero stays zero)."""
+        double = self.vectors[rows].astype(np.float64)
+        if self.metric == "cosine":
+            lengths = self._lengths[rows]
+            double /= np.where(lengths > 0, lengths, 1)[:, None]
+        return double
+
+    def finish(self, squares: Floats) -> Distances:
+        """The distances, float32, that belong to squared Euclidean distances of `directions`. Never decreasing."""
+        if self.metric == "euclidean":
+            return np.sqrt(squares).astype(np.float32)
+        return (squares / 2).astype(np.float32)
+
+    def at_least(self, squares: Floats) -> Distances:
+        """The least that `distances` can give for pairs whose true squared distance is at least `squares`.
+
+        Allows for the rounding of `distances` itself. NaN stays NaN.
+        """
+        return self.finish(np.maximum(squares, 0) * (1 - 4 * gamma(self.dimension + 8, DOUBLE)))
+
+    def _norms(self) -> tuple[Floats, Floats]:
+        """Upper bounds of the norms of what is searched, and the exact norms (for cosine only)."""
+        count, cosine = len(self), self.metric == "cosine"
+        reach = np.empty(count, dtype=np.float64)
+        lengths = np.zeros(count, dtype=np.float64)
+        step = max(1, _SCAN_BYTES // (4 * self.dimension))
+        for start in range(0, count, step):
+            block = self.vectors[start : start + step]
+            # A float32 pass is several times faster; it bounds the norm unless it overflowed.
+            squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
+            squares = squares * (1 + 2 * gamma(self.dimension + 8, SINGLE)) + 2 * self.dimension * SMALLEST
+            for row in np.flatnonzero(~np.isfinite(squares)):
+                squares[row] = _sums_of_squares(block[row : row + 1].astype(np.float64))[0] * (1 + 1e-9)
+            reach[start : start + step] = np.sqrt(squares)
+            self._check(reach[start : start + step], start)
+            if cosine:
+                for row in range(0, len(block), max(1, step // 16)):
+                    some = slice(start + row, min(start + row + max(1, step // 16), start + len(block)))
+                    lengths[some] = np.sqrt(_sums_of_squares(self.vectors[some].astype(np.float64)))
+        return (np.full(count, 1 + 1e-6) if cosine else reach), lengths
+
+    def _check(self, reach: Floats, start: int) -> None:
+        bad = np.flatnonzero(~(reach <= _LONGEST))
+        if not len(bad):
+            return
+        row = start + int(bad[0])
+        who = self._ids[row] if self._ids is not None else f"in row {row}"
+        what = "is too long for float32" if np.isfinite(reach[bad[0]]) else "has numbers that are NaN or infinite"
+        raise StageError(
+            f"the vector of picture {who} {what}: the model cannot be used for this picture. "
+            "Push a model that gives finite vectors (lookalike model push)"
+        )
+
+    def _units(self) -> Vectors:
+        units = np.empty_like(self.vectors)
+        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        for start in range(0, len(self), step):
+            units[start : start + step] = self.directions(slice(start, start + step))
+        return units
+
+
+def _sums_of_squares(double: Floats) -> Floats:
+    """Sum of squares of each row, overwriting it.
+
+    np.add.reduce over the last, contiguous axis adds pairwise in an order fixed by the length alone; einsum and dot
+    would take whatever the processor offers.
+    """
+    np.multiply(double, double, out=double)
+    return np.asarray(np.add.reduce(double, axis=1))

@@ -1,0 +1,42 @@
+"""Owns the parameters of a neighbour search and their variables. Knows no vectors."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from stages.contract import StageError
+from stages.parameters import choice, whole
+
+METRICS = ("euclidean", "cosine")
+BACKENDS = ("auto", "cuml", "faiss", "sklearn")
+ALGORITHMS = ("exact", "ivfflat", "ivfpq")
+LARGEST_K = 1000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is asked of a neighbour search.
+
+    k: neighbours per query, 1 to LARGEST_K. metric: one of METRICS. backend: who proposes candidates, one of BACKENDS.
+    algorithm: "exact", or one of the approximate ones, which are never taken unless asked for.
+    """
+
+    k: int = 3
+    metric: str = "euclidean"
+    backend: str = "auto"
+    algorithm: str = "exact"
+
+
+def settings(environment: Mapping[str, str]) -> Settings:
+    """Reads K, METRIC, BACKEND and ALGORITHM; raises StageError, naming the variable, for a bad value."""
+    chosen = Settings(
+        k=whole(environment, "K", 3, 1, LARGEST_K),
+        metric=choice(environment, "METRIC", METRICS),
+        backend=choice(environment, "BACKEND", BACKENDS),
+        algorithm=choice(environment, "ALGORITHM", ALGORITHMS),
+    )
+    if chosen.backend == "sklearn" and chosen.algorithm != "exact":
+        raise StageError(
+            f"ALGORITHM={chosen.algorithm} is not something BACKEND=sklearn can do; "
+            "take BACKEND=faiss or cuml, or ALGORITHM=exact, in the spec's env"
+        )
+    return chosen

@@ -1,0 +1,184 @@
+"""Owns the search stage: the nearest pictures of one segment for every query of one entry.
+
+Runs as `python -m stages.search`, under Pachyderm or on plain directories. Knows neither models nor sheets.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.search"))
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stages import tables
+from stages.contract import Datum, Input, StageError, spool
+from stages.neighbours.backend import Rows
+from stages.neighbours.choice import open_searcher
+from stages.neighbours.found import NONE, Found, Searcher, merge
+from stages.neighbours.points import Points
+from stages.neighbours.settings import Settings, settings
+from stages.shown import shown
+from stages.vectors import read_vectors
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A segment of the index, open: its name, its pictures and a searcher of their vectors."""
+
+    name: str
+    images: tables.Images
+    rows: Mapping[str, int]  # of each id
+    searcher: Searcher
+
+
+@dataclass(frozen=True)
+class Queries:
+    """The pictures of one entry and their vectors, in the same order."""
+
+    entry: str
+    images: tables.Images
+    points: Points
+
+
+def start(environment: Mapping[str, str]) -> "Search":
+    """Reads K, METRIC, BACKEND and ALGORITHM; returns what searches one datum after the other."""
+    return Search(settings(environment), environment)
+
+
+class Search:
+    """Searches one segment for one entry at a time, and keeps the segment open for the entries that follow.
+
+    The datum's inputs: `index`, the directory /<b>, lazy or not; `queries`, the directory /queries/<entry>. Writes
+    /<entry>/<b>.parquet (tables.Neighbours): for each query its K nearest in the segment by distance, then id, with
+    the thumbnails of those that the sheets show. Nothing for an entry without pictures.
+    """
+
+    def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
+        self._settings = chosen
+        self._environment = environment
+        self._key: tuple[str, Path] | None = None
+        self._segment: Segment | None = None
+
+    def __call__(self, datum: Datum) -> None:
+        queries = _read_queries(datum.inputs["queries"], self._settings)
+        if queries is None:
+            print("search: this entry has no pictures to search for")
+            return
+        segment = self._open(datum.inputs["index"])
+        _check_models(segment, queries)
+        found = self._find(segment, queries)
+        target = datum.out / queries.entry / f"{segment.name}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tables.write_neighbours(_table(segment, queries, found, self._settings), target)
+        print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
+
+    def _open(self, index: Input) -> Segment:
+        """The segment, from the last datum if that had the same. Without a commit nothing says that it is the same."""
+        key = (index.commit, index.path)
+        if self._segment is None or not index.commit or key != self._key:
+            self._key, self._segment = None, None  # its memory first
+            self._segment = _read_segment(index, self._settings, self._environment)
+            self._key = key
+        return self._segment
+
+    def _find(self, segment: Segment, queries: Queries) -> Found:
+        """The k nearest of each query. A picture that is in the library is at distance 0 from itself, by identity.
+
+        That holds even where its two vectors, computed on two kinds of device, are not quite the same.
+        """
+        k = self._settings.k
+        same = np.array([segment.rows.get(query, NONE) for query in queries.images.ids], dtype=np.int64)
+        found = segment.searcher.search(queries.points, k, exclude=same)
+        known: Rows = np.flatnonzero(same != NONE)
+        return merge(_widened(found, min(k, len(segment.images))), known, np.zeros(len(known), np.float32), same[known])
+
+
+def _widened(found: Found, columns: int) -> Found:
+    """The answer with room for a picture itself where the segment is so small that it was left out of all columns."""
+    missing = columns - found.rows.shape[1]
+    return Found(
+        np.pad(found.distances, ((0, 0), (0, missing)), constant_values=np.inf),
+        np.pad(found.rows, ((0, 0), (0, missing)), constant_values=NONE),
+    )
+
+
+def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
+    """Opens a segment. Files of a lazy input are pipes: each that is needed is copied once and then memory-mapped.
+
+    The copies are deleted at once, as the mapping keeps them alive: whoever kills this process leaves nothing behind.
+    """
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        into = Path(directory)
+        images = tables.read_images(spool(_file(index, "images.parquet"), into))
+        vectors = read_vectors(spool(_file(index, "vectors.npy"), into), images.dimension)
+    if len(vectors) != len(images) or not len(images):
+        raise StageError(
+            f"segment {index.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
+            "reprocess the index pipeline: pachctl update pipeline --reprocess -f its spec"
+        )
+    searcher = open_searcher(Points(vectors, chosen.metric, images.ids), chosen, environment)
+    rows = {id: row for row, id in enumerate(images.ids)}
+    return Segment(Path(index.repo_path).name, images, rows, searcher)
+
+
+def _file(index: Input, name: str) -> Path:
+    path = index.path / name
+    if not path.exists():
+        raise StageError(
+            f"segment {index.repo_path} has no {name}: it should be a directory that the index stage wrote"
+        )
+    return path
+
+
+def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
+    """The entry's pictures, or None where it has none."""
+    table = queries.path / "images.parquet"
+    if not table.exists():
+        return None
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        into = Path(directory)
+        images = tables.read_images(spool(table, into))
+        if not len(images):
+            return None
+        vectors = read_vectors(spool(queries.path / "vectors.npy", into), images.dimension)
+    if len(vectors) != len(images):
+        raise StageError(
+            f"entry {queries.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
+            "reprocess the features-queries pipeline: pachctl update pipeline --reprocess -f its spec"
+        )
+    return Queries(Path(queries.repo_path).name, images, Points(vectors, chosen.metric, images.ids))
+
+
+def _check_models(segment: Segment, queries: Queries) -> None:
+    ours, theirs = segment.images, queries.images
+    if (ours.model, ours.image_size, ours.dimension) != (theirs.model, theirs.image_size, theirs.dimension):
+        raise StageError(
+            f"segment {segment.name} was computed with the model {ours.model} (image size {ours.image_size}, "
+            f"{ours.dimension} dimensions), the entry {queries.entry} with {theirs.model} (image size "
+            f"{theirs.image_size}, {theirs.dimension} dimensions): their distances would mean nothing. "
+            "Both come from the repo models and IMAGE_SIZE must be the same in all specs; wait for both features "
+            "pipelines, or reprocess the older one: pachctl update pipeline --reprocess -f its spec"
+        )
+
+
+def _table(segment: Segment, queries: Queries, found: Found, chosen: Settings) -> tables.Neighbours:
+    query, rank = np.nonzero(found.rows != NONE)
+    rows = found.rows[query, rank].tolist()
+    ids = [queries.images.ids[each] for each in query.tolist()]
+    drawn = set(shown(queries.entry, queries.images.ids))
+    return tables.Neighbours(
+        queries=ids,
+        ranks=rank.astype(np.int32),
+        ids=[segment.images.ids[row] for row in rows],
+        distances=found.distances[query, rank],
+        sources=[segment.images.sources[row] for row in rows],
+        thumbnails=[segment.images.thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
+        model=queries.images.model,
+        metric=chosen.metric,
+        k=chosen.k,
+    )
