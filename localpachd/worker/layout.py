@@ -31,9 +31,9 @@ class PlacementError(Exception):
 class Placed:
     """A datum in place.
 
-    `tree` is its directory on this machine's disk, `shown` the same for user code, `inputs` their names. `references` are the contents of
-    the lazy and empty files by their path below `tree`: what a link to one of them stands for. `downloaded` counts the
-    bytes put in place, without those that lazy files may give later.
+    `tree` is its directory on this machine's disk, `shown` the same for user code, `inputs` the inputs' names.
+    `references` are the contents of the lazy and empty files by their path below `tree`: what a link to one of them
+    stands for. `downloaded` counts the bytes put in place, without those that lazy files may give later.
     """
 
     tree: Path

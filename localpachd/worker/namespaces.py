@@ -71,6 +71,11 @@ class Confinement:
         """Whether a command has its own process numbers, so that no descendant can outlive it."""
         return "-p" in self.flags
 
+    @property
+    def uses_shell(self) -> bool:
+        """Whether a shell stands between us and the command; it changes to the working directory."""
+        return self.mounts or not self.pdeathsig
+
     def shown(self, pfs: Path) -> str:
         """The path by which a process sees the directory `pfs`."""
         return PFS if self.mounts else str(pfs)

@@ -14,20 +14,26 @@ class Cancelled(Exception):
 class Watch:
     """The one condition that every thread of a datum set rings and that the set's own thread waits on.
 
-    `condition` guards whatever the threads share. Used as a context manager around the set.
+    `condition` guards whatever the threads share. Used as a context manager around the set; `stopping` is called too
+    when the set is cancelled.
     """
 
-    def __init__(self, token: CancelToken) -> None:
+    def __init__(self, token: CancelToken, stopping: Callable[[], None]) -> None:
         self.condition = threading.Condition()
         self._token = token
+        self._stopping = stopping
         self._ended: str | None = None
 
     def __enter__(self) -> "Watch":
-        self._token.attach(self.ring)
+        self._token.attach(self._cancelled)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._token.attach(None)
+
+    def _cancelled(self) -> None:
+        self.ring()
+        self._stopping()
 
     def ring(self) -> None:
         """Says that something may have changed."""
@@ -55,22 +61,26 @@ class Watch:
         if self._token.cancelled:
             raise Cancelled
 
+    def over(self, deadline: float | None) -> str | None:
+        """Why the attempt is over already, or None. `deadline` is on the monotonic clock. Raises Cancelled."""
+        self.check()
+        if self._ended is None and deadline is not None and time.monotonic() >= deadline:
+            return TIMED_OUT
+        return self._ended
+
     def wait(self, ready: Callable[[], bool], deadline: float | None = None) -> str | None:
         """Waits for `ready` (called with the condition held): None, or the reason that came before it.
 
-        `deadline` is on the monotonic clock. Raises Cancelled.
+        Raises Cancelled.
         """
         with self.condition:
             while True:
-                self.check()
-                if self._ended is not None:
-                    return self._ended
-                if ready():
+                over = self.over(deadline)
+                if over in (None, TIMED_OUT) and ready():
                     return None
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return TIMED_OUT
-                self.condition.wait(left)
+                if over is not None:
+                    return over
+                self.condition.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
 
 TIMED_OUT = "datum timed out: it ran longer than the pipeline's datum_timeout"

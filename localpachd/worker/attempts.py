@@ -1,0 +1,229 @@
+"""One datum set from its first datum to its last: attempts, their processes, their judgement.
+
+The retry rules are Pachyderm's (`src/server/worker/datum/datum.go`, `.../pipeline/transform/worker.go`), with one
+difference: an attempt that succeeds after a recovered one counts as processed. Knows no jobs.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from localpachd.worker.batching import Batch
+from localpachd.worker.environment import EnvironmentProblem, datum_variables
+from localpachd.worker.layout import PlacementError
+from localpachd.worker.outputs import OutputError, Outputs
+from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.processes import UserProcess, outcome
+from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Stats, Task
+from localpachd.worker.watch import Watch
+from localpachd.worker.workplace import Workplace
+
+_QUOTED = 300  # characters of a process's last line that go into a reason
+
+
+class DatumSet:
+    """Processes datums one after the other at one workplace. Everything happens in the thread that calls `run`."""
+
+    def __init__(
+        self, task: Task, workplace: Workplace, server: BatchServer, watch: Watch, log: Callable[[LogLine], None]
+    ) -> None:
+        self._task = task
+        self._workplace = workplace
+        self._server = server
+        self._watch = watch
+        self._log = log
+        self._datum_id = ""
+        self._process: UserProcess | None = None
+        self._batch: Batch | None = None
+        self._started = 0.0
+        self._stillborn: list[str] = []
+
+    def run(self, datums: Sequence[DatumWork], done: Callable[[DatumResult], None]) -> None:
+        """Calls `done` for each datum in order. Raises Cancelled, and what `done` and the log raise."""
+        try:
+            for work in datums:
+                self._watch.check()
+                done(self._datum(work))
+        finally:
+            self._stop()
+
+    def _datum(self, work: DatumWork) -> DatumResult:
+        recovered = False
+        for left in range(max(self._task.tries, 1) - 1, -1, -1):
+            result = self._attempt(work, last=left == 0)
+            if result.state == "PROCESSED":
+                return result
+            recovered = recovered or result.state == "RECOVERED"
+        return replace(result, state="RECOVERED" if recovered else "FAILED")
+
+    def _attempt(self, work: DatumWork, last: bool) -> DatumResult:
+        pipes = LazyPipes(self._workplace.machine.pipes, self._note, self._watch.end)
+        self._datum_id = work.id
+        self._watch.begin(work.id)
+        try:
+            return self._measured(work, pipes, last)
+        except BaseException:
+            self._stop()
+            raise
+        finally:
+            self._watch.finish()
+            self._datum_id = ""
+            pipes.close()
+            try:
+                self._workplace.layout.clear(work.id)
+            except OSError as failure:  # the next datum fails if it is in its way; this one is done
+                self._note(f"cannot clear /pfs: {failure}")
+
+    def _measured(self, work: DatumWork, pipes: LazyPipes, last: bool) -> DatumResult:
+        variables = datum_variables(work, self._workplace.layout.shown)
+        env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
+        failed = self._boot()  # while a batched process starts, its datum is put in place
+        begun = time.monotonic()
+        try:
+            placed = self._workplace.layout.place(work, env, pipes, self._watch.check)
+        except PlacementError as failure:
+            return DatumResult(work.id, "FAILED", str(failure), Stats(download_time=time.monotonic() - begun))
+        placed_at = time.monotonic()
+        failed = failed or self._ready()
+        given_at = time.monotonic()
+        reason, recovered = self._run(env, variables, failed)
+        processed_at = time.monotonic()
+        outputs = Outputs(self._workplace.layout, placed, self._workplace.machine.chunks, self._watch.check)
+        stats = Stats(placed_at - begun, processed_at - given_at, 0.0, placed.downloaded + pipes.bytes_served)
+        if not reason:
+            try:
+                return self._kept(work, outputs, stats, processed_at)
+            except OutputError as failure:
+                reason = str(failure)
+                self._note(reason)
+        salvaged = outputs.salvage() if last else ()
+        return DatumResult(work.id, "RECOVERED" if recovered else "FAILED", reason, stats, salvaged)
+
+    def _kept(self, work: DatumWork, outputs: Outputs, stats: Stats, since: float) -> DatumResult:
+        output = outputs.collect()
+        uploaded = sum(file.content.size for file in output)
+        stats = replace(stats, upload_time=time.monotonic() - since, upload_bytes=uploaded)
+        return DatumResult(work.id, "PROCESSED", "", stats, output)
+
+    def _run(self, env: list[str], variables: Mapping[str, str], failed: str) -> tuple[str, bool]:
+        """Runs user code on the datum in place: (why it failed or "", whether err_cmd then succeeded)."""
+        timeout = self._task.datum_timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if not failed:
+            if self._task.batching:
+                failed = self._hand_out(env, deadline)
+            else:
+                failed = self._execute("user code", self._task.cmd, self._task.stdin, variables, deadline)
+        if not failed or not self._task.err_cmd:
+            return failed, False
+        # What ended the attempt from outside (its deadline, a restart) ends this at once as well, as in Pachyderm.
+        name = "user error handling code"
+        return failed, not self._execute(name, self._task.err_cmd, self._task.err_stdin, variables, deadline)
+
+    def _execute(
+        self,
+        name: str,
+        cmd: tuple[str, ...],
+        stdin: tuple[str, ...],
+        variables: Mapping[str, str],
+        deadline: float | None,
+    ) -> str:
+        """Runs a command to its end: why it failed, or ""."""
+        over = self._watch.over(deadline)
+        if over is not None:
+            return over
+        self._note(f"beginning to run {name}")
+        begun = time.monotonic()
+        try:
+            process = self._workplace.start(cmd, stdin, variables, self._user_line, self._watch.ring)
+        except EnvironmentProblem as problem:
+            failed = str(problem)
+        else:
+            try:
+                failed = self._watch.wait(lambda: process.ended, deadline) or ""
+            finally:
+                process.stop()
+            assert process.returncode is not None
+            failed = failed or outcome(process.returncode, self._task.accept_return_code)
+        self._note(_ending(name, begun, failed))
+        return failed
+
+    def _boot(self) -> str:
+        """Sees to it that a batched process runs or is starting: why it cannot, or ""."""
+        if not self._task.batching or self._process is not None:
+            return ""
+        if len(self._stillborn) >= max(self._task.tries, 1):
+            return self._stillborn[-1]  # it has not seen the datum yet, so with another one it would end just so
+        self._note("beginning to run user code")
+        self._started = time.monotonic()
+        batch = Batch(self._server, self._watch)
+        port = {"PPS_WORKER_GRPC_PORT": str(batch.port)}
+        try:
+            self._process = self._workplace.start(
+                self._task.cmd, self._task.stdin, port, self._user_line, self._watch.ring
+            )
+        except EnvironmentProblem as problem:
+            batch.close()
+            return str(problem)
+        self._batch = batch
+        return ""
+
+    def _ready(self) -> str:
+        """Waits until the batched process asks for a datum: why it does not, or ""; then it is stopped."""
+        process, batch = self._process, self._batch
+        if process is None or batch is None:
+            return ""
+        failed = self._watch.wait(lambda: process.ended or batch.idle) or ""
+        if not failed and process.ended:
+            if batch.idle:
+                failed = f"user code exited while it waited for a datum: {_how(process)}"
+            else:
+                failed = f"user code exited before its first call of NextDatum: {_how(process)}"
+                self._stillborn.append(failed)
+        else:
+            self._stillborn.clear()
+        if failed:
+            self._stop(failed)
+        return failed
+
+    def _hand_out(self, env: list[str], deadline: float | None) -> str:
+        """Gives the datum in place to the waiting process: why it failed, or "". A failed process is stopped."""
+        process, batch = self._process, self._batch
+        assert process is not None and batch is not None
+        batch.give([*env, f"PPS_WORKER_GRPC_PORT={batch.port}"])
+        failed = self._watch.wait(lambda: process.ended or batch.idle, deadline)
+        if failed is None:
+            failed = batch.error if batch.idle else f"user code exited prematurely: {_how(process)}"
+        if failed:
+            self._stop(failed)
+        return failed
+
+    def _stop(self, failed: str = "") -> None:
+        """Ends the batched process, if there is one."""
+        process, batch = self._process, self._batch
+        self._process = self._batch = None
+        try:
+            if process is not None:
+                process.stop()
+                self._note(_ending("user code", self._started, failed))
+        finally:
+            if batch is not None:  # only now, so that the process does not see its call fail
+                batch.close()
+
+    def _user_line(self, text: str) -> None:
+        self._log(LogLine(self._datum_id, True, text))
+
+    def _note(self, text: str) -> None:
+        self._log(LogLine(self._datum_id, False, text))
+
+
+def _how(process: UserProcess) -> str:
+    """How a process ended, and the last thing it said, which as a rule is why."""
+    assert process.returncode is not None
+    status = outcome(process.returncode, frozenset()) or "exit status 0"
+    return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status
+
+
+def _ending(name: str, begun: float, failed: str) -> str:
+    seconds = f"{time.monotonic() - begun:.3f}s"
+    return f"errored running {name} after {seconds}: {failed}" if failed else f"finished running {name} after {seconds}"

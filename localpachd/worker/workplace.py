@@ -1,0 +1,86 @@
+"""One worker's place on this machine: its `/pfs`, its variables, and how a command is started there. Judges nothing."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from localpachd.db import Database
+from localpachd.storage.chunks import Chunks
+from localpachd.worker import environment
+from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.layout import Layout
+from localpachd.worker.namespaces import Confinement
+from localpachd.worker.pipes import PipeBudget
+from localpachd.worker.processes import UserProcess
+from localpachd.worker.tasks import Task
+
+
+class Machine:
+    """What all workers of this machine share.
+
+    `lifeline` is the read end of a pipe whose other end closes when this process dies.
+    """
+
+    def __init__(self, db: Database, chunks: Chunks, confinement: Confinement, lifeline: int) -> None:
+        self.db = db
+        self.chunks = chunks
+        self.confinement = confinement
+        self.lifeline = lifeline
+        self.pipes = PipeBudget()
+
+
+class Workplace:
+    """The place where one datum set is processed, in `directory`, which it has for itself.
+
+    Raises EnvironmentProblem when the task asks for what this machine cannot give. `env` are the variables of every
+    process started here.
+    """
+
+    def __init__(self, machine: Machine, directory: Path, task: Task, gpus: tuple[str, ...]) -> None:
+        self.machine = machine
+        self._confinement = machine.confinement
+        self._root = directory / "root"
+        self._user = environment.user(task.user)
+        pfs = directory / "pfs"
+        shown = self._confinement.shown(pfs)
+        self.layout = Layout(pfs, shown, machine.db, machine.chunks, self._user.owner)
+        temporary = self.layout.directory("tmp")
+        self.env = environment.worker_variables(task, shown, temporary, gpus)
+        self._cwd = environment.working_directory(task, shown, self.layout.directory("work"))
+        if self._confinement.mounts:
+            self._root.mkdir()
+            self._confinement.prepare(self._root)
+
+    def start(
+        self,
+        cmd: tuple[str, ...],
+        stdin: tuple[str, ...],
+        variables: Mapping[str, str],
+        line: Callable[[str], None],
+        ring: Callable[[], None],
+    ) -> UserProcess:
+        """Starts a command with `variables` on top of `env`; see UserProcess for the rest.
+
+        Raises EnvironmentProblem when it cannot be started.
+        """
+        confinement = self._confinement
+        env: Mapping[str, str] = {**self.env, **variables}
+        found = environment.program(cmd, env, self._cwd)
+        if confinement.uses_shell:
+            env, found = environment.through_shell(env, found)
+        lifeline = self.machine.lifeline
+        command = confinement.command(found, self.layout.pfs, self._cwd, self._root, self._user.options, lifeline)
+        text = "".join(f"{each}\n" for each in stdin).encode(errors="surrogateescape")
+        inherited = () if confinement.pdeathsig else (lifeline,)
+        try:
+            return UserProcess(
+                command,
+                env,
+                "/" if confinement.uses_shell else self._cwd,
+                text,
+                line,
+                ring,
+                confinement.own_processes,
+                inherited,
+            )
+        except (OSError, ValueError) as failure:
+            raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
