@@ -27,11 +27,11 @@ class ProcessRunner:
 
     def __init__(
         self,
+        scratch: Path,
         db: Database,
         chunks: Chunks,
-        scratch: Path,
-        server: BatchServer,
         gpus: GpuPool,
+        server: BatchServer,
         confinement: Confinement | None = None,
     ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
