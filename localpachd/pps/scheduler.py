@@ -4,7 +4,6 @@ import logging
 import sqlite3
 import threading
 from collections.abc import Mapping
-from typing import Protocol
 
 from localpachd.pfs.service import Pfs
 from localpachd.pps import inputs, jobs, pipelines, standing
@@ -25,6 +24,7 @@ from localpachd.pps.plan import (
 from localpachd.pps.running import JobRun
 from localpachd.pps.spec import PipelineSpec
 from localpachd.pps.values import Job, JobState, Pipeline, PipelineInfo
+from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import Runner
 
 _PAUSE = 1.0  # seconds before looking again when an action could not be applied
@@ -32,23 +32,13 @@ _PAUSE = 1.0  # seconds before looking again when an action could not be applied
 _log = logging.getLogger(__name__)
 
 
-class Machine(Protocol):
-    """What this machine can and cannot give a pipeline's workers."""
-
-    def obstacle(self, gpus: int) -> str:
-        """Why a worker with so many GPUs can never be had here, or ""."""
-
-    def remark(self, gpus: int) -> str:
-        """What a user should know about a worker with so many GPUs here, or ""."""
-
-
 class Scheduler:
     """Owns the jobs in hand. State lives in the database alone: started on any database, it goes on from there."""
 
-    def __init__(self, pfs: Pfs, runner: Runner, machine: Machine, environment: Mapping[str, str]) -> None:
+    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str]) -> None:
         self._pfs = pfs
         self._runner = runner
-        self._machine = machine
+        self._gpus = gpus
         self._environment = environment
         self._lock = threading.Lock()
         self._runs: dict[Job, JobRun] = {}
@@ -117,8 +107,8 @@ class Scheduler:
             autoscaling=info.spec.autoscaling,
             has_command=bool(info.spec.transform.cmd),
             jobs=tuple(waiting),
-            obstacle=self._machine.obstacle(info.spec.gpus),
-            remark=self._machine.remark(info.spec.gpus),
+            obstacle=_obstacle(self._gpus, info.spec.gpus),
+            remark=_remark(self._gpus, info.spec.gpus),
         )
 
     def _apply(self, action: Action) -> None:
@@ -153,6 +143,22 @@ class Scheduler:
         with self._lock:
             del self._runs[run.job]
         self._pfs.changes.notify()
+
+
+def _obstacle(pool: GpuPool, wanted: int) -> str:
+    """Why workers that want so many GPUs each can never be had here, or nothing."""
+    if pool.schedulable(wanted):
+        return ""
+    return f"unschedulable: a worker asks for {wanted} GPUs, this machine has {len(pool.devices)}"
+
+
+def _remark(pool: GpuPool, wanted: int) -> str:
+    """What is not as asked for while such workers run, or nothing."""
+    if not wanted or pool.leased(wanted):
+        return ""
+    if not pool.devices:
+        return "no GPU here: running on the CPU"
+    return f"only {len(pool.devices)} of {wanted} GPUs here: running on the CPU"
 
 
 def _pod(job: Job, spec_commit: str) -> dict[str, str]:

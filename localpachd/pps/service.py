@@ -12,8 +12,9 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.pps import jobs, listing, logs, pipelines
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.scheduler import Machine, Scheduler
+from localpachd.pps.scheduler import Scheduler
 from localpachd.pps.values import DatumInfo, Job, JobInfo, JobSetInfo, LogMessage, Pipeline, PipelineInfo
+from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import Runner
 
 
@@ -28,10 +29,10 @@ class Pps:
     `environment` holds what every worker's process is told of this server.
     """
 
-    def __init__(self, pfs: Pfs, runner: Runner, machine: Machine, environment: Mapping[str, str]) -> None:
+    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str]) -> None:
         self._pfs = pfs
         self._db = pfs.db
-        self._scheduler = Scheduler(pfs, runner, machine, environment)
+        self._scheduler = Scheduler(pfs, runner, gpus, environment)
         pfs.observe(self)
 
     def start(self) -> None:
@@ -96,8 +97,11 @@ class Pps:
         commit_set: str = "",
     ) -> list[PipelineInfo]:
         """Pipelines, newest stored version first; see `pipelines.listed`."""
-        with self._db.read() as conn:
-            return pipelines.listed(conn, pipeline, history, projects, commit_set)
+        try:
+            with self._db.read() as conn:
+                return pipelines.listed(conn, pipeline, history, projects, commit_set)
+        except NotFound as error:
+            raise NotFound(f"could not list pipeline info: {error}") from error
 
     def inspect_job(self, job: Job, wait: bool = False, active: Callable[[], bool] = always) -> JobInfo:
         """A job; with `wait` once it is over, or as it stands when `active` turns false. NotFound for no such job."""

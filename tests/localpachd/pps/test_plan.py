@@ -1,0 +1,173 @@
+"""The plan: from what is to what to do, with no server."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localpachd.pps.plan import (
+    NO_COMMAND,
+    GiveUp,
+    InputView,
+    JobView,
+    LetGo,
+    PickUp,
+    PipelineView,
+    Run,
+    SetState,
+    Snapshot,
+    Stop,
+    plan,
+)
+from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
+
+EDGES = Pipeline("default", "edges")
+FIRST, SECOND = Job(EDGES, "1" * 32), Job(EDGES, "2" * 32)
+READY = InputView("images", finished=True, failed=False)
+OPEN = InputView("images", finished=False, failed=False)
+FAILED = InputView("images", finished=True, failed=True)
+RUNNING = PipelineView(EDGES, 1, PipelineState.RUNNING, "", stopped=False, autoscaling=False, has_command=True)
+
+
+def job(state: JobState, *inputs: InputView, job: Job = FIRST, version: int = 1) -> JobView:
+    return JobView(job, version, state, inputs)
+
+
+def planned(view: PipelineView, *in_hand: Job) -> tuple[object, ...]:
+    return plan(Snapshot((view,), frozenset(in_hand)))
+
+
+def test_a_new_pipeline_starts_running():
+    view = replace(RUNNING, state=PipelineState.STARTING)
+    assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
+
+
+def test_nothing_to_do_is_nothing():
+    assert planned(RUNNING) == ()
+
+
+def test_the_first_job_goes_from_created_over_starting_to_running():
+    created = replace(RUNNING, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
+    assert planned(created) == (PickUp(FIRST),)
+    waiting = replace(RUNNING, jobs=(job(JobState.STARTING, OPEN), job(JobState.CREATED, job=SECOND)))
+    assert planned(waiting) == ()
+    ready = replace(RUNNING, jobs=(job(JobState.STARTING, READY),))
+    assert planned(ready) == (Run(FIRST),)
+
+
+def test_one_job_of_a_pipeline_is_in_hand_at_a_time():
+    busy = replace(RUNNING, jobs=(job(JobState.RUNNING), job(JobState.CREATED, job=SECOND)))
+    assert planned(busy, FIRST) == ()
+
+
+def test_a_running_job_that_nobody_has_in_hand_is_taken_again():
+    orphan = replace(RUNNING, jobs=(job(JobState.RUNNING),))
+    assert planned(orphan) == (Run(FIRST),)
+
+
+def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished():
+    models = InputView("models", finished=True, failed=True)
+    half = replace(RUNNING, jobs=(job(JobState.STARTING, FAILED, OPEN),))
+    assert planned(half) == ()
+    both = replace(RUNNING, jobs=(job(JobState.STARTING, FAILED, READY, models),))
+    reason = "unrunnable because the following upstream pipelines failed: images, models"
+    assert planned(both) == (GiveUp(FIRST, reason),)
+
+
+def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it():
+    view = replace(RUNNING, has_command=False, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
+    assert planned(view) == (
+        SetState(EDGES, 1, PipelineState.FAILURE, NO_COMMAND),
+        Stop(FIRST, NO_COMMAND),
+        Stop(SECOND, NO_COMMAND),
+    )
+
+
+def test_a_stopped_pipeline_is_paused():
+    assert planned(replace(RUNNING, stopped=True)) == (SetState(EDGES, 1, PipelineState.PAUSED, ""),)
+    assert planned(replace(RUNNING, state=PipelineState.PAUSED)) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
+
+
+def test_an_autoscaling_pipeline_rests_until_a_job_can_run():
+    idle = replace(RUNNING, autoscaling=True)
+    assert planned(idle) == (SetState(EDGES, 1, PipelineState.STANDBY, ""),)
+    resting = replace(idle, state=PipelineState.STANDBY)
+    assert planned(replace(resting, jobs=(job(JobState.CREATED, OPEN),))) == ()
+    assert planned(replace(resting, jobs=(job(JobState.CREATED, READY),))) == (
+        SetState(EDGES, 1, PipelineState.RUNNING, ""),
+        PickUp(FIRST),
+    )
+
+
+def test_workers_that_cannot_be_had_leave_the_job_waiting():
+    view = replace(RUNNING, obstacle="unschedulable: no GPU", jobs=(job(JobState.CREATED, READY),))
+    assert planned(view) == (SetState(EDGES, 1, PipelineState.CRASHING, "unschedulable: no GPU"),)
+
+
+def test_what_a_user_should_know_stands_in_the_reason():
+    view = replace(RUNNING, remark="no GPU here: running on the CPU")
+    assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, "no GPU here: running on the CPU"),)
+
+
+def test_jobs_of_an_older_version_are_not_picked_up():
+    view = replace(RUNNING, version=2, jobs=(job(JobState.CREATED, READY), job(JobState.CREATED, READY, job=SECOND)))
+    assert planned(view) == ()
+
+
+def test_what_is_in_hand_of_a_job_that_is_over_is_let_go():
+    assert planned(RUNNING, FIRST) == (LetGo(FIRST),)
+
+
+views = st.builds(
+    PipelineView,
+    pipeline=st.just(EDGES),
+    version=st.just(1),
+    state=st.sampled_from(PipelineState),
+    reason=st.sampled_from(["", "why"]),
+    stopped=st.booleans(),
+    autoscaling=st.booleans(),
+    has_command=st.booleans(),
+    jobs=st.lists(
+        st.builds(
+            JobView,
+            job=st.sampled_from([FIRST, SECOND]),
+            version=st.just(1),
+            state=st.sampled_from([JobState.CREATED, JobState.STARTING, JobState.RUNNING]),
+            inputs=st.lists(st.sampled_from([READY, OPEN, FAILED]), max_size=3).map(tuple),
+        ),
+        max_size=2,
+        unique_by=lambda each: each.job,
+    ).map(tuple),
+    obstacle=st.sampled_from(["", "none here"]),
+)
+
+
+def _after(view: PipelineView, in_hand: frozenset[Job], action: object) -> tuple[PipelineView, frozenset[Job]]:
+    match action:
+        case SetState(_, _, state, reason):
+            return replace(view, state=state, reason=reason), in_hand
+        case PickUp(one):
+            return _with_state(view, one, JobState.STARTING), in_hand
+        case Run(one):
+            return _with_state(view, one, JobState.RUNNING), in_hand | {one}
+        case GiveUp(one, _) | Stop(one, _):
+            return replace(view, jobs=tuple(each for each in view.jobs if each.job != one)), in_hand
+        case LetGo(one):
+            return view, in_hand - {one}
+    raise AssertionError(action)
+
+
+def _with_state(view: PipelineView, one: Job, state: JobState) -> PipelineView:
+    return replace(view, jobs=tuple(replace(each, state=state) if each.job == one else each for each in view.jobs))
+
+
+@given(views, st.frozensets(st.sampled_from([FIRST, SECOND])))
+def test_applying_the_plan_comes_to_rest_with_at_most_one_job_taken(view: PipelineView, in_hand: frozenset[Job]):
+    for _ in range(10):
+        actions = plan(Snapshot((view,), in_hand))
+        if not actions:
+            break
+        assert sum(isinstance(each, Run) for each in actions) <= 1
+        for action in actions:
+            view, in_hand = _after(view, in_hand, action)
+    assert plan(Snapshot((view,), in_hand)) == ()
