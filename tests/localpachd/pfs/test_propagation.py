@@ -1,0 +1,139 @@
+"""What a write upstream opens downstream (Pachyderm 2.7's rules, seen through the room's own functions)."""
+
+import pytest
+
+from localpachd.errors import PachError
+from localpachd.pfs import branches, commit_sets, commits, repos
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+
+
+def repo(pfs: Pfs, name: str, type_: str = "user") -> Repo:
+    made = Repo("default", name, type_)
+    pfs.transact(lambda txn: repos.create(txn, made))
+    return made
+
+
+def master(of: Repo) -> Branch:
+    return Branch(of, "master")
+
+
+def wire(pfs: Pfs, to: Repo, *upstream: Repo) -> None:
+    pfs.transact(lambda txn: branches.create(txn, master(to), provenance=[master(each) for each in upstream]))
+
+
+def put(pfs: Pfs, into: Repo) -> str:
+    def write(txn: Transaction) -> str:
+        commit = commits.start(txn, master(into))
+        commits.finish(txn, commit)
+        return txn.id
+
+    return pfs.transact(write)
+
+
+def members(pfs: Pfs, commit_set: str) -> dict[str, CommitInfo]:
+    with pfs.db.read() as conn:
+        return {info.commit.repo.name: info for info in commit_sets.members(conn, commit_set)}
+
+
+def test_a_commit_opens_one_downstream_of_it_everywhere_at_once(pfs: Pfs) -> None:
+    a, b, c = repo(pfs, "a"), repo(pfs, "b"), repo(pfs, "c")
+    wire(pfs, b, a)
+    wire(pfs, c, b)
+    commit = pfs.transact(lambda txn: commits.start(txn, master(a)))
+    found = members(pfs, commit.id)
+    assert list(found) == ["a", "b", "c"]
+    assert [info.origin for info in found.values()] == ["USER", "AUTO", "AUTO"]
+    assert all(info.finished is None for info in found.values())
+    assert [str(each) for each in found["c"].provenance] == [f"default/b@{commit.id}"]
+    assert len({info.started for info in found.values()}) == 1
+
+
+def test_what_lies_beside_is_taken_at_its_head(pfs: Pfs) -> None:
+    a, models, b = repo(pfs, "a"), repo(pfs, "models"), repo(pfs, "b")
+    wire(pfs, b, a, models)
+    pushed = put(pfs, models)
+    commit_set = put(pfs, a)
+    assert {str(each) for each in members(pfs, commit_set)["b"].provenance} == {
+        f"default/a@{commit_set}",
+        f"default/models@{pushed}",
+    }
+
+
+def test_a_diamond_gets_one_commit_at_its_tip(pfs: Pfs) -> None:
+    a, left, right, tip = (repo(pfs, name) for name in ("a", "left", "right", "tip"))
+    wire(pfs, left, a)
+    wire(pfs, right, a)
+    wire(pfs, tip, left, right)
+    commit_set = put(pfs, a)
+    assert {str(each) for each in members(pfs, commit_set)["tip"].provenance} == {
+        f"default/left@{commit_set}",
+        f"default/right@{commit_set}",
+    }
+
+
+def test_provenance_that_is_not_there_yet_is_made_with_an_empty_commit(pfs: Pfs) -> None:
+    a, b = repo(pfs, "a"), repo(pfs, "b")
+    wire(pfs, b, a)
+    with pfs.db.read() as conn:
+        above = commits.resolve(conn, Commit(a, branch="master"))
+        below = commits.resolve(conn, Commit(b, branch="master"))
+    assert above.origin == "AUTO" and above.finished is not None and above.size == 0
+    assert below.finished is None, "it stays open for a job to fill"
+
+
+def test_a_branch_made_from_a_spec_repo_alone_is_closed_and_gets_nothing(pfs: Pfs) -> None:
+    spout = repo(pfs, "spout")
+    spec = repo(pfs, "spout", "spec")
+    pfs.transact(lambda txn: branches.create(txn, master(spout), provenance=[master(spec)]))
+    put(pfs, spec)
+    with pfs.db.read() as conn:
+        found = list(commits.list_repo(conn, spout))
+    assert len(found) == 1 and found[0].finished is not None
+
+
+def test_users_may_not_commit_to_an_output_branch(pfs: Pfs) -> None:
+    a, b = repo(pfs, "a"), repo(pfs, "b")
+    wire(pfs, b, a)
+    with pytest.raises(PachError, match=r"^cannot start a commit on an output branch: default/b@master$"):
+        pfs.transact(lambda txn: commits.start(txn, master(b)))
+
+
+def test_two_branches_of_a_repo_in_one_dag_are_refused_and_nothing_changes(pfs: Pfs) -> None:
+    a, b = repo(pfs, "a"), repo(pfs, "b")
+    with pytest.raises(PachError, match="multiple branches from the same repo"):
+        pfs.transact(lambda txn: branches.create(txn, master(b), provenance=[Branch(a, "x"), Branch(a, "y")]))
+    with pfs.db.read() as conn:
+        assert branches.list_all(conn) == []
+
+
+def test_moving_a_head_back_recomputes_what_is_below_and_leaves_the_branch_there(pfs: Pfs) -> None:
+    a, b = repo(pfs, "a"), repo(pfs, "b")
+    wire(pfs, b, a)
+    first, _ = put(pfs, a), put(pfs, a)
+    pfs.transact(lambda txn: branches.create(txn, master(a), head=Commit(a, first)))
+    with pfs.db.read() as conn:
+        below = commits.resolve(conn, Commit(b, branch="master"))
+        assert commits.resolve(conn, Commit(a, branch="master")).commit.id == first
+    assert below.commit.id not in (first, _)
+    assert [each.id for each in below.provenance] == [first]
+
+
+def test_a_repo_that_others_are_made_from_is_not_deleted_unless_forced(pfs: Pfs) -> None:
+    a, b = repo(pfs, "a"), repo(pfs, "b")
+    wire(pfs, b, a)
+    with pytest.raises(PachError, match="as subvenance, deleting it would break those branches"):
+        pfs.transact(lambda txn: repos.delete(txn, a))
+    pfs.transact(lambda txn: repos.delete(txn, a, force=True))
+    with pfs.db.read() as conn:
+        assert branches.inspect(conn, master(b)).direct_provenance == ()
+
+
+def test_a_commit_set_shows_what_it_depends_on_upstream_first(pfs: Pfs) -> None:
+    a, models, b = repo(pfs, "a"), repo(pfs, "models"), repo(pfs, "b")
+    wire(pfs, b, a, models)
+    pushed, commit_set = put(pfs, models), put(pfs, a)
+    with pfs.db.read() as conn:
+        found = [str(info.commit) for info in commit_sets.inspect(conn, commit_set)]
+    assert found == [f"default/models@{pushed}", f"default/a@{commit_set}", f"default/b@{commit_set}"]
