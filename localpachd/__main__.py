@@ -1,0 +1,63 @@
+"""`python -m localpachd`: reads the command line, runs the server until it is told to stop. Builds nothing itself."""
+
+import argparse
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from localpachd.errors import PachError
+from localpachd.server import Options, Server
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serves until SIGTERM or SIGINT; returns the exit status."""
+    options = _options(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    try:
+        server = Server(options)
+    except (PachError, OSError, ValueError) as error:
+        print(f"localpachd: {error}", file=sys.stderr)
+        return 1
+    with server:
+        print(f"localpachd: listening on {server.address}", flush=True)
+        stop.wait()
+        # Who asks twice does not want to wait for an orderly end.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+    return 0
+
+
+def _options(arguments: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(
+        prog="localpachd", description="An embedded server that speaks Pachyderm's API on one machine."
+    )
+    parser.add_argument("--root", type=Path, required=True, help="directory that holds all state; made when missing")
+    parser.add_argument("--port", type=int, default=30650, help="port to listen on; 0 picks a free one")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on: there is no authentication, so keep it to loopback"
+    )
+    parser.add_argument("--gpus", default="auto", help="GPUs to lease to pipelines: auto, or how many")
+    parser.add_argument(
+        "--strict-gpus", action="store_true", help="let GPU pipelines wait, as a cluster does, where there is no GPU"
+    )
+    parser.add_argument(
+        "--runner", choices=("process",), default="process", help="how workers run: as processes of this machine"
+    )
+    given = parser.parse_args(arguments)
+    return Options(
+        root=given.root.absolute(),
+        host=given.host,
+        port=given.port,
+        gpus=given.gpus,
+        strict_gpus=given.strict_gpus,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

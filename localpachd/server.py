@@ -1,0 +1,143 @@
+"""The composition root: names every part of the server, builds them on one root directory, starts and stops them."""
+
+import fcntl
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import grpc
+
+from localpachd.api.limits import OPTIONS
+from localpachd.api.services import register
+from localpachd.api.status import StatusInterceptor
+from localpachd.api.worker import GrpcBatchServer
+from localpachd.db import Database
+from localpachd.errors import FailedPrecondition, Unavailable
+from localpachd.pfs.service import Pfs
+from localpachd.pps.service import Pps
+from localpachd.storage import gc
+from localpachd.storage.chunks import Chunks
+from localpachd.worker import gpus
+from localpachd.worker.gpus import GpuPool
+from localpachd.worker.runner import ProcessRunner
+
+# A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
+_CALLS_AT_ONCE = 512
+_GRACE = 1.0
+"""Seconds that calls in progress have to end in when the server stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run a server. `gpus` is "auto" or a number; `port` 0 picks a free one."""
+
+    root: Path
+    host: str = "127.0.0.1"
+    port: int = 30650
+    gpus: str = "auto"
+    strict_gpus: bool = False
+
+
+class Server:
+    """One server on one root directory. Built, it listens but answers nothing; `start` makes it answer.
+
+    Raises FailedPrecondition when another server has the root, Unavailable when the port is taken, ValueError for a
+    number of GPUs that cannot be.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._lock = _RootLock(options.root)
+        try:
+            self._build(options)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _build(self, options: Options) -> None:
+        pool = GpuPool(gpus.detect(options.gpus), options.strict_gpus)
+        self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
+        self._grpc = grpc.server(
+            self._calls,
+            interceptors=(StatusInterceptor(),),
+            options=OPTIONS,
+            # Every encoding is accepted; replies are not compressed, since most of their bytes are pictures.
+            compression=grpc.Compression.NoCompression,
+        )
+        self.port = _listen(self._grpc, options)
+        self.address = f"grpc://{options.host}:{self.port}"
+        self._db = Database(options.root / "pachd.sqlite")
+        self._chunks = Chunks(options.root / "chunks")
+        self._pfs = Pfs(self._db, self._chunks)
+        runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer())
+        self._pps = Pps(self._pfs, runner, pool, _worker_environment(self.port))
+        register(self._grpc, self._pfs, self._pps)
+
+    def start(self) -> None:
+        """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""
+        gc.sweep(self._db, self._chunks)
+        self._pps.start()
+        self._grpc.start()
+
+    def stop(self) -> None:
+        """Ends the calls and the processes; jobs that were running go on at the next start."""
+        self._grpc.stop(_GRACE).wait()
+        self._pps.stop()
+        self._calls.shutdown(wait=True)
+        self._chunks.close()
+        self._db.close()
+        self._lock.release()
+
+    def __enter__(self) -> "Server":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class _RootLock:
+    """Sees to it that one process at a time works on a root directory. The kernel lets go of it with the process."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        self._file = (root / "lock").open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.seek(0)
+            holder = self._file.read().strip()
+            self._file.close()
+            raise FailedPrecondition(
+                f"{root} is in use by another localpachd (process {holder or 'unknown'}): stop it first, or give "
+                "another --root"
+            ) from None
+        self._file.truncate(0)
+        self._file.write(f"{os.getpid()}\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _listen(server: grpc.Server, options: Options) -> int:
+    place = f"{options.host}:{options.port}"
+    try:
+        port = int(server.add_insecure_port(place))
+    except RuntimeError:
+        port = 0
+    if port == 0:
+        raise Unavailable(f"cannot listen on {place}: another program may do so already; give another --port (0: any)")
+    return port
+
+
+def _worker_environment(port: int) -> dict[str, str]:
+    """Where clients inside of user code find this server: the variables that pods have on a cluster."""
+    return {
+        "PACHD_PEER_SERVICE_HOST": "127.0.0.1",
+        "PACHD_PEER_SERVICE_PORT": str(port),
+        "PEER_PORT": str(port),
+    }

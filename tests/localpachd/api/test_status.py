@@ -1,0 +1,117 @@
+"""How errors reach a client: codes, texts, and calls that nobody serves, over a real connection."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.empty_pb2 import Empty
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+
+from localpachd import errors
+from localpachd.api.status import StatusInterceptor
+
+
+class Failing(pps_pb2_grpc.APIServicer):
+    """Raises whatever the pipeline's name says."""
+
+    def InspectPipeline(self, request: Any, context: Any) -> Any:
+        raise KINDS[request.pipeline.name]
+
+    def ListPipeline(self, request: Any, context: Any) -> Iterator[Any]:
+        yield pps_pb2.PipelineInfo(version=1)
+        raise KINDS[request.pipeline.name]
+
+
+KINDS = {
+    "plain": errors.PachError("plain text"),
+    "argument": errors.InvalidArgument("bad argument"),
+    "missing": errors.NotFound("not found"),
+    "exists": errors.AlreadyExists("exists"),
+    "state": errors.FailedPrecondition("not now"),
+    "later": errors.Unavailable("not yet"),
+    "never": errors.Unimplemented("never"),
+    "bug": ZeroDivisionError("division by zero\nwith a second line"),
+}
+
+
+@pytest.fixture(scope="module")
+def channel() -> Iterator[grpc.Channel]:
+    server = grpc.server(ThreadPoolExecutor(4), interceptors=(StatusInterceptor(),))
+    pps_pb2_grpc.add_APIServicer_to_server(Failing(), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield channel
+    server.stop(None)
+
+
+def refusal(call: Any, *arguments: Any, **options: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as refused:
+        call(*arguments, **options)
+    return refused.value.code(), refused.value.details()
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("plain", grpc.StatusCode.UNKNOWN),
+        ("argument", grpc.StatusCode.INVALID_ARGUMENT),
+        ("missing", grpc.StatusCode.NOT_FOUND),
+        ("exists", grpc.StatusCode.ALREADY_EXISTS),
+        ("state", grpc.StatusCode.FAILED_PRECONDITION),
+        ("later", grpc.StatusCode.UNAVAILABLE),
+        ("never", grpc.StatusCode.UNIMPLEMENTED),
+    ],
+)
+def test_each_kind_of_error_has_its_code_and_keeps_its_text(
+    channel: grpc.Channel, kind: str, code: grpc.StatusCode
+) -> None:
+    stub = pps_pb2_grpc.APIStub(channel)
+    named = pps_pb2.Pipeline(name=kind)
+    expected = (code, str(KINDS[kind]))
+    assert refusal(stub.InspectPipeline, pps_pb2.InspectPipelineRequest(pipeline=named)) == expected
+    stream = stub.ListPipeline(pps_pb2.ListPipelineRequest(pipeline=named))
+    assert next(stream).version == 1
+    assert refusal(next, stream) == expected
+
+
+def test_an_unforeseen_error_is_one_line_without_a_traceback(channel: grpc.Channel) -> None:
+    request = pps_pb2.InspectPipelineRequest(pipeline=pps_pb2.Pipeline(name="bug"))
+    assert refusal(pps_pb2_grpc.APIStub(channel).InspectPipeline, request) == (
+        grpc.StatusCode.INTERNAL,
+        "internal error in pps_v2.API/InspectPipeline: ZeroDivisionError: division by zero "
+        "(the server's log has the details)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "text"),
+    [
+        ("pps_v2.API/RunCron", "localpachd does not serve pps_v2.API/RunCron"),
+        ("pps_v2.API/Invented", "localpachd does not serve pps_v2.API/Invented"),
+        ("proxy.API/Listen", "localpachd does not serve proxy.API/Listen"),
+        ("auth_v2.API/WhoAmI", "the auth service is not activated"),
+        ("identity_v2.API/DeleteAll", "the auth service is not activated"),
+    ],
+)
+def test_calls_nobody_serves_say_their_name(channel: grpc.Channel, method: str, text: str) -> None:
+    call = channel.unary_unary(f"/{method}", request_serializer=Empty.SerializeToString)
+    assert refusal(call, Empty()) == (grpc.StatusCode.UNIMPLEMENTED, text)
+
+
+def test_old_clients_are_told_to_upgrade(channel: grpc.Channel) -> None:
+    code, text = refusal(channel.unary_unary("/pfs.API/ListRepo", request_serializer=Empty.SerializeToString), Empty())
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert text.startswith("this server is running pachyderm 2.x, but your client appears to be an older version")
+
+
+def test_nothing_runs_for_a_client_that_believes_to_be_in_a_transaction(channel: grpc.Channel) -> None:
+    code, text = refusal(
+        pps_pb2_grpc.APIStub(channel).InspectPipeline,
+        pps_pb2.InspectPipelineRequest(),
+        metadata=(("pach-transaction", "0" * 32),),
+    )
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert text.startswith("localpachd does not serve transactions yet")
