@@ -70,8 +70,8 @@ class Server:
         self._db = Database(options.root / "pachd.sqlite")
         self._chunks = Chunks(options.root / "chunks")
         self._pfs = Pfs(self._db, self._chunks)
-        runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer())
-        self._pps = Pps(self._pfs, runner, pool, _worker_environment(self.port))
+        self._runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer())
+        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port))
         register(self._grpc, self._pfs, self._pps)
 
     def start(self) -> None:
@@ -84,6 +84,7 @@ class Server:
         """Ends the calls and the processes; jobs that were running go on at the next start."""
         self._grpc.stop(_GRACE).wait()
         self._pps.stop()
+        self._runner.close()
         self._calls.shutdown(wait=True)
         self._chunks.close()
         self._db.close()
