@@ -66,7 +66,7 @@ def working_directory(task: Task, shown: str, default: str) -> str:
     """Where commands start: `transform.working_dir` below `/`, or `default` in the place of the image's own."""
     if not task.working_dir:
         return default
-    wanted = os.path.normpath(f"/{task.working_dir}")
+    wanted = os.path.normpath("/" + task.working_dir.lstrip("/"))
     if in_pfs(wanted):
         return f"{shown}{wanted.removeprefix(PFS)}"
     if not Path(wanted).is_dir():
