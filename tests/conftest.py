@@ -84,15 +84,21 @@ def start_pachd() -> Iterator[StartPachd]:
 
 
 @pytest.fixture(scope="session")
-def pachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pachd]:
-    """The server that the session's tests share."""
-    named = os.environ.get("PACHD_ADDRESS")
-    if named:
-        yield Pachd(named if "://" in named else f"grpc://{named}")
-        return
+def localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pachd]:
+    """The localpachd that the session's tests share."""
     server = _start(tmp_path_factory.mktemp("pachd") / "root")
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="session")
+def pachd(request: pytest.FixtureRequest) -> Pachd:
+    """The server that tests share which do not care what it is: PACHD_ADDRESS names it, or it is a localpachd."""
+    named = os.environ.get("PACHD_ADDRESS")
+    if named:
+        return Pachd(named if "://" in named else f"grpc://{named}")
+    server: Pachd = request.getfixturevalue("localpachd")
+    return server
 
 
 @pytest.fixture(scope="session")

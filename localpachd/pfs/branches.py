@@ -29,6 +29,9 @@ def create(
     upstream = _provenance_rows(txn, branch, provenance)
     target = _target(txn.conn, branch, head)
     row = lookup.find_branch(txn.conn, branch)
+    if row is not None and any(row["id"] in graph.upstream(txn.conn, each) for each in upstream):
+        # Pachyderm 2.7 accepts a cycle, and then opens commits that nothing can ever finish.
+        raise PachError(f"branch {branch} cannot be in the provenance of its own provenance: that would be a cycle")
     rewired = row is None or set(graph.direct(txn.conn, row["id"])) != set(upstream)
     fresh = target is None and row is None
     if fresh or (rewired and upstream):

@@ -1,0 +1,23 @@
+"""A pipeline that would feed itself. Pachyderm 2.7 accepts one and hangs, so this is no parity test."""
+
+import grpc
+import pytest
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+
+def test_a_cycle_of_pipelines_is_refused_and_changes_nothing(client, unique) -> None:
+    repo, above, below = unique("in"), unique("above"), unique("below")
+    client.create_repo(repo)
+    transform = pps_pb2.Transform(cmd=["true"])
+
+    def reads(name: str) -> pps_pb2.Input:
+        return pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=name, glob="/*"))
+
+    client.create_pipeline(above, transform=transform, input=reads(repo))
+    client.create_pipeline(below, transform=transform, input=reads(above))
+    with pytest.raises(grpc.RpcError, match="that would be a cycle"):
+        client.create_pipeline(above, transform=transform, input=reads(below), update=True)
+    (info,) = client.inspect_pipeline(above, details=True)
+    assert (info.version, info.details.input.pfs.repo) == (1, repo)
+    with pytest.raises(grpc.RpcError, match="cannot be in the provenance of its own branch"):
+        client.create_pipeline(above, transform=transform, input=reads(above), update=True)

@@ -1,0 +1,120 @@
+"""The codes and texts of failures that users and scripts see, to the letter, through the official client."""
+
+import grpc
+import pytest
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+NOBODY = "0" * 12 + "4" + "0" * 19
+
+
+def refusal(call, *arguments, **options) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as refused:
+        result = call(*arguments, **options)
+        if result is not None and not hasattr(result, "DESCRIPTOR"):
+            list(result)
+    return refused.value.code(), refused.value.details()
+
+
+UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
+TRUE = pps_pb2.Transform(image="ubuntu:20.04", cmd=["true"])
+
+
+def test_pipelines_that_are_not_there(client) -> None:
+    text = (
+        'pipeline was not inspected: couldn\'t find up to date spec for pipeline "default/ghost": '
+        'branch "master" not found in repo default/ghost.spec'
+    )
+    assert refusal(client.inspect_pipeline, "ghost") == (NOT_FOUND, text)
+    assert refusal(client.start_pipeline, "ghost")[0] is NOT_FOUND
+    code, text = refusal(client.list_job, pipeline_name="ghost")
+    assert code is NOT_FOUND
+    assert text.endswith('pipeline "default/ghost" not found')
+    # Stopping and deleting are silent.
+    client.stop_pipeline("ghost")
+    client.delete_pipeline("ghost")
+
+
+def test_jobs_and_datums_that_are_not_there(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("true", input=pfs(repo))
+    commit = place.put(repo, a="1")
+    place.job(name, commit)
+    assert refusal(client.inspect_job, NOBODY, pipeline_name=name)[0] is NOT_FOUND
+    assert refusal(client.inspect_datum, name, commit, "f" * 64) == (
+        UNKNOWN,
+        f"datum {'f' * 64} not found in job default/{name}@{commit}",
+    )
+
+
+def test_names_that_are_taken(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("true", input=pfs(repo))
+    assert refusal(client.create_pipeline, name, transform=TRUE, input=pfs(repo)) == (
+        EXISTS,
+        f'pipeline "default/{name}" already exists',
+    )
+    assert refusal(client.create_repo, repo) == (EXISTS, f"repo default/{repo} already exists")
+    taken = place.repo("taken")
+    code, text = refusal(client.create_pipeline, taken, transform=TRUE, input=pfs(repo))
+    assert code is UNKNOWN
+    assert f'"{taken}" cannot be created because a repo with the same name already exists' in text.replace(
+        "default/", ""
+    )
+
+
+def test_inputs_that_cannot_be(place, pfs, client) -> None:
+    repo, name = place.repo(), place.unique("p")
+
+    def create(given: pps_pb2.Input) -> tuple[grpc.StatusCode, str]:
+        return refusal(client.create_pipeline, name, transform=TRUE, input=given)
+
+    assert create(pfs("ghost")) == (NOT_FOUND, "repo default/ghost not found")
+    assert create(pfs(repo, name="out")) == (UNKNOWN, "input cannot be named out")
+    assert create(pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo))) == (UNKNOWN, "input must specify a glob")
+    assert create(pps_pb2.Input(cross=[pfs(repo), pfs(repo)])) == (UNKNOWN, f'name "{repo}" was used more than once')
+    assert create(pps_pb2.Input()) == (UNKNOWN, "no input set")
+    assert refusal(client.inspect_pipeline, name)[0] is NOT_FOUND
+
+
+def test_specifications_that_cannot_be(place, pfs, client) -> None:
+    repo = place.repo()
+    assert refusal(client.create_pipeline, "a" * 60, transform=TRUE, input=pfs(repo)) == (
+        UNKNOWN,
+        f'pipeline name "{"a" * 60}" is 9 characters longer than the 51 max',
+    )
+    assert refusal(client.create_pipeline, "p", transform=None, input=pfs(repo)) == (
+        UNKNOWN,
+        "pipeline must specify a transform",
+    )
+    assert refusal(client.create_pipeline, "p", transform=TRUE, input=pfs(repo), reprocess_spec="never") == (
+        UNKNOWN,
+        "invalid pipeline spec: ReprocessSpec must be one of 'until_success' or 'every_job'",
+    )
+
+
+def test_a_pipelines_output_is_not_written_by_hand(place, pfs, client) -> None:
+    name = place.pipeline("true", input=pfs(place.repo()))
+    assert refusal(client.start_commit, name, "master") == (
+        UNKNOWN,
+        f"cannot start a commit on an output branch: default/{name}@master",
+    )
+    code, text = refusal(client.delete_repo, name)
+    assert "cannot delete a repo associated with a pipeline - delete the pipeline instead" in text
+    assert code is UNKNOWN
+
+
+def test_authentication_is_not_there_and_says_so(client) -> None:
+    code, text = refusal(client.who_am_i)
+    assert code is grpc.StatusCode.UNIMPLEMENTED
+    assert "the auth service is not activated" in text
+
+
+def test_files_and_branches_that_are_not_there(place, client) -> None:
+    repo = place.repo()
+    place.put(repo, b="1")
+    assert client.path_exists((repo, "master"), "/b")
+    assert not client.path_exists((repo, "master"), "/a")
+    with pytest.raises(ValueError, match="nonexistent"):
+        client.path_exists((repo, "ghost"), "/a")
+    code, text = refusal(client.inspect_branch, repo, "ghost")
+    assert (code, text) == (NOT_FOUND, f'branch "ghost" not found in repo default/{repo}')

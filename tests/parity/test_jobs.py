@@ -1,0 +1,185 @@
+"""Jobs through the official client: counters, skipping, failure, what follows downstream, stopping and waiting."""
+
+import grpc
+import pytest
+from google.protobuf import duration_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+
+def test_a_job_of_each_commit_counts_what_it_did(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
+    first = place.job(name, place.put(repo, a="1", b="2"))
+    assert (first.state, first.data_processed, first.data_skipped, first.data_total) == (pps_pb2.JOB_SUCCESS, 2, 0, 2)
+    second = place.job(name, place.put(repo, c="3"))
+    assert (second.data_processed, second.data_skipped, second.data_total) == (1, 2, 3)
+    assert second.stats.upload_bytes == 1
+    assert second.started.seconds <= second.finished.seconds
+    assert second.output_commit.repo.name == second.output_commit.branch.repo.name == name
+    assert second.details.input.pfs.commit == second.job.id
+    assert place.paths(name) == ["/a", "/b", "/c"]
+
+
+def test_deleting_an_input_deletes_what_was_made_of_it(place, pfs) -> None:
+    repo = place.repo()
+    name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
+    place.job(name, place.put(repo, a="1", b="2"))
+    job = place.job(name, place.put(repo, a=None))
+    assert (job.data_processed, job.data_skipped, job.data_total) == (0, 1, 1)
+    assert place.paths(name) == ["/b"]
+
+
+def test_no_datums_is_success(place, pfs) -> None:
+    empty, repo = place.repo("a"), place.repo("b")
+    crossed = pps_pb2.Input(cross=[pfs(empty), pfs(repo)])
+    name = place.pipeline("exit 1", input=crossed)
+    job = place.job(name, place.put(repo, a="1"))
+    assert (job.state, job.data_total) == (pps_pb2.JOB_SUCCESS, 0)
+
+
+def test_a_failed_datum_fails_the_job_and_makes_downstream_unrunnable(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("cp /pfs/in/* /pfs/out/\ntest ! -e /pfs/in/bad", input=pfs(repo, name="in"), datum_tries=1)
+    below = place.pipeline("true", input=pfs(name, name="upstream"))
+    commit = place.put(repo, good="1", bad="2")
+    job = place.job(name, commit)
+    (failed,) = client.list_datum(name, commit, datum_filter=_states(pps_pb2.FAILED))
+    assert (job.state, job.reason) == (pps_pb2.JOB_FAILURE, f"datum {failed.datum.id} failed")
+    assert (job.data_processed, job.data_failed) == (1, 1)
+    unrunnable = place.job(below, commit)
+    assert unrunnable.state == pps_pb2.JOB_UNRUNNABLE
+    assert unrunnable.reason == "unrunnable because the following upstream pipelines failed: upstream"
+    assert client.inspect_commit((name, "master", commit)) is not None
+    (output,) = client.inspect_commit((name, "master", commit))
+    assert output.error == job.reason
+    # What the failed job wrote can be read there, but nobody builds on it.
+    assert place.paths(name, commit) == ["/good"]
+    healed = place.job(name, place.put(repo, bad=None))
+    assert (healed.state, healed.data_processed, healed.data_skipped) == (pps_pb2.JOB_SUCCESS, 1, 0)
+
+
+def _states(*states: int) -> pps_pb2.ListDatumRequest.Filter:
+    return pps_pb2.ListDatumRequest.Filter(state=list(states))
+
+
+def test_two_datums_with_one_path_fail_the_job_at_its_end(place, pfs) -> None:
+    repo = place.repo()
+    name = place.pipeline("echo x > /pfs/out/same", input=pfs(repo))
+    job = place.job(name, place.put(repo, a="1", b="2"))
+    assert (job.state, job.data_processed) == (pps_pb2.JOB_FAILURE, 2)
+    assert job.reason.startswith("duplicate path output by different datums (")
+
+
+def test_err_cmd_recovers_a_datum_and_it_is_tried_again_by_the_next_job(place, pfs, client) -> None:
+    repo, name = place.repo(), place.unique("p")
+    transform = pps_pb2.Transform(
+        image="ubuntu:20.04", cmd=["sh"], stdin=["echo x > /pfs/out/x; exit 1"], err_cmd=["true"]
+    )
+    client.create_pipeline(name, transform=transform, input=pfs(repo), datum_tries=2)
+    place._pipelines.append(name)
+    job = place.job(name, place.put(repo, a="1"))
+    assert (job.state, job.data_recovered, job.data_processed) == (pps_pb2.JOB_SUCCESS, 1, 0)
+    assert place.paths(name) == []
+    again = place.job(name, place.put(repo, b="2"))
+    assert (again.data_recovered, again.data_skipped) == (2, 0)
+
+
+def test_accepted_return_codes_are_success(place, pfs, client) -> None:
+    repo, name = place.repo(), place.unique("p")
+    transform = pps_pb2.Transform(image="ubuntu:20.04", cmd=["sh"], stdin=["exit 7"], accept_return_code=[7])
+    client.create_pipeline(name, transform=transform, input=pfs(repo), datum_tries=1)
+    place._pipelines.append(name)
+    assert place.job(name, place.put(repo, a="1")).state == pps_pb2.JOB_SUCCESS
+
+
+def test_a_datum_that_takes_too_long_fails(place, pfs) -> None:
+    repo = place.repo()
+    name = place.pipeline(
+        "sleep 600", input=pfs(repo), datum_tries=1, datum_timeout=duration_pb2.Duration(nanos=300_000_000)
+    )
+    assert place.job(name, place.put(repo, a="1")).state == pps_pb2.JOB_FAILURE
+
+
+def test_a_job_that_takes_too_long_is_killed(place, pfs) -> None:
+    repo = place.repo()
+    name = place.pipeline("sleep 600", input=pfs(repo), job_timeout=duration_pb2.Duration(seconds=1))
+    job = place.job(name, place.put(repo, a="1"))
+    assert job.state == pps_pb2.JOB_KILLED
+    assert "timed out" in job.reason
+
+
+def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("sleep 600", input=pfs(repo))
+    commit = place.put(repo, a="1")
+    client.stop_job(commit, name, reason="enough")
+    job = place.job(name, commit)
+    assert (job.state, job.reason) == (pps_pb2.JOB_KILLED, "enough")
+    (output,) = client.inspect_commit((name, "master", commit))
+    assert output.error == "enough"
+    client.stop_job(commit, name, reason="again")
+    assert place.job(name, commit).reason == "enough"
+
+
+def test_a_deleted_job_is_gone(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("true", input=pfs(repo))
+    commit = place.put(repo, a="1")
+    place.job(name, commit)
+    client.delete_job(commit, name)
+    with pytest.raises(grpc.RpcError, match="not found"):
+        list(client.inspect_job(commit, pipeline_name=name))
+    assert commit not in {info.job.id for info in client.list_job(pipeline_name=name)}
+
+
+def test_a_set_of_jobs_comes_upstream_first_and_can_be_waited_for(place, pfs, client) -> None:
+    repo = place.repo()
+    above = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
+    below = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(above, name="in"))
+    commit = place.put(repo, a="1")
+    found = list(client.inspect_job(commit, wait=True))
+    assert [(info.job.pipeline.name, info.state) for info in found] == [
+        (above, pps_pb2.JOB_SUCCESS),
+        (below, pps_pb2.JOB_SUCCESS),
+    ]
+    assert place.read(below, "/a") == "1"
+
+
+def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("true", input=pfs(repo))
+    commits = [place.put(repo, a=str(number)) for number in range(3)]
+    for commit in commits:
+        place.job(name, commit)
+    listed = [info.job.id for info in client.list_job(pipeline_name=name)]
+    assert listed[:3] == commits[::-1]
+    assert [info.job.id for info in client.list_job(pipeline_name=name, number=2)] == commits[:0:-1]
+    sets = [each.job_set.id for each in client.list_job() if any(job.job.pipeline.name == name for job in each.jobs)]
+    assert sets[:3] == commits[::-1]
+    reading = client.list_job(pipeline_name=name, input_commit=[(repo, "master", commits[1])])
+    assert [info.job.id for info in reading] == [commits[1]]
+
+
+def test_a_filter_on_the_state_is_evaluated(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("exit 1", input=pfs(repo), datum_tries=1)
+    commit = place.put(repo, a="1")
+    place.job(name, commit)
+
+    def ids(text: str) -> list[str]:
+        return [info.job.id for info in client.list_job(pipeline_name=name, jqFilter=text)]
+
+    assert ids('.state == "JOB_FAILURE" or .state == "JOB_KILLED"') == [commit]
+    assert commit not in ids('.state == "JOB_SUCCESS"')
+
+
+def test_an_open_input_holds_the_job_back(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
+    commit = client.start_commit(repo, "master")
+    (job,) = client.inspect_job(commit.id, pipeline_name=name)
+    assert job.state in (pps_pb2.JOB_CREATED, pps_pb2.JOB_STARTING)
+    client.put_file_bytes(commit, "/a", b"1")
+    client.finish_commit(commit)
+    assert place.job(name, commit.id).state == pps_pb2.JOB_SUCCESS
+    assert place.read(name, "/a") == "1"

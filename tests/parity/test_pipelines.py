@@ -1,0 +1,178 @@
+"""Pipelines through the official client: what is kept of a specification, states, versions, start, stop, delete."""
+
+import grpc
+import pytest
+from google.protobuf import duration_pb2
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+
+def test_a_pipeline_is_shown_with_its_defaults(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline(
+        "true",
+        input=pfs(repo),
+        description="what it does",
+        datum_timeout=duration_pb2.Duration(seconds=90),
+        parallelism_spec=pps_pb2.ParallelismSpec(constant=2),
+    )
+    (info,) = client.inspect_pipeline(name, details=True)
+    assert (info.pipeline.name, info.pipeline.project.name, info.version) == (name, "default", 1)
+    assert info.type == pps_pb2.PipelineInfo.PIPELINE_TYPE_TRANSFORM
+    assert info.spec_commit.branch.repo.type == "spec"
+    assert info.spec_commit.repo.name == info.spec_commit.branch.repo.name == name
+    details = info.details
+    assert (details.description, details.output_branch, details.datum_tries) == ("what it does", "master", 3)
+    assert (details.reprocess_spec, details.datum_timeout.seconds) == ("until_success", 90)
+    assert details.parallelism_spec.constant == details.workers_requested == 2
+    assert details.salt
+    assert details.created_at.seconds > 0
+    assert list(details.transform.cmd) == ["sh", "-e"]
+    assert (details.input.pfs.name, details.input.pfs.branch, details.input.pfs.glob) == (repo, "master", "/*")
+    assert (details.input.pfs.repo_type, details.input.pfs.project) == ("user", "default")
+
+
+def test_without_details_there_are_none(place, pfs, client) -> None:
+    name = place.pipeline("true", input=pfs(place.repo()))
+    (info,) = client.inspect_pipeline(name, details=False)
+    assert not info.HasField("details")
+
+
+def test_members_of_a_cross_are_sorted_by_name(place, pfs, client) -> None:
+    first, second = place.repo("a"), place.repo("b")
+    crossed = pps_pb2.Input(cross=[pfs(second, name="z"), pfs(first, name="m")])
+    name = place.pipeline("true", input=crossed)
+    (info,) = client.inspect_pipeline(name, details=True)
+    assert [member.pfs.name for member in info.details.input.cross] == ["m", "z"]
+
+
+def test_an_update_is_a_new_version_with_the_old_salt_and_a_job_that_skips_all(place, pfs, client) -> None:
+    repo = place.repo()
+    place.put(repo, a="1", b="2")
+    name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
+    (before,) = client.inspect_pipeline(name, details=True)
+    first = next(iter(client.list_job(pipeline_name=name)))
+    assert place.job(name, first.job.id).data_processed == 2
+    place.pipeline("true", name=name, input=pfs(repo))
+    (after,) = client.inspect_pipeline(name, details=True)
+    assert (after.version, after.details.salt) == (2, before.details.salt)
+    newest = next(iter(client.list_job(pipeline_name=name)))
+    job = place.job(name, newest.job.id)
+    assert (job.pipeline_version, job.data_processed, job.data_skipped) == (2, 0, 2)
+    assert place.read(name, "/a") == "1"
+
+
+def test_reprocess_draws_a_new_salt_and_runs_everything(place, pfs, client) -> None:
+    repo = place.repo()
+    place.put(repo, a="1", b="2")
+    name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
+    (before,) = client.inspect_pipeline(name, details=True)
+    place.job(name, next(iter(client.list_job(pipeline_name=name))).job.id)
+    place.pipeline("for f in /pfs/in/*; do echo new > /pfs/out/$(basename $f); done", name=name,
+                   input=pfs(repo, name="in"), reprocess=True)  # fmt: skip
+    (after,) = client.inspect_pipeline(name, details=True)
+    assert after.details.salt != before.details.salt
+    job = place.job(name, next(iter(client.list_job(pipeline_name=name))).job.id)
+    assert (job.data_processed, job.data_skipped) == (2, 0)
+    assert place.read(name, "/a") == "new\n"
+
+
+def test_earlier_versions_can_be_seen(place, pfs, client) -> None:
+    repo = place.repo()
+    name = place.pipeline("echo one", input=pfs(repo))
+    place.pipeline("echo two", name=name, input=pfs(repo))
+    (old,) = client.inspect_pipeline(name + "^", details=True)
+    assert (old.version, list(old.details.transform.stdin)) == (1, ["echo one"])
+    assert [info.version for info in client.list_pipeline(history=-1) if info.pipeline.name == name] == [2, 1]
+    assert [info.version for info in client.list_pipeline() if info.pipeline.name == name] == [2]
+    with pytest.raises(grpc.RpcError, match="has only 2 versions, not enough to find ancestor 5"):
+        list(client.inspect_pipeline(name + "~5"))
+
+
+def test_a_filter_on_the_state_is_evaluated(place, pfs, client) -> None:
+    name = place.pipeline("true", input=pfs(place.repo()))
+    client.stop_pipeline(name)
+
+    def names(text: str) -> set[str]:
+        return {info.pipeline.name for info in client.list_pipeline(jqFilter=text)}
+
+    assert name not in names('.state == "PIPELINE_FAILURE" or .state == "PIPELINE_CRASHING"')
+    assert name in names(".stopped")
+
+
+def test_a_stopped_pipeline_gets_no_jobs_and_catches_up_with_one(place, pfs, client) -> None:
+    repo = place.repo()
+    place.put(repo, a="1")
+    name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
+    place.job(name, next(iter(client.list_job(pipeline_name=name))).job.id)
+    client.stop_pipeline(name)
+    assert [info.stopped for info in client.inspect_pipeline(name)] == [True]
+    place.put(repo, b="2")
+    place.put(repo, c="3")
+    assert len(list(client.list_job(pipeline_name=name))) == 1
+    client.start_pipeline(name)
+    newest, _ = client.list_job(pipeline_name=name)
+    job = place.job(name, newest.job.id)
+    assert (job.data_processed, job.data_skipped) == (2, 1)
+    assert place.paths(name) == ["/a", "/b", "/c"]
+
+
+def test_deleting_takes_the_repos_along_and_keep_repo_leaves_the_output(place, pfs, client) -> None:
+    repo = place.repo()
+    place.put(repo, a="1")
+    name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
+    place.job(name, next(iter(client.list_job(pipeline_name=name))).job.id)
+    client.delete_pipeline(name, keep_repo=True)
+    assert place.read(name, "/a") == "1"
+    assert name not in {info.pipeline.name for info in client.list_pipeline()}
+    place.put(name, b="2")
+    client.delete_repo(name)
+    assert name not in {info.repo.name for info in client.list_repo(type="")}
+
+
+def test_a_pipeline_with_a_pipeline_downstream_is_not_deleted_unforced(place, pfs, client) -> None:
+    above = place.pipeline("true", input=pfs(place.repo()))
+    below = place.pipeline("true", input=pfs(above))
+    with pytest.raises(grpc.RpcError, match="subvenance"):
+        client.delete_pipeline(above)
+    client.delete_pipeline(above, force=True)
+    (info,) = client.inspect_branch(below, "master").direct_provenance
+    assert info.repo.type == "spec"
+
+
+def test_repos_of_a_pipeline_have_their_types_and_descriptions(place, pfs, client) -> None:
+    name = place.pipeline("true", input=pfs(place.repo()))
+    found = {info.repo.type: info.description for info in client.list_repo(type="") if info.repo.name == name}
+    assert set(found) == {"user", "spec", "meta"}
+    assert found["user"] == f"Output repo for pipeline default/{name}."
+
+
+def test_a_pipeline_without_a_command_fails_with_a_reason(place, pfs, client, pachd) -> None:
+    name = place.unique("p")
+    repo = place.repo()
+    client.create_pipeline(name, transform=pps_pb2.Transform(image="ubuntu:20.04"), input=pfs(repo))
+    # The controller looks at a new pipeline in its own time: its first job's end tells that it has.
+    commit = place.put(repo, a="1")
+    (job,) = client.inspect_job(commit, pipeline_name=name, wait=True)
+    assert job.state in (pps_pb2.JOB_FAILURE, pps_pb2.JOB_KILLED, pps_pb2.JOB_UNRUNNABLE)
+    (info,) = client.inspect_pipeline(name)
+    assert (info.state, info.reason) == (pps_pb2.PIPELINE_FAILURE, "nothing to run: no transform.cmd")
+    client.delete_pipeline(name)
+
+
+def test_project_pipelines_stay_in_their_project(place, pfs, client) -> None:
+    project = place.unique("proj")
+    client.create_project(project)
+    repo, name = place.unique("in"), place.unique("p")
+    client.create_repo(repo, project_name=project)
+    transform = pps_pb2.Transform(image="ubuntu:20.04", cmd=["true"])
+    client.create_pipeline(name, transform=transform, project_name=project, input=pfs(repo, project=project))
+    (info,) = client.inspect_pipeline(name, project_name=project)
+    assert info.pipeline.project.name == project
+    with pytest.raises(grpc.RpcError, match="not found"):
+        list(client.inspect_pipeline(name))
+    client.delete_pipeline(name, project_name=project)
+    client.delete_repo(repo, project_name=project)
+    client.delete_project(project)
+    assert project not in {each.project.name for each in client.list_project()}
+    assert isinstance(info.pipeline.project, pfs_pb2.Project)
