@@ -42,10 +42,9 @@ class _Tensor:
         last = self.offset + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
         if self.offset < 0 or min(self.strides, default=0) < 0 or last >= len(self.storage.values):
             raise ValueError("a tensor reaches beyond its storage")
-        view = np.lib.stride_tricks.as_strided(
+        return np.lib.stride_tricks.as_strided(
             self.storage.values[self.offset :], self.shape, [step * size for step in self.strides]
-        )
-        return np.ascontiguousarray(view)
+        ).copy(order="C")
 
 
 class _Unpickler(pickle.Unpickler):

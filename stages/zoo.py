@@ -7,6 +7,7 @@ import argparse
 import hashlib
 import socket
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +16,8 @@ import keras
 import numpy as np
 
 from stages import efficientnet
-from stages.backbones import describe, first_line, load_keras, save_backbone
-from stages.backbonespec import BackboneSpec, Weights
+from stages.backbones import describe, first_line, load_backbone, load_keras, save_backbone
+from stages.backbonespec import MODEL_FILE, BackboneSpec, Weights
 from stages.contract import StageError
 from stages.embedders import Embedder
 
@@ -41,16 +42,17 @@ def _resnet50(image_size: int, weights: Path | None) -> tuple[keras.Model, Backb
     origin = path.name if weights else f"keras.applications: {path.name}"
     pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
     raw = keras.layers.Rescaling(1.0, name="raw")(pixels)  # to float32
-    model = keras.applications.ResNet50(
-        include_top=False, pooling="max", input_tensor=raw, weights=None, name="resnet50"
-    )
+    base = keras.applications.ResNet50(include_top=False, pooling="max", input_tensor=raw, weights=None)
     try:
-        model.load_weights(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # Keras only warns of layers that it finds no weights for
+            base.load_weights(path)
     except Exception as error:  # Keras and h5py raise many types for a file that does not fit
         raise StageError(
             f"{path} does not hold the weights of ResNet50 without its top ({first_line(error)}): "
             f"the file is {_RESNET50_URL}"
         ) from error
+    model = keras.Model(pixels, base.output, name="resnet50")
     return model, describe(model, "resnet50", "max", Weights(origin, _sha256(path)))
 
 
@@ -65,17 +67,21 @@ def make_backbone(source: str, image_size: int, weights: Path | None, directory:
 
     source: a name in NAMED, or the path of a .keras file, whose own image size then holds.
     weights: a file to take the weights from instead of where they usually come from; only for names.
-    Raises StageError if it cannot be built, has the wrong inputs or outputs, or does not give finite vectors.
+    Raises StageError if it cannot be built, has the wrong inputs or outputs, cannot be loaded again, or gives vectors
+    that are not finite.
     """
     if not _SMALLEST <= image_size <= _LARGEST:
         raise StageError(f"an image size of {image_size} pixels: it must be from {_SMALLEST} to {_LARGEST}")
+    if weights is not None and not weights.is_file():
+        raise StageError(f"there is no file of weights at {weights}")
     if source in NAMED:
         model, spec = NAMED[source](image_size, weights)
     else:
         model, spec = _user_model(source, weights)
     spec = save_backbone(model, spec, directory)
     noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
-    Embedder(model, spec)(noise)  # raises if the vectors are not finite
+    # What was written is what is tried: Keras cannot read back all that it writes.
+    Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(noise)
     return spec
 
 

@@ -1,0 +1,53 @@
+"""Backbones and pictures for the stages' tests; what takes seconds is made once for all of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import keras
+
+SmallModel = Callable[..., "keras.Model"]
+
+
+@pytest.fixture(scope="session")
+def tiles() -> NDArray[np.uint8]:
+    """37 different pieces of real photographs: uint8 (37, 96, 96, 3)."""
+    data = pytest.importorskip("skimage.data")
+    pieces = [
+        photograph[top : top + 96, left : left + 96]
+        for photograph in (data.astronaut(), data.chelsea())
+        for top in range(0, photograph.shape[0] - 95, 96)
+        for left in range(0, photograph.shape[1] - 95, 96)
+    ]
+    return np.stack(pieces)
+
+
+@pytest.fixture(scope="session")
+def lite0(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the two files of efficientnet-lite0 for pictures of 96 pixels."""
+    from stages.zoo import make_backbone  # noqa: PLC0415  Keras takes seconds; most tests do without
+
+    directory = tmp_path_factory.mktemp("lite0")
+    make_backbone("efficientnet-lite0", 96, None, directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def small_model() -> SmallModel:
+    """Builds a small backbone: uint8 (n, size, size, 3) in, float32 (n, dimension) out, weights from the seed."""
+    import keras  # noqa: PLC0415
+
+    def build(size: int = 32, dimension: int = 4, seed: int = 0) -> keras.Model:
+        pixels = keras.Input((size, size, 3), dtype="uint8", name="pixels")
+        x = keras.layers.Rescaling(1 / 255, name="scaled")(pixels)
+        start = keras.initializers.GlorotUniform(seed)
+        x = keras.layers.Conv2D(dimension, 3, 2, name="one", kernel_initializer=start)(x)
+        x = keras.layers.Conv2D(dimension, 3, 2, name="two", kernel_initializer=start)(x)
+        return keras.Model(pixels, keras.layers.GlobalAveragePooling2D(name="vector")(x), name="small")
+
+    return build

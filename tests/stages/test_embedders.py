@@ -1,0 +1,75 @@
+"""A picture's vector depends on nothing but the picture, bit for bit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from stages import devices
+from stages.backbones import describe, load_backbone
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
+from stages.contract import StageError
+from stages.embedders import Embedder
+
+NUMBER_OF_TILES = 37
+
+
+@pytest.fixture(scope="module")
+def embedder(lite0: Path) -> Embedder:
+    devices.prepare({})
+    spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
+    return Embedder(load_backbone(lite0 / MODEL_FILE, spec), spec)
+
+
+@pytest.fixture(scope="module")
+def vectors(embedder: Embedder, tiles: NDArray[np.uint8]) -> NDArray[np.float32]:
+    assert len(tiles) == NUMBER_OF_TILES
+    return embedder(tiles)
+
+
+def test_vectors_are_float32_of_length_one(vectors: NDArray[np.float32]) -> None:
+    assert (vectors.dtype, vectors.shape) == (np.float32, (NUMBER_OF_TILES, 1280))
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    assert len(np.unique(vectors, axis=0)) == NUMBER_OF_TILES
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.integers(0, NUMBER_OF_TILES - 1), max_size=70))
+def test_a_vector_does_not_depend_on_its_batch(
+    embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32], chosen: list[int]
+) -> None:
+    np.testing.assert_array_equal(embedder(tiles[chosen]), vectors[chosen])
+
+
+def test_a_vector_does_not_depend_on_its_place(
+    embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32]
+) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, tiles.shape, np.uint8)
+    for place in (0, 1, 2, 7, 8, 15, 16, 30, 31):
+        batch = noise[: embedder.spec.batch].copy()
+        batch[place] = tiles[7]
+        np.testing.assert_array_equal(embedder(batch)[place], vectors[7])
+
+
+def test_no_pictures_give_no_vectors(embedder: Embedder) -> None:
+    assert embedder(np.empty((0, 96, 96, 3), np.uint8)).shape == (0, 1280)
+
+
+def test_pictures_of_another_size_or_type_are_refused(embedder: Embedder) -> None:
+    with pytest.raises(StageError, match=r"takes uint8 \(96, 96, 3\)"):
+        embedder(np.empty((1, 64, 64, 3), np.uint8))
+    with pytest.raises(StageError, match="float32"):
+        embedder(np.empty((1, 96, 96, 3), np.float32))
+
+
+def test_vectors_that_are_not_finite_are_refused(small_model, tiles: NDArray[np.uint8]) -> None:
+    model = small_model(96)
+    model.get_layer("one").set_weights(
+        [np.full_like(values, np.nan) for values in model.get_layer("one").get_weights()]
+    )
+    spec = describe(model, "broken", "own", Weights("here", ""))
+    with pytest.raises(StageError, match="broken gives values that are not finite"):
+        Embedder(model, spec)(tiles)

@@ -1,0 +1,91 @@
+"""Making a backbone from a name or a file, and what is said where it cannot be."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from stages.backbones import load_backbone
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.contract import StageError
+from stages.efficientnet import WEIGHTS_SHA256
+from stages.zoo import main, make_backbone
+
+
+def test_efficientnet_lite0_says_where_it_comes_from(lite0: Path) -> None:
+    spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
+    assert (spec.name, spec.image_size, spec.pooling, spec.dimension) == ("efficientnet-lite0", 96, "avg", 1280)
+    assert (spec.batch, spec.precision, spec.weights.sha256) == (32, "float32", WEIGHTS_SHA256)
+
+
+def test_a_name_is_built_to_the_same_bytes_again(lite0: Path, tmp_path: Path) -> None:
+    make_backbone("efficientnet-lite0", 96, None, tmp_path)
+    for name in (MODEL_FILE, SPEC_FILE):
+        assert (tmp_path / name).read_bytes() == (lite0 / name).read_bytes()
+
+
+def test_a_file_of_the_users_own_keeps_its_size(small_model, tmp_path: Path) -> None:
+    small_model(48).save(tmp_path / "mine.keras")
+    (tmp_path / "out").mkdir()
+    spec = make_backbone(str(tmp_path / "mine.keras"), 96, None, tmp_path / "out")
+    assert (spec.name, spec.image_size, spec.dimension, spec.pooling) == ("mine", 48, 4, "own")
+    assert parse_spec((tmp_path / "out" / SPEC_FILE).read_bytes()) == spec
+
+
+def test_resnet50_is_keras_applications_on_raw_pixels(tmp_path: Path) -> None:
+    keras.utils.set_random_seed(0)
+    theirs = keras.applications.ResNet50(include_top=False, pooling="max", weights=None, input_shape=(32, 32, 3))
+    theirs.save(tmp_path / "weights.h5")  # the format that Keras's own weights come in
+    (tmp_path / "out").mkdir()
+    spec = make_backbone("resnet50", 32, tmp_path / "weights.h5", tmp_path / "out")
+    assert (spec.dimension, spec.pooling, spec.weights.origin) == (2048, "max", "weights.h5")
+    picture = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), np.uint8)
+    ours = load_backbone(tmp_path / "out" / MODEL_FILE, spec)
+    expected = np.asarray(theirs(picture.astype(np.float32), training=False))
+    np.testing.assert_allclose(np.asarray(ours(picture, training=False)), expected, rtol=1e-5)
+
+
+def test_weights_that_do_not_fit_are_refused(small_model, tmp_path: Path) -> None:
+    small_model().save_weights(tmp_path / "other.weights.h5")
+    with pytest.raises(StageError, match=r"does not hold the weights of ResNet50 .* the file is https://"):
+        make_backbone("resnet50", 96, tmp_path / "other.weights.h5", tmp_path)
+    with pytest.raises(StageError, match="there is no file of weights at"):
+        make_backbone("resnet50", 96, tmp_path / "missing.h5", tmp_path)
+    with pytest.raises(StageError, match="not a PyTorch weights file"):
+        make_backbone("efficientnet-lite0", 96, tmp_path / "other.weights.h5", tmp_path)
+
+
+def test_resnet50_without_a_network_names_the_alternatives(tmp_path: Path) -> None:
+    # KERAS_HOME without a cached file, and a proxy that nothing listens at
+    environment = {**os.environ, "KERAS_HOME": str(tmp_path), "https_proxy": "http://127.0.0.1:9"}
+    command = [sys.executable, "-m", "stages.zoo", "resnet50", "--out", str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    said = done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert said.startswith("the weights of resnet50 cannot be downloaded")
+    assert "--weights resnet50_weights" in said
+    assert "lookalike model push efficientnet-lite0" in said
+
+
+def test_what_cannot_be_made_is_said_in_one_line(
+    small_model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small_model().save(tmp_path / "mine.keras")
+    (tmp_path / "mine.txt").write_text("no model")
+    broken = small_model()
+    broken.get_layer("one").set_weights([np.full_like(v, np.nan) for v in broken.get_layer("one").get_weights()])
+    broken.save(tmp_path / "broken.keras")
+    for arguments, reason in {
+        ("vgg16",): "there is no backbone and no file named vgg16; the backbones are efficientnet-lite0, resnet50",
+        (f"{tmp_path}/mine.txt",): "is not named like a Keras 3 model",
+        (f"{tmp_path}/mine.keras", f"--weights={tmp_path}/mine.txt"): "a .keras file holds its own weights",
+        (f"{tmp_path}/broken.keras",): "broken gives values that are not finite",
+        ("efficientnet-lite0", "--image-size=8"): "it must be from 32 to 1024",
+    }.items():
+        assert main([*arguments, f"--out={tmp_path}"]) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert reason in line
