@@ -11,6 +11,7 @@ from localpachd.errors import InvalidArgument
 from localpachd.storage import paths
 from localpachd.storage.glob_tokens import Token, tokenise
 
+_ANY = "[^/]*"
 _REFERENCE = re.compile(r"\$(?:(\$)|([0-9]+)|\{([0-9]+)\})")
 
 
@@ -74,7 +75,7 @@ class Glob:
 
 def _regex(tokens: Sequence[Token]) -> str:
     """The regular expression of a whole pattern. Groups left open end with the pattern."""
-    plain = {"any": "[^/]*", "super": ".*", "single": "[^/]"}
+    plain = {"any": _ANY, "super": ".*", "single": "[^/]"}
     end = "$" if _negations_reach_the_end(tokens) else ""
     meanings = [""]
     groups: list[list[str]] = [[""]]  # the alternatives of each open group, the pattern itself first
@@ -108,6 +109,9 @@ def _close(meaning: str, alternatives: Sequence[str], end: str) -> str:
         case "!":
             refused = "|".join(alternative + end for alternative in alternatives)
             return f"((?:(?!(?:{refused}))[^/]*))"
+        case "*" | "+" if either == _ANY:
+            # The same language and captures; a repeated star would take time exponential in the path's length.
+            return f"({either})"
         case repeat:
             return f"((?:{either}){repeat})"
 

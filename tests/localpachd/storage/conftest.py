@@ -1,0 +1,23 @@
+"""A database and a chunk store on disk, shared by a module's tests: layers and chunks never change, so none disturbs
+another."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from localpachd.db import Database
+from localpachd.storage.chunks import Chunks
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    database = Database(tmp_path_factory.mktemp("db") / "localpachd.sqlite")
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="module")
+def chunks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chunks]:
+    store = Chunks(tmp_path_factory.mktemp("chunks"))
+    yield store
+    store.close()

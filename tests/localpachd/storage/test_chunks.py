@@ -1,0 +1,146 @@
+"""The chunk store: content in, the same content out, across sizes, threads, restarts, kills and sweeps."""
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localpachd import ids
+from localpachd.errors import PachError
+from localpachd.storage.chunks import SMALL, Chunks
+from localpachd.storage.filesets import Content
+
+SIZES = [0, 1, SMALL - 1, SMALL, ids.CHUNK_SIZE - 1, ids.CHUNK_SIZE, ids.CHUNK_SIZE + 1, 2 * ids.CHUNK_SIZE + SMALL]
+
+
+def noise(size: int, seed: int = 0) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+def cut(data: bytes, step: int) -> Iterator[bytes]:
+    return (data[at : at + step] for at in range(0, len(data), step))
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_file_comes_back_whatever_pieces_it_came_in(chunks: Chunks, size: int) -> None:
+    data = noise(size)
+    content = chunks.store([data])
+    assert content.size == size
+    assert len(content.chunks) == -(-size // ids.CHUNK_SIZE)
+    assert b"".join(chunks.read(content)) == data
+    assert chunks.store(cut(data, (1 << 20) + 7)) == content
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("more", [0, 1, SMALL, ids.CHUNK_SIZE])
+def test_appending_is_the_same_as_storing_at_once(chunks: Chunks, size: int, more: int) -> None:
+    data = noise(size + more, seed=1)
+    content = chunks.append(chunks.store([data[:size]]), cut(data[size:], 1 << 20))
+    assert content == chunks.store([data])
+
+
+def test_reading_from_an_offset(chunks: Chunks) -> None:
+    data = noise(ids.CHUNK_SIZE + 100, seed=2)
+    content = chunks.store([data])
+    for offset in (0, 1, 3 << 20, ids.CHUNK_SIZE - 1, ids.CHUNK_SIZE, ids.CHUNK_SIZE + 99, len(data), len(data) + 1):
+        assert b"".join(chunks.read(content, offset)) == data[offset:]
+    assert max(map(len, chunks.read(content))) <= 1 << 20
+
+
+def test_a_small_file_has_the_hash_it_has_in_pachyderm(chunks: Chunks) -> None:
+    content = chunks.store([b"foo\n"])
+    assert content.chunks == (ids.chunk_hash(b"foo\n"),)
+    assert content.hash == ids.chunk_hash(ids.chunk_hash(b"foo\n"))
+    assert chunks.store([]) == chunks.store([b"", b""]) == Content(0, ())
+
+
+@given(st.lists(st.binary(max_size=300), max_size=30))
+def test_small_files_in_any_pieces(chunks: Chunks, pieces: list[bytes]) -> None:
+    content = chunks.store(pieces)
+    assert b"".join(chunks.read(content)) == b"".join(pieces)
+    assert content == chunks.store([b"".join(pieces)])
+
+
+def test_equal_chunks_are_kept_once(tmp_path: Path) -> None:
+    store = Chunks(tmp_path)
+    for data in (b"small", noise(SMALL)) * 3:
+        store.put(data)
+    store.flush()
+    store.put(b"small")
+    assert sorted(store.hashes()) == sorted(map(ids.chunk_hash, (b"small", noise(SMALL))))
+    store.close()
+
+
+def test_many_threads_at_once(tmp_path: Path) -> None:
+    store = Chunks(tmp_path)
+    datas = [noise(size, seed) for seed in range(150) for size in (10 + seed, SMALL + seed % 3)]
+
+    def work(seed: int) -> list[bytes]:
+        mine = random.Random(seed).sample(datas, 100)
+        contents = [store.store([data]) for data in mine]
+        store.flush()
+        return [data for data, content in zip(mine, contents, strict=True) if b"".join(store.read(content)) != data]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [lost for lost in pool.map(work, range(16)) if lost] == []
+    store.close()
+
+
+def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, pathlib; from localpachd.storage.chunks import Chunks\n"
+        "store = Chunks(pathlib.Path(sys.argv[1]))\n"
+        "store.put(b'kept'); store.put(bytes(100_000)); store.flush(); store.put(b'lost'); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False).returncode == 9
+    (tmp_path / "tmp" / "half-written").write_bytes(b"rest of a killed put")
+    store = Chunks(tmp_path)
+    assert store.get(ids.chunk_hash(b"kept")) == b"kept"
+    assert store.get(ids.chunk_hash(bytes(100_000))) == bytes(100_000)
+    with pytest.raises(PachError, match="not in the store"):
+        store.get(ids.chunk_hash(b"lost"))
+    assert list((tmp_path / "tmp").iterdir()) == []
+    store.close()
+
+
+@pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])
+def test_a_lost_chunk_is_said(chunks: Chunks, size: int) -> None:
+    gone = Content(size, (ids.chunk_hash(noise(size, seed=99)),))
+    with pytest.raises(PachError, match="not in the store"):
+        list(chunks.read(gone))
+
+
+def test_a_sweep_keeps_what_lives_and_what_is_new(tmp_path: Path) -> None:
+    store = Chunks(tmp_path)
+    kept, dropped = noise(SMALL, 1), noise(SMALL, 2)
+    for data in (b"kept", b"dropped", kept, dropped):
+        store.put(data)
+    live = [ids.chunk_hash(b"kept"), ids.chunk_hash(kept)]
+    assert store.sweep(live, before=time.time()) == 0
+    assert store.sweep(live) == 2
+    assert sorted(store.hashes()) == sorted(live)
+    store.put(dropped)
+    assert store.get(ids.chunk_hash(dropped)) == dropped
+    store.close()
+
+
+def test_putting_an_old_chunk_again_saves_it_from_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Chunks(tmp_path)
+    long_ago = time.time() - 100_000
+    monkeypatch.setattr(time, "time", lambda: long_ago)
+    old, again = (b"old", b"again")
+    for data in (old, again):
+        store.put(data)
+    store.flush()
+    monkeypatch.undo()
+    store.put(again)
+    assert store.sweep([], before=time.time()) == 1
+    assert list(store.hashes()) == [ids.chunk_hash(again)]
+    store.close()
