@@ -185,8 +185,10 @@ def _check_tar(path: Path, kind: Kind) -> None:
 
 
 def _check_end(stream: _Meter, kind: Kind) -> None:
-    """tarfile takes whatever is no header for the archive's end; here the end is blocks of zeros, or of the file."""
-    if len(stream.last) not in (0, tarfile.BLOCKSIZE) or any(stream.last):
+    """tarfile takes whatever is no header for the archive's end, and the file's end too: it would miss a truncation
+    between two members. Here the end is a block of zeros, as every tar has it.
+    """
+    if stream.last != bytes(tarfile.BLOCKSIZE):
         raise BadArchive(f"damaged or truncated {kind.value} archive")
     while padding := stream.raw.read(1 << 20):  # to the end, where gzip has its checksum
         _check_totals(0, stream.raw.tell(), stream.farthest)

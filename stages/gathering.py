@@ -12,7 +12,7 @@ from itertools import groupby
 from stages.packs import Picture, Pixels, Source
 from stages.pictures import picture_id
 
-_IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
+IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
 
 
 class Gathering:
@@ -20,7 +20,7 @@ class Gathering:
 
     def __init__(self, side: int) -> None:
         self._row_size = side * side * 3
-        self._pixels = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115, closed by __exit__
+        self._pixels = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed by __exit__
         self._rows: dict[str, int] = {}
         self._sources: dict[str, set[Source]] = {}
 

@@ -6,8 +6,9 @@ Far above honest pictures and archives, and low enough that one datum stays belo
 from __future__ import annotations
 
 MAX_PICTURE_BYTES = 256 * 2**20  # of one picture's file, which is read into memory whole
-MAX_PIXELS = 100_000_000  # width × height
-MAX_JPEG_PIXELS = 210_000_000  # JPEGs are decoded at a reduced scale: enough for telephones' 200 megapixels
+MAX_PIXELS = 100_000_000  # width × height; RGBA takes 0.8 to 1.2 GiB
+MAX_JPEG_PIXELS = 210_000_000  # telephones have 200 megapixels; decoded at a reduced scale: 1.2 GiB if progressive
+MAX_WEBP_PIXELS = 64_000_000  # its decoder holds three copies: 1 GiB
 
 MAX_MEMBERS = 1_000_000  # of one archive
 MAX_HEADER_BYTES = 16 * 2**20  # of the descriptions of a tar's members, beside 4 KiB for each

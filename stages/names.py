@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 LONGEST_COMPONENT = 255  # bytes, of a file name on the worker's disk
-NAMES_FILE = "%names"  # in a directory: the names in it, one a line, because Pachyderm's directory hash ignores names
+NAMES_FILE = "%names"  # in a directory: what is in it, a name a line, as Pachyderm's directory hash ignores names
 EMPTY = "%void"  # stands for the empty name, which no file system has but every function here needs an answer for
 
 _BLOCK = re.compile(r"%block-[0-9a-f]{16}\.tar")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from stages.contract import StageError
@@ -15,7 +16,7 @@ def whole(environment: Mapping[str, str], name: str, default: int, lowest: int, 
     text = environment.get(name, "").strip()
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and lowest <= int(text) <= highest):
+    if not (re.fullmatch(r"[0-9]{1,18}", text) and lowest <= int(text) <= highest):
         raise StageError(
             f"{name}={text!r}: must be a whole number from {lowest} to {highest}; change it in the spec's env"
         )

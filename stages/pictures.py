@@ -22,7 +22,7 @@ from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION, TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from stages.kinds import Kind
-from stages.limits import MAX_JPEG_PIXELS, MAX_PIXELS
+from stages.limits import MAX_JPEG_PIXELS, MAX_PIXELS, MAX_WEBP_PIXELS
 from stages.packs import Pixels
 
 # The decoders by name, not Image.open: that would try every plugin, and refuse a JPEG whose extra frames are damaged.
@@ -34,6 +34,7 @@ _DECODERS: dict[Kind, type[ImageFile.ImageFile]] = {
     Kind.BMP: BmpImageFile,
     Kind.TIFF: TiffImageFile,
 }
+_MOST_PIXELS = {Kind.JPEG: MAX_JPEG_PIXELS, Kind.WEBP: MAX_WEBP_PIXELS}
 _GAP = 3  # a picture is first shrunk cheaply to no less than this many times the side, then by Lanczos
 _STRIP = 256  # rows converted at a time, so that a large picture is not held in three modes at once
 _TURNS = {
@@ -76,7 +77,8 @@ def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not called bad
         except Exception as failure:  # hostile bytes make decoders raise anything
-            raise BadPicture(f"damaged or truncated {kind.value} picture") from failure
+            unusual = ", or of an unusual kind: save it as PNG" if kind is Kind.TIFF else ""
+            raise BadPicture(f"damaged or truncated {kind.value} picture{unusual}") from failure
 
 
 def resize(pixels: Pixels, side: int) -> Pixels:
@@ -96,7 +98,7 @@ def _normalise(data: bytes, kind: Kind, side: int) -> Pixels:
 
 def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
     width, height = picture.size
-    most = MAX_JPEG_PIXELS if kind is Kind.JPEG else MAX_PIXELS
+    most = _MOST_PIXELS.get(kind, MAX_PIXELS)
     if width * height > most:
         raise BadPicture(f"{width:,} × {height:,} pixels: a {kind.value} picture may have at most {most:,}")
     if width < 1 or height < 1:

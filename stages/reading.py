@@ -72,7 +72,7 @@ def _files(given: Input) -> Iterator[tuple[str, Path]]:
         links = [each for each in directories if Path(directory, each).is_symlink()]
         for name in sorted(files + links):
             inside = "/".join((*below.parts, name))
-            if inside != names.NAMES_FILE and not _is_dropping(inside):
+            if name != names.NAMES_FILE and not _is_dropping(inside):
                 yield f"{given.repo_path}/{inside}".lstrip("/"), Path(directory, name)
 
 

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages import gathering
+from stages.gathering import Gathering
+from stages.packs import Source
+from stages.pictures import picture_id
+
+
+def picture(shade: int) -> np.ndarray:
+    return np.full((4, 4, 3), shade, np.uint8)
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.text(max_size=2))), st.randoms(), st.sampled_from([0, 48 * 5, 10**9]))
+def test_what_comes_out_depends_on_what_came_in_and_not_on_its_order(
+    given: list[tuple[int, str]], random: object, in_memory: int
+) -> None:
+    outcomes = []
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gathering, "IN_MEMORY", in_memory)
+            with Gathering(4) as gathered:
+                for shade, path in given:
+                    gathered.add(Source(path, "0" * 64), picture(shade))
+                members = gathered.pictures()
+                outcomes.append((members, list(gathered.rows(members)), list(gathered.buckets(1))))
+        random.shuffle(given)
+    assert outcomes[0] == outcomes[1]
+    members, rows, buckets = outcomes[0]
+    shades = {picture_id(picture(shade)): shade for shade, _ in given}
+    assert [each.id for each in members] == sorted(shades)
+    assert rows == [picture(shades[each.id]).tobytes() for each in members]
+    for each in members:
+        assert [source.path for source in each.sources] == sorted(
+            {path for shade, path in given if shade == shades[each.id]}
+        )
+    assert [each for _, bucket in buckets for each in bucket] == members
+    assert all(each.id[0] == name for name, bucket in buckets for each in bucket)

@@ -1,0 +1,83 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.contract import StageError
+from stages.packs import (
+    Picture,
+    Rejection,
+    Source,
+    read_pack,
+    read_packs,
+    read_rejections,
+    write_pack,
+    write_rejections,
+)
+
+NAME = st.text(st.characters(exclude_categories=()))  # lone surrogates too: file names may have them
+SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_size=3).map(
+    lambda each: tuple(sorted(each))
+)
+
+
+@given(st.lists(SOURCES, max_size=4))
+def test_a_pack_is_read_as_it_was_written(
+    tmp_path_factory: pytest.TempPathFactory, sources: list[tuple[Source, ...]]
+) -> None:
+    pictures = [Picture(f"{number:064x}", each) for number, each in enumerate(sources)]
+    pixels = np.random.default_rng(0).integers(0, 256, (len(pictures), 4, 5, 3), dtype=np.uint8)
+    stem = tmp_path_factory.getbasetemp() / "pack" / "0123.dots.stay"
+    write_pack(stem, (4, 5), pictures, (row.tobytes() for row in pixels))
+    npy = stem.with_name(stem.name + ".npy")
+    pack = read_pack(npy)
+    assert np.array_equal(pack.pixels, pixels)
+    assert pack.pictures == tuple(pictures)
+    assert np.array_equal(np.load(npy), pixels)
+    assert not pack.pixels.flags.writeable or not pictures
+
+
+def test_the_lines_are_as_agreed(tmp_path: Path) -> None:
+    picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32),))
+    write_pack(tmp_path / "deep" / "src", (1, 1), [picture], [b"\1\2\3"])
+    assert (tmp_path / "deep" / "src.jsonl").read_bytes() == (
+        b'{"id":"' + b"ab" * 32 + b'","sources":[{"path":"a/\\u00e9.jpg","sha256":"' + b"cd" * 32 + b'"}]}\n'
+    )
+
+
+def test_packs_of_a_directory_come_sorted(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write_pack(tmp_path / name, (1, 1), [Picture(name * 64, ())], [bytes(3)])
+    (tmp_path / "a.rejected.jsonl").write_text("")
+    assert [pack.pictures[0].id for pack in read_packs(tmp_path)] == ["a" * 64, "b" * 64]
+
+
+def test_packs_that_do_not_fit_together_are_said(tmp_path: Path) -> None:
+    write_pack(tmp_path / "x", (1, 1), [Picture("a" * 64, ())], [bytes(3)])
+    (tmp_path / "x.jsonl").write_text("")
+    with pytest.raises(StageError, match=r"x.npy holds uint8 \(1, 1, 1, 3\) for 0 pictures; run preprocess again"):
+        read_pack(tmp_path / "x.npy")
+    (tmp_path / "x.jsonl").write_text("{}\n")
+    with pytest.raises(StageError, match="cannot be read"):
+        read_pack(tmp_path / "x.npy")
+    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY")
+    with pytest.raises(StageError, match="cannot be read"):
+        read_pack(tmp_path / "x.npy")
+
+
+@given(st.lists(st.builds(Rejection, NAME, st.just("preprocess"), NAME), max_size=4))
+def test_rejections_come_back_sorted_and_once(tmp_path_factory: pytest.TempPathFactory, given: list[Rejection]) -> None:
+    path = tmp_path_factory.getbasetemp() / "rejected" / "x.jsonl"
+    write_rejections(path, given + given)
+    assert read_rejections(path) == sorted(set(given))
+    assert all(list(json.loads(line)) == ["reason", "source", "stage"] for line in path.read_text().splitlines())
+
+
+def test_what_is_no_list_of_rejections_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text("[]\n")
+    with pytest.raises(StageError, match="not a list of rejections"):
+        read_rejections(path)

@@ -1,0 +1,205 @@
+import hashlib
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from stages import names, preprocess
+from stages.contract import Datum, Input, StageError
+from stages.packs import read_pack, read_packs, read_rejections
+from stages.pictures import picture_id
+
+Tree = dict[str, bytes]
+
+
+def picture(seed: int, kind: str = "PNG", size: tuple[int, int] = (96, 96)) -> bytes:
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+def tree(root: Path) -> Tree:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def src(repo_path: str) -> str:
+    return hashlib.sha256(repo_path.encode()).hexdigest()[:16]
+
+
+class Datums:
+    """Puts datums on disk and runs the stage on them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.runs = 0
+
+    def run(self, repo_path: str, content: bytes | Tree, name: str = "images", **environment: str) -> Tree:
+        self.runs += 1
+        path = self.root / str(self.runs) / repo_path
+        for below, data in content.items() if isinstance(content, dict) else [("", content)]:
+            file = path / below if below else path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
+        path.mkdir(parents=True, exist_ok=True) if content == {} else None
+        out = self.root / f"{self.runs}.out"
+        preprocess.start(environment)(Datum({name: Input(name, path, repo_path, "c")}, out))
+        return tree(out)
+
+
+@pytest.fixture
+def datums(tmp_path: Path) -> Datums:
+    return Datums(tmp_path)
+
+
+def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -> None:
+    made = datums.run("a%2Fcat.png", picture(1))
+    pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
+    digest = picture_id(pixels)
+    stem = f"library/{digest[:2]}/{src('a%2Fcat.png')}"
+    assert sorted(made) == [f"{stem}.jsonl", f"{stem}.npy"]
+    pack = read_pack(tmp_path / "1.out" / f"{stem}.npy")
+    assert np.array_equal(pack.pixels, pixels[None])
+    source = {"path": "a/cat.png", "sha256": hashlib.sha256(picture(1)).hexdigest()}
+    assert json.loads(made[f"{stem}.jsonl"]) == {"id": digest, "sources": [source]}
+
+
+def test_a_datum_with_many_pictures_is_split_by_bucket_sorted_and_merged(datums: Datums, tmp_path: Path) -> None:
+    content = {f"{number}.png": picture(number) for number in range(60)}
+    content |= {f"again/{number}.bmp": picture(number, "BMP") for number in range(0, 60, 7)}
+    made = datums.run("all", content, BUCKET_DIGITS="1")
+    seen: dict[str, list[str]] = {}
+    for bucket in sorted((tmp_path / "1.out" / "library").iterdir()):
+        (pack,) = read_packs(bucket)
+        ids = [each.id for each in pack.pictures]
+        assert ids == sorted(set(ids))
+        assert ids == [picture_id(pixels) for pixels in pack.pixels]
+        assert all(each.startswith(bucket.name) for each in ids)
+        seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
+    assert len(seen) == 60
+    assert sorted(path for paths in seen.values() for path in paths) == sorted(f"all/{name}" for name in content)
+    assert ["all/7.png", "all/again/7.bmp"] in seen.values()
+    assert len({Path(name).stem for name in made}) == 1
+
+
+def test_the_same_datum_gives_the_same_bytes_wherever_and_whenever(datums: Datums) -> None:
+    content = {f"{number}.png": picture(number, size=(50 + number, 70)) for number in range(12)} | {
+        "bad": b"bad",
+        "x": b"",
+    }
+    shuffled = list(content.items())
+    random.Random(1).shuffle(shuffled)
+    assert datums.run("d", content) == datums.run("d", dict(shuffled))
+    assert datums.run("e", content).keys().isdisjoint(datums.run("d", content))
+
+
+def test_another_file_in_an_archive_changes_no_other_pictures_facts(datums: Datums) -> None:
+    def zipped(files: Tree) -> bytes:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+        return file.getvalue()
+
+    content = {f"{number}.png": picture(number) for number in range(8)}
+    before = datums.run("z.zip", zipped(content))
+    after = datums.run("z.zip", zipped(content | {"9.png": picture(9)}))
+    added = np.asarray(Image.open(io.BytesIO(picture(9))))
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {name.split("/")[1] for name in changed} == {picture_id(added)[:2]}
+
+
+def test_bad_files_are_recorded_and_the_datum_succeeds(datums: Datums, tmp_path: Path) -> None:
+    made = datums.run("n%5B1%5D", {"good.png": picture(1), "b.png": picture(2)[:500], "a.txt": b"no", "empty": b""})
+    path = f"rejected/images/{src('n%5B1%5D')}.jsonl"
+    assert sorted(name.split("/")[0] for name in made) == ["library", "library", "rejected"]
+    rejections = read_rejections(tmp_path / "1.out" / path)
+    assert [each.source for each in rejections] == ["n[1]/a.txt", "n[1]/b.png", "n[1]/empty"]
+    assert {each.stage for each in rejections} == {"preprocess"}
+    assert [line.split(b",")[0] for line in made[path].splitlines()][2] == b'{"reason":"the file is empty"'
+
+
+def test_only_a_bad_file_leaves_only_its_record(datums: Datums) -> None:
+    assert list(datums.run("a.png", b"no picture")) == [f"rejected/images/{src('a.png')}.jsonl"]
+
+
+def test_a_query_entry_has_all_its_pictures_in_one_pack(datums: Datums, tmp_path: Path) -> None:
+    made = datums.run("holi%20day", {"%names": b"a", "a.png": picture(1), "b.png": picture(2), "c": b"bad"}, "queries")
+    key = src("holi%20day")
+    assert sorted(made) == [
+        f"queries/holi%20day/{key}.jsonl",
+        f"queries/holi%20day/{key}.npy",
+        f"queries/holi%20day/{key}.rejected.jsonl",
+        f"rejected/queries/{key}.jsonl",
+    ]
+    assert made[f"queries/holi%20day/{key}.rejected.jsonl"] == made[f"rejected/queries/{key}.jsonl"]
+    pack = read_pack(tmp_path / "1.out" / f"queries/holi%20day/{key}.npy")
+    assert [each.id for each in pack.pictures] == sorted(picture_id(row) for row in pack.pixels)
+    assert len(pack.pictures) == 2
+
+
+def test_an_entry_without_a_good_picture_still_has_its_pack(datums: Datums, tmp_path: Path) -> None:
+    datums.run("q.jpg", b"not a picture", "queries")
+    pack = read_pack(tmp_path / "1.out" / f"queries/q.jpg/{src('q.jpg')}.npy")
+    assert pack.pixels.shape == (0, 96, 96, 3)
+    assert pack.pictures == ()
+
+
+def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Datums, tmp_path: Path) -> None:
+    path = names.escape_component("é" * 200 + ".png")
+    assert "/" in path
+    entry, _, below = path.partition("/")
+    datums.run(entry, {below: picture(1)}, "queries")
+    (pack,) = read_packs(tmp_path / "1.out" / "queries" / entry)
+    assert pack.pictures[0].sources[0].path == "é" * 200 + ".png"
+
+
+def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None:
+    made = datums.run("a", picture(1), IMAGE_SIZE="32", BUCKET_DIGITS="3")
+    (npy,) = [name for name in made if name.endswith(".npy")]
+    assert read_pack(tmp_path / "1.out" / npy).pixels.shape == (1, 32, 32, 3)
+    assert len(npy.split("/")[1]) == 3
+
+
+@pytest.mark.parametrize(("name", "value"), [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("BUCKET_DIGITS", "9")])
+def test_bad_parameters_are_named(name: str, value: str) -> None:
+    with pytest.raises(StageError, match=rf"^{name}='{value}': must be a whole number from"):
+        preprocess.start({name: value})
+
+
+def test_inputs_the_spec_got_wrong_are_said(tmp_path: Path) -> None:
+    process = preprocess.start({})
+    with pytest.raises(StageError, match="one input, named images or queries; this datum has pictures"):
+        process(Datum({"pictures": Input("pictures", tmp_path, "", "")}, tmp_path))
+    with pytest.raises(StageError, match=r'glob must be "/\*"'):
+        process(Datum({"queries": Input("queries", tmp_path, "", "")}, tmp_path))
+
+
+def test_it_runs_as_a_program_and_says_what_it_did(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(picture(1))
+    command = [
+        sys.executable,
+        "-m",
+        "stages.preprocess",
+        "--input",
+        f"images={tmp_path}/a.png",
+        "--out",
+        f"{tmp_path}/out",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "preprocess: images:/a.png\npreprocess: 1 pictures, 0 rejected\n"
+    assert len(tree(tmp_path / "out")) == 2
+    failed = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "IMAGE_SIZE": "-3"})
+    assert failed.returncode == 1
+    assert failed.stderr == (
+        "preprocess: IMAGE_SIZE='-3': must be a whole number from 8 to 1024; change it in the spec's env\n"
+    )

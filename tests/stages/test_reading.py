@@ -1,0 +1,223 @@
+import gzip
+import hashlib
+import io
+import os
+import tarfile
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from stages import names, reading, stl10
+from stages.contract import Input
+from stages.kinds import why_unreadable
+from stages.packs import Source
+from stages.reading import Found, Refused
+
+SIDE = 8
+
+
+def jpeg(shade: int = 100, **options: Any) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (SIDE, SIDE), (shade, 2 * shade % 256, 50)).save(file, options.pop("kind", "JPEG"), **options)
+    return file.getvalue()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def tarred(files: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def read(path: Path, repo_path: str) -> tuple[list[Source], dict[str, str]]:
+    """Sources of what was found, and reasons by path of what was refused."""
+    found, refused = [], {}
+    for each in reading.read(Input("images", path, repo_path, ""), SIDE):
+        if isinstance(each, Found):
+            assert each.pixels.shape == (SIDE, SIDE, 3)
+            assert each.pixels.dtype == np.uint8
+            found.append(each.source)
+        else:
+            assert isinstance(each, Refused)
+            refused[each.path] = each.reason
+    return found, refused
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "datum"
+
+
+def source(path: str, content: bytes) -> Source:
+    return Source(path, hashlib.sha256(content).hexdigest())
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.txt", "a.zip", "no extension", "größe 🐈 #1 [x].jpg", "...", "x" * 300])
+def test_a_picture_is_one_whatever_its_name(file: Path, name: str) -> None:
+    file.write_bytes(jpeg())
+    assert read(file, names.escape_component(name)) == ([source(name, jpeg())], {})
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "the file is empty"),
+        (b"hello", why_unreadable(b"hello")),
+        (jpeg()[:200], "damaged or truncated JPEG picture"),
+        (b"%PDF-1.4", "a PDF document"),
+        (b"PK\x03\x04 and no more", "damaged or truncated zip archive"),
+        (gzip.compress(jpeg()), "gzip data that is no tar archive"),
+    ],
+)
+def test_what_is_no_picture_is_refused_with_its_reason(file: Path, content: bytes, reason: str) -> None:
+    file.write_bytes(content)
+    assert read(file, "a%23.jpg") == ([], {"a#.jpg": reason})
+
+
+def test_a_directory_is_read_with_all_below_but_droppings(file: Path) -> None:
+    content = {
+        "%names": b"a.jpg\n",
+        "b.jpg": jpeg(),
+        "deep/a%5B1%5D.png": jpeg(kind="PNG"),
+        "deep/%names": b"ignored too",
+        "pics.zip": zipped({"in/c.jpg": jpeg(7), "__MACOSX/in/._c.jpg": b"junk", "in/Thumbs.db": b"junk", "in/": b""}),
+        ".DS_Store": b"junk",
+        "deep/._a.jpg": b"junk",
+    }
+    for name, data in content.items():
+        (file / name).parent.mkdir(parents=True, exist_ok=True)
+        (file / name).write_bytes(data)
+    found, refused = read(file, "my%2Fholiday")
+    assert found == [
+        source("my/holiday/b.jpg", jpeg()),
+        source("my/holiday/pics.zip/in/c.jpg", jpeg(7)),
+        source("my/holiday/deep/a[1].png", jpeg(kind="PNG")),
+    ]
+    assert refused == {}
+    assert read(file, "")[0][0].path == "b.jpg"  # the glob "/"
+
+
+def test_links_and_devices_in_a_directory_are_said(file: Path, tmp_path: Path) -> None:
+    file.mkdir()
+    (file / "loop").symlink_to(file)
+    (file / "nowhere").symlink_to(tmp_path / "missing")
+    (tmp_path / "real.jpg").write_bytes(jpeg())
+    (file / "picture.jpg").symlink_to(tmp_path / "real.jpg")
+    found, refused = read(file, "d")
+    assert found == [source("d/picture.jpg", jpeg())]
+    assert set(refused) == {"d/loop", "d/nowhere"}
+
+
+def test_files_of_a_lazy_input_are_read_once(file: Path) -> None:
+    file.mkdir()
+    content = {"a.jpg": jpeg(), "b.zip": zipped({"c.jpg": jpeg(5)})}
+    for name in content:
+        os.mkfifo(file / name)
+    writers = [threading.Thread(target=(file / name).write_bytes, args=(data,)) for name, data in content.items()]
+    for each in writers:
+        each.start()
+    assert read(file, "d") == ([source("d/a.jpg", jpeg()), source("d/b.zip/c.jpg", jpeg(5))], {})
+    for each in writers:
+        each.join()
+
+
+@pytest.mark.parametrize(
+    "pack", [zipped, tarred, lambda files: gzip.compress(tarred(files))], ids=["zip", "tar", "tgz"]
+)
+def test_members_that_are_not_to_be_read_are_refused_and_the_rest_is_read(file: Path, pack: Any) -> None:
+    file.write_bytes(
+        pack(
+            {
+                "good.jpg": jpeg(),
+                "../up.jpg": jpeg(),
+                "/abs.jpg": jpeg(),
+                "in.zip": zipped({"x.jpg": jpeg()}),
+                "in.tar.gz": gzip.compress(tarred({"x.jpg": jpeg()})),
+                "note.txt": b"hi",
+                "odd %41.jpg": jpeg(3),
+            }
+        )
+    )
+    found, refused = read(file, "p%23.bin")
+    assert found == [source("p#.bin/good.jpg", jpeg()), source("p#.bin/odd %41.jpg", jpeg(3))]
+    assert refused == {
+        "p#.bin/../up.jpg": 'an archive member with ".." in its path',
+        "p#.bin//abs.jpg": "an archive member with an absolute path",
+        "p#.bin/in.zip": "an archive inside an archive, which is not unpacked: put it by itself",
+        "p#.bin/in.tar.gz": "an archive inside an archive, which is not unpacked: put it by itself",
+        "p#.bin/note.txt": why_unreadable(b"hi"),
+    }
+
+
+def test_a_links_target_is_never_read(file: Path) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        link = tarfile.TarInfo("link.jpg")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        archive.addfile(link)
+    file.write_bytes(content.getvalue())
+    assert read(file, "l.tar") == ([], {"l.tar/link.jpg": "an archive member that is a link: links are not followed"})
+
+
+def test_members_of_an_ingest_block_keep_their_own_true_names(file: Path) -> None:
+    true = ["a/größe [1].jpg", "A:/x.jpg", "100%41.jpg", "..", "bad\udcff.jpg", "n" * 400]
+    file.write_bytes(tarred({names.escape_path(each): jpeg(number) for number, each in enumerate(true)}))
+    found, refused = read(file, names.block_name("0" * 16))
+    assert found == [source(each, jpeg(number)) for number, each in enumerate(true)]
+    assert refused == {}
+
+
+def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (3, stl10.RECORD), dtype=np.uint8).tobytes()
+    file.write_bytes(pictures)
+    expected = [
+        source(f"unlabeled_X.bin/00000{number}", pictures[number * stl10.RECORD : (number + 1) * stl10.RECORD])
+        for number in range(3)
+    ]
+    assert read(file, "unlabeled_X.bin") == (expected, {})
+    assert "STL-10" in read(file, "unlabeled_X.dat")[1]["unlabeled_X.dat"]  # nothing but the name tells
+    file.write_bytes(
+        gzip.compress(tarred({"s/train_X.bin": pictures, "s/train_y.bin": b"\1" * 3, "s/cut_X.bin": b"\1"}))
+    )
+    found, refused = read(file, "stl10_binary.tar.gz")
+    assert [each.path for each in found] == [f"stl10_binary.tar.gz/s/train_X.bin/00000{number}" for number in range(3)]
+    assert refused == {
+        "stl10_binary.tar.gz/s/train_y.bin": "labels of STL-10, not pictures",
+        "stl10_binary.tar.gz/s/cut_X.bin": "not whole STL-10 pictures: 1 bytes is no multiple of 27,648",
+    }
+
+
+def test_a_picture_file_that_is_too_large_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MAX_PICTURE_BYTES", 1000)
+    file.write_bytes(jpeg() + bytes(1000))
+    reason = f"{len(jpeg()) + 1000:,} bytes: a picture's file may have at most 1,000"
+    assert read(file, "a") == ([], {"a": reason})
+    content = tarred({"a": jpeg() + bytes(1000)})
+    file.write_bytes(content)
+    assert read(file, "t") == ([], {"t/a": reason})
+
+
+def test_nothing_is_left_behind(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    file.write_bytes(zipped({"../../evil.jpg": jpeg(), "/tmp/evil.jpg": jpeg(), "good.jpg": jpeg()}))
+    before = sorted(tmp_path.rglob("*"))
+    read(file, "z.zip")
+    assert sorted(tmp_path.rglob("*")) == before
