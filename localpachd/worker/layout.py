@@ -57,14 +57,15 @@ class Layout:
         self._db = db
         self._chunks = chunks
         self._owner = owner
-        (pfs / SCRATCH).mkdir(parents=True, exist_ok=True)
-        self._own(pfs, pfs / SCRATCH)
+        self._lasting: list[str] = []
+        pfs.mkdir(parents=True, exist_ok=True)
+        self._own(pfs)
+        self._make_lasting()
 
     def directory(self, name: str) -> str:
-        """Makes a directory beside the datums that lasts until `remove`; returns its path as processes see it."""
-        made = self.pfs / SCRATCH / name
-        made.mkdir(exist_ok=True)
-        self._own(made)
+        """Makes a directory beside the datums that all of them share; returns its path as processes see it."""
+        self._lasting.append(name)
+        self._make_lasting()
         return f"{self.shown}/{SCRATCH}/{name}"
 
     def place(self, work: DatumWork, env: Iterable[str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
@@ -108,8 +109,14 @@ class Layout:
                 if entry.name != SCRATCH:
                     remove(Path(entry.path))
         # User code can have done anything to the scratch directory too.
-        (self.pfs / SCRATCH).mkdir(exist_ok=True)
+        self._make_lasting()
         remove(self.pfs / SCRATCH / datum)
+
+    def _make_lasting(self) -> None:
+        for made in (self.pfs / SCRATCH, *(self.pfs / SCRATCH / name for name in self._lasting)):
+            if not made.is_dir():
+                made.mkdir()
+                self._own(made)
 
     def _own(self, *made: Path) -> None:
         if self._owner is not None:

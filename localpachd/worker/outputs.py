@@ -102,7 +102,10 @@ class Outputs:
     def _link(self, place: Path, path: str) -> Iterator[OutputFile]:
         shown = self._shown(place)
         direct = posixpath.normpath(posixpath.join(posixpath.dirname(shown), str(place.readlink())))
-        target = self._resolve(shown)
+        try:
+            target = self._resolve(shown)
+        except OSError as failure:
+            raise OSError(failure.errno, failure.strerror, direct) from failure
         for each in (direct, target):
             self._refuse_own(path, each)
         found = self._host(target)

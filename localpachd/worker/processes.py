@@ -240,7 +240,20 @@ def _settle(group: int) -> None:
             os.killpg(group, 0)
         except (ProcessLookupError, PermissionError):
             return
+        if not _lives(group):
+            return
         time.sleep(0.001)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process group has members that are not zombies, whom nobody may ever collect."""
+    stats = Path("/proc").glob("[0-9]*/stat")
+    for stat in stats:
+        with contextlib.suppress(OSError):
+            state, _, its_group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return not Path("/proc/self/stat").exists()
 
 
 def outcome(returncode: int, accepted: frozenset[int]) -> str:

@@ -1,0 +1,117 @@
+"""Lazy inputs: named pipes that are read, left alone, read in part, read at once, and read twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localpachd.worker.pipes import LazyPipes, PipeBudget
+from localpachd.worker.tasks import Task
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+BIG = bytes(range(256)) * 12_000
+"""Three million bytes: more than any pipe holds."""
+
+
+def test_lazy_files_are_pipes_with_the_files_bytes(bench: Bench) -> None:
+    content = {"/d/big": BIG, "/d/small": b"small", "/d/e/none": b""}
+    script = 'cd "$in"; [ -p big ] && [ -p e/none ]; cat small e/none > "$PFS/out/joined"; cat big > "$PFS/out/big"'
+    result = bench.one(bench.sh(script), bench.input("in", "/d/", content, lazy=True))
+    assert result.state == "PROCESSED"
+    assert bench.output(result) == {"/big": BIG, "/joined": b"small"}
+    assert result.stats.download_bytes == len(BIG) + len(b"small")
+
+
+def test_what_is_not_opened_is_not_loaded(bench: Bench) -> None:
+    content = {"/a": b"a" * 100, "/b": BIG}
+    result = bench.one(bench.sh('ls "$in" > "$PFS/out/l"; cat "$in/a"'), bench.input("in", "/", content, lazy=True))
+    assert bench.output(result) == {"/l": b"a\nb\n"}
+    assert result.stats.download_bytes == 100
+
+
+def test_a_single_lazy_file(bench: Bench) -> None:
+    result = bench.one(bench.sh('cat < "$in" > "$PFS/out/f"'), bench.input("in", "/f", {"/f": b"x"}, lazy=True))
+    assert bench.output(result) == {"/f": b"x"}
+
+
+def test_pipes_can_be_read_by_turns(bench: Bench) -> None:
+    content = {"/a": b"a\n" * 1_000_000, "/b": b"b\n" * 1_000_000}
+    task = bench.sh('paste -d "" "$in/a" "$in/b" | uniq -c > "$PFS/out/pasted"')
+    result = bench.one(task, bench.input("in", "/", content, lazy=True))
+    assert bench.output(result)["/pasted"].split() == [b"1000000", b"ab"]
+
+
+def test_a_pipe_need_not_be_read_to_its_end_but_it_is_said(bench: Bench) -> None:
+    result = bench.one(bench.sh('head -c 10 "$in" > "$PFS/out/f"'), bench.input("in", "/f", {"/f": BIG}, lazy=True))
+    assert bench.output(result) == {"/f": BIG[:10]}
+    # Whether the pipe broke before the datum had ended is a matter of timing; it is said at most once.
+    told = [line for line in bench.said(user=False) if "not read to its end" in line]
+    assert len(told) <= 1
+
+
+@pytest.mark.parametrize("data", [b"short", BIG])
+@pytest.mark.parametrize("first", ["cat", "head -c 2"])
+def test_opening_a_pipe_again_fails_the_datum_with_a_reason(bench: Bench, data: bytes, first: str) -> None:
+    task = bench.sh(f'{first} "$in" > /dev/null; cat "$in" > /dev/null; sleep 600')
+    result = bench.one(task, bench.input("in", "/f", {"/f": data}, lazy=True))
+    assert result.state == "FAILED"
+    assert result.reason.startswith("the lazy file /pfs/in/f was opened a second time")
+
+
+def test_a_lost_chunk_fails_the_datum_with_a_reason(bench: Bench) -> None:
+    given = bench.input("in", "/f", {"/f": b"content"}, lazy=True)
+    bench.chunks.sweep([])
+    result = bench.one(bench.sh('cat "$in"; sleep 600'), given)
+    assert "is not in the store" in result.reason
+
+
+def test_a_reader_that_is_still_at_it_does_not_hold_up_the_next_datum(bench: Bench) -> None:
+    # The reader in the background is killed with its group while its pipe is being filled.
+    task = bench.sh('(exec 3< "$in"; read -r line <&3; touch "$PFS/out/read"; sleep 600) & '
+                    'until [ -e "$PFS/out/read" ]; do :; done')  # fmt: skip
+    given = bench.input("in", "/f", {"/f": b"line\n" * 1_000_000}, lazy=True)
+    assert [each.state for each in bench.run(task, bench.datum(given), bench.datum(given))] == ["PROCESSED"] * 2
+
+
+def test_more_lazy_files_than_pipes_become_ordinary_files(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.runner._machine.pipes, "_left", 2)
+    content = {f"/{number}": str(number).encode() for number in range(5)}
+    task = bench.sh('cd "$in"; for f in *; do [ -p $f ] && echo pipe; cat $f >> "$PFS/out/all"; done')
+    given = bench.input("in", "/", content, lazy=True)
+    first, second = bench.run(task, bench.datum(given), bench.datum(given))
+    assert bench.output(first) == bench.output(second) == {"/all": b"01234"}
+    assert bench.said() == ["pipe"] * 4
+
+
+def test_many_lazy_files(bench: Bench) -> None:
+    content = {f"/{number:04}": b"." for number in range(2000)}
+    result = bench.one(bench.sh('cat "$in"/* | wc -c > "$PFS/out/n"'), bench.input("in", "/", content, lazy=True))
+    assert bench.output(result)["/n"].strip() == b"2000"
+
+
+def test_python_reads_a_pipe(bench: Bench) -> None:
+    script = "import os, shutil; shutil.copyfileobj(open(os.environ['in'], 'rb'), open('copy', 'wb'))"
+    task = Task(("python3", "-c", script), working_dir="/pfs/out", tries=1)
+    result = bench.one(task, bench.input("in", "/f", {"/f": BIG}, lazy=True))
+    assert bench.output(result) == {"/copy": BIG}
+
+
+def test_closing_releases_readers_and_file_descriptors(tmp_path: Path) -> None:
+    before = len([*Path("/dev/fd").iterdir()])
+    budget = PipeBudget()
+    left = budget._left
+    pipes = LazyPipes(budget, lambda _: None, lambda _: None)
+    assert pipes.add(tmp_path / "p", "p", lambda: iter((b"x" * 10,)))
+    pipes.start()
+    with (tmp_path / "p").open("rb") as reader:
+        assert reader.read() == b"x" * 10
+    reader = (tmp_path / "p").open("rb")
+    pipes.close()
+    assert reader.read() in (b"", b"x" * 10)
+    reader.close()
+    assert budget._left == left
+    assert len([*Path("/dev/fd").iterdir()]) == before
