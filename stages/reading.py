@@ -48,16 +48,9 @@ def read(given: Input, side: int) -> Iterator[Found | Refused]:
     Raises OSError where the machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        reader = _Reader(side, Path(scratch))
         for repo_path, path in _files(given):
-            true = names.unescape(repo_path)
-            mode = path.stat().st_mode if path.exists() else 0
-            if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-                yield Refused(true, "no file but a link to a directory or to nothing, or a device")
-                continue
-            spooled = spool(path, Path(scratch))
-            yield from _read_file(spooled, repo_path, true, side)
-            if spooled != path:
-                spooled.unlink()
+            yield from reader.datum_file(path, repo_path)
 
 
 def _files(given: Input) -> Iterator[tuple[str, Path]]:
@@ -85,66 +78,93 @@ def _is_dropping(path: str) -> bool:
     return not DROPPINGS.isdisjoint(parts) or (parts[-1].startswith("._") and len(parts[-1]) > 2)
 
 
-def _read_file(path: Path, repo_path: str, true: str, side: int) -> Iterator[Found | Refused]:
-    with path.open("rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        head = stream.read(HEAD)
-        kind = kind_of(head)
-        if not kind.is_archive:
-            yield from _read_stream(stream, head, size, true, side)
+class _Reader:
+    """Reads one file after the other. scratch: a directory for what must be on disk for a moment."""
+
+    def __init__(self, side: int, scratch: Path) -> None:
+        self.side = side
+        self.scratch = scratch
+
+    def datum_file(self, path: Path, repo_path: str) -> Iterator[Found | Refused]:
+        true = names.unescape(repo_path)
+        mode = path.stat().st_mode if path.exists() else 0
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+            yield Refused(true, "no file but a link to a directory or to nothing, or a device")
             return
-    try:
-        for member in archives.members(path, kind):
-            yield from _read_member(member, true, names.is_block(repo_path), side)
-    except archives.BadArchive as failure:
-        yield Refused(true, str(failure))
+        spooled = spool(path, self.scratch)
+        yield from self.file(spooled, true, names.is_block(repo_path))
+        if spooled != path:
+            spooled.unlink()
 
+    def file(self, path: Path, true: str, is_block: bool) -> Iterator[Found | Refused]:
+        """A file on disk that can be seeked in: the only place where an archive can be."""
+        with path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
+            head = stream.read(HEAD)
+            kind = kind_of(head)
+            if not kind.is_archive:
+                yield from self.stream(stream, head, size, true)
+                return
+        try:
+            for member in archives.members(path, kind):
+                if not _is_dropping(member.name):
+                    yield from self.member(member, None if is_block else true)
+        except archives.BadArchive as failure:
+            yield Refused(true, str(failure))
 
-def _read_member(member: archives.Member, archive: str, in_block: bool, side: int) -> Iterator[Found | Refused]:
-    if _is_dropping(member.name):
-        return
-    true = names.unescape(member.name) if in_block else f"{archive}/{member.name}"
-    problem = member.problem or (None if in_block else archives.unsafe_name(member.name))
-    if problem or not member.stream:
-        yield Refused(true, problem or "a damaged archive member")
-        return
-    try:
-        head = member.stream.read(HEAD)
-        if kind_of(head).is_archive:
-            yield Refused(true, "an archive inside an archive, which is not unpacked: put it by itself")
+    def member(self, member: archives.Member, archive: str | None) -> Iterator[Found | Refused]:
+        """archive: its true path; None for an ingest block, whose members go by their own."""
+        true = names.unescape(member.name) if archive is None else f"{archive}/{member.name}"
+        problem = member.problem or (None if archive is None else archives.unsafe_name(member.name))
+        if problem or not member.stream:
+            yield Refused(true, problem or "a damaged archive member")
+            return
+        try:
+            head = member.stream.read(HEAD)
+            if not kind_of(head).is_archive:
+                yield from self.stream(member.stream, head, member.size, true)
+            elif archive is None:
+                yield from self.packed_archive(member.stream, head, true)
+            else:
+                yield Refused(true, "an archive inside an archive, which is not unpacked: put it by itself")
+        except archives.BadMember as failure:
+            yield Refused(true, str(failure))
+
+    def packed_archive(self, stream: stl10.Stream, head: bytes, true: str) -> Iterator[Found | Refused]:
+        """What ingest packed into a block stands for the file that it was: an archive is still to be read."""
+        unpacked = self.scratch / "member"
+        with unpacked.open("wb") as file:
+            while head:
+                file.write(head)
+                head = stream.read(1 << 20)
+        yield from self.file(unpacked, true, is_block=False)
+        unpacked.unlink()
+
+    def stream(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
+        """A file that is no archive. head: the first bytes, already read off the stream. size: of the whole file."""
+        kind = kind_of(head)
+        if kind.is_picture:
+            yield self.picture(stream, head, size, kind, true)
+        elif head and stl10.is_named_so(true):
+            yield from self.stl10(stream, head, size, true)
         else:
-            yield from _read_stream(member.stream, head, member.size, true, side)
-    except archives.BadMember as failure:
-        yield Refused(true, str(failure))
+            yield Refused(true, why_unreadable(head))
 
+    def picture(self, stream: stl10.Stream, head: bytes, size: int, kind: Kind, true: str) -> Found | Refused:
+        if size > MAX_PICTURE_BYTES:
+            return Refused(true, f"{size:,} bytes: a picture's file may have at most {MAX_PICTURE_BYTES:,}")
+        data = head + stream.read(size - len(head))
+        try:
+            pixels = pictures.normalise(data, kind, self.side)
+        except pictures.BadPicture as failure:
+            return Refused(true, str(failure))
+        return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
 
-def _read_stream(stream: stl10.Stream, head: bytes, size: int, true: str, side: int) -> Iterator[Found | Refused]:
-    """A file that is no archive. head: the first bytes, already read off the stream. size: bytes of the whole file."""
-    kind = kind_of(head)
-    if kind.is_picture:
-        yield _read_picture(stream, head, size, kind, true, side)
-    elif head and stl10.is_named_so(true):
-        yield from _read_stl10(stream, head, size, true, side)
-    else:
-        yield Refused(true, why_unreadable(head))
-
-
-def _read_picture(stream: stl10.Stream, head: bytes, size: int, kind: Kind, true: str, side: int) -> Found | Refused:
-    if size > MAX_PICTURE_BYTES:
-        return Refused(true, f"{size:,} bytes: a picture's file may have at most {MAX_PICTURE_BYTES:,}")
-    data = head + stream.read(size - len(head))
-    try:
-        pixels = pictures.normalise(data, kind, side)
-    except pictures.BadPicture as failure:
-        return Refused(true, str(failure))
-    return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
-
-
-def _read_stl10(stream: stl10.Stream, head: bytes, size: int, true: str, side: int) -> Iterator[Found | Refused]:
-    problem = stl10.problem(true, size)
-    if problem:
-        yield Refused(true, problem)
-        return
-    for number, (record, pixels) in enumerate(stl10.pictures(head, stream)):
-        source = Source(f"{true}/{number:06}", hashlib.sha256(record).hexdigest())
-        yield Found(source, pictures.resize(pixels, side))
+    def stl10(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
+        problem = stl10.problem(true, size)
+        if problem:
+            yield Refused(true, problem)
+            return
+        for number, (record, pixels) in enumerate(stl10.pictures(head, stream)):
+            source = Source(f"{true}/{number:06}", hashlib.sha256(record).hexdigest())
+            yield Found(source, pictures.resize(pixels, self.side))

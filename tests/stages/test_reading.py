@@ -183,6 +183,20 @@ def test_members_of_an_ingest_block_keep_their_own_true_names(file: Path) -> Non
     assert refused == {}
 
 
+def test_an_archive_that_ingest_packed_into_a_block_is_still_an_archive(file: Path) -> None:
+    inner = {"in/a.jpg": jpeg(1), "in/b.zip": zipped({"c.jpg": jpeg()})}
+    members = {"my%2Fpics.zip": zipped(inner), "cut.tar": tarred(inner)[:3000], "plain.jpg": jpeg(2)}
+    file.write_bytes(tarred(members))
+    found, refused = read(file, names.block_name("f" * 16))
+    assert found == [source("my/pics.zip/in/a.jpg", jpeg(1)), source("plain.jpg", jpeg(2))]
+    assert refused == {
+        "my/pics.zip/in/b.zip": "an archive inside an archive, which is not unpacked: put it by itself",
+        "cut.tar": "damaged or truncated tar archive",
+    }
+    file.write_bytes(zipped({"a.jpg": jpeg()}).replace(jpeg()[9:99], bytes(90)))  # no block that ingest wrote
+    assert read(file, names.block_name("f" * 16)) == ([], {"a.jpg": "a damaged archive member"})
+
+
 def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
     pictures = np.random.default_rng(0).integers(0, 256, (3, stl10.RECORD), dtype=np.uint8).tobytes()
     file.write_bytes(pictures)
