@@ -68,10 +68,13 @@ def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None 
 
 
 def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
-    """What GetFileTAR sends: every match of the pattern and all that lies below a directory among them, each once."""
+    """What GetFileTAR sends: every match of the pattern and all that lies below a directory among them, each once.
+
+    A directory before `lower` is not among them, so what it holds is there only where it matches itself.
+    """
     compiled = Glob(pattern)
-    if compiled.literal:
-        return walk(fs, compiled.literal_prefix, lower, upper)
+    if compiled.literal and lower is None:
+        return walk(fs, compiled.literal_prefix, None, upper)
     whole = ""  # the last directory that matched
 
     def wanted(candidate: str) -> bool:
