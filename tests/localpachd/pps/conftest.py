@@ -1,0 +1,116 @@
+"""A whole engine for the tests of the pps room: real pfs, real processes, everything but the wire."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localpachd.api.worker import GrpcBatchServer
+from localpachd.db import Database
+from localpachd.pfs import commits, contents, modify, repos
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.values import Commit, CommitInfo, Repo
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.service import Pps
+from localpachd.pps.values import DatumInfo, Job, JobInfo, Pipeline
+from localpachd.storage.chunks import Chunks
+from localpachd.worker.gpus import GpuPool
+from localpachd.worker.runner import ProcessRunner
+
+COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
+
+
+class Engine:
+    """Pfs and pps over one directory, with the few verbs that tests speak in. Names are in project `default`."""
+
+    def __init__(self, root: Path, gpus: GpuPool) -> None:
+        self.root = root
+        self.db = Database(root / "state.sqlite")
+        self.chunks = Chunks(root / "chunks")
+        self.pfs = Pfs(self.db, self.chunks)
+        self.runner = ProcessRunner(root / "scratch", self.db, self.chunks, gpus, GrpcBatchServer())
+        self.pps = Pps(self.pfs, self.runner, gpus, {})
+
+    def close(self) -> None:
+        self.pps.stop()
+        self.runner.close()
+        self.chunks.close()
+        self.db.close()
+
+    def repo(self, name: str) -> Repo:
+        made = Repo("default", name)
+        self.pfs.transact(lambda txn: repos.create(txn, made))
+        return made
+
+    def put(self, repo: str, files: Mapping[str, str | None], branch: str = "master") -> None:
+        """Writes files in one commit; None deletes."""
+        changes: list[modify.Change] = []
+        for path, text in files.items():
+            changes.append(modify.Removal(path, modify.DEFAULT_TAG))
+            if text is not None:
+                content = self.chunks.store([text.encode()])
+                changes.append(modify.Addition(path, modify.DEFAULT_TAG, content))
+        modify.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
+
+    def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:
+        """Makes a pipeline that runs a line of shell, in which $PFS is /pfs wherever that is."""
+        script = f'PFS="${{LOCALPACHD_PFS:-/pfs}}"\n{shell}'
+        transform = {"cmd": ["sh", "-e"], "stdin": script.split("\n"), **fields.pop("transform", {})}
+        self.pps.create_pipeline({"pipeline": {"name": name}, "transform": transform, "input": dict(tree), **fields})
+
+    def jobs(self, name: str) -> list[JobInfo]:
+        """Newest first, of all versions."""
+        return list(self.pps.list_jobs(Pipeline("default", name), history=-1))
+
+    def settle(self, name: str) -> JobInfo:
+        """The newest job of a pipeline, once it is over."""
+        return self.pps.inspect_job(self.jobs(name)[0].job, wait=True, active=deadline(60))
+
+    def until(self, look: Callable[[], Any]) -> Any:
+        """Waits for a condition that some change will make true."""
+        found = self.pfs.changes.wait_for(lambda: look() or None, deadline(60))
+        assert found is not None, "what the test waits for did not happen"
+        return found
+
+    def commit(self, name: str, ref: str = "", kind: str = "user") -> CommitInfo:
+        with self.db.read() as conn:
+            return commits.resolve(conn, Commit(Repo("default", name, kind), ref, "" if ref else "master"))
+
+    def files(self, name: str, ref: str = "", kind: str = "user") -> dict[str, str]:
+        """Path to text of a commit's whole content."""
+        info = self.commit(name, ref, kind)
+        with self.db.read() as conn:
+            found = list(contents.fileset(conn, info).walk())
+        return {file.path: b"".join(self.chunks.read(file.content)).decode() for file in found}
+
+    def datums(self, job: Job) -> dict[str, DatumInfo]:
+        """A job's datums by the paths of their inputs."""
+        return {",".join(each.path for each in info.data): info for info in self.pps.list_datums(job)}
+
+    def lines(self, name: str) -> list[str]:
+        """What user code of a pipeline has said."""
+        return [line.message for line in self.pps.logs(LogQuery(Pipeline("default", name))) if line.user]
+
+
+def deadline(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
+
+
+def pfs_input(repo: str, glob: str = "/*", **fields: Any) -> dict[str, Any]:
+    return {"pfs": {"repo": repo, "glob": glob, **fields}}
+
+
+@pytest.fixture
+def gpus() -> GpuPool:
+    return GpuPool()
+
+
+@pytest.fixture
+def engine(tmp_path: Path, gpus: GpuPool) -> Iterator[Engine]:
+    running = Engine(tmp_path, gpus)
+    running.pps.start()
+    yield running
+    running.close()

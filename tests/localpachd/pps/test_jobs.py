@@ -1,0 +1,495 @@
+"""Jobs end to end: real files, real processes, the rules of skipping, failing and cascading."""
+
+import json
+
+import pytest
+
+from localpachd.errors import AlreadyExists, NotFound, PachError
+from localpachd.pfs import branches, commits, repos
+from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.values import Counters, DatumState, Job, JobState, Pipeline, PipelineState
+
+SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
+LIST = 'ls "$PFS/in" > "$PFS/out/list"'
+
+
+def only(repo, glob="/*", **fields):
+    return {"pfs": {"repo": repo, "name": "in", "glob": glob, **fields}}
+
+
+def counted(job):
+    return (job.counters.processed, job.counters.skipped, job.counters.total)
+
+
+@pytest.fixture
+def shout(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one", "/b": "two"})
+    engine.create("shout", only("texts"), SHOUT)
+    return engine
+
+
+def test_a_first_job_processes_everything(shout):
+    job = shout.settle("shout")
+    assert (job.state, job.reason) == (JobState.SUCCESS, "")
+    assert counted(job) == (2, 0, 2)
+    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
+    assert job.created <= job.started <= job.finished
+    assert job.stats.upload_bytes == 6
+    assert sorted(shout.lines("shout")) == ["read a", "read b"]
+
+
+def test_only_what_changed_is_processed_again(shout):
+    shout.settle("shout")
+    shout.put("texts", {"/b": "three", "/c": "new"})
+    job = shout.settle("shout")
+    assert counted(job) == (2, 1, 3)
+    assert shout.files("shout") == {"/a": "ONE", "/b": "THREE", "/c": "NEW"}
+    assert {path: each.state for path, each in shout.datums(job.job).items()} == {
+        "/a": DatumState.SKIPPED,
+        "/b": DatumState.SUCCESS,
+        "/c": DatumState.SUCCESS,
+    }
+
+
+def test_a_deleted_input_takes_its_output_with_it(shout):
+    shout.settle("shout")
+    shout.put("texts", {"/a": None})
+    job = shout.settle("shout")
+    assert (job.state, counted(job)) == (JobState.SUCCESS, (0, 1, 1))
+    assert shout.files("shout") == {"/b": "TWO"}
+    assert set(shout.datums(job.job)) == {"/b"}
+    assert not any(path.startswith("/pfs/") and path.endswith("/a") for path in shout.files("shout", kind="meta"))
+
+
+def test_deleting_and_adding_again_gives_the_same_output(shout):
+    shout.settle("shout")
+    before = shout.files("shout")
+    shout.put("texts", {"/a": None})
+    shout.settle("shout")
+    shout.put("texts", {"/a": "one"})
+    assert counted(shout.settle("shout")) == (1, 1, 2)
+    assert shout.files("shout") == before
+
+
+def test_no_datums_is_success(engine):
+    engine.repo("texts")
+    engine.create("shout", only("texts"), SHOUT)
+    job = engine.settle("shout")
+    assert (job.state, job.counters) == (JobState.SUCCESS, Counters())
+
+
+def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout):
+    job = shout.settle("shout")
+    datum = shout.datums(job.job)["/a"]
+    found = shout.files("shout", job.job.id, "meta")
+    assert found[f"/pfs/{datum.id}/in/a"] == "one"
+    assert found[f"/pfs/{datum.id}/out/a"] == "ONE"
+    assert f"PACH_DATUM_ID={datum.id}\n" in found[f"/pfs/{datum.id}/.env"]
+    record = json.loads(found[f"/meta/{datum.id}/meta"])
+    assert record["inputs"][0]["fileInfo"]["file"]["path"] == "/a"
+    shown = shout.pps.inspect_datum(job.job, datum.id)
+    assert (shown.pfs_state, str(shown.pfs_commit)) == (f"/pfs/{datum.id}", f"default/shout.meta@{job.job.id}")
+    with pytest.raises(PachError, match=f"datum nothing not found in job default/shout@{job.job.id}"):
+        shout.pps.inspect_datum(job.job, "nothing")
+
+
+def test_lazy_inputs_leave_no_copy_in_the_meta_commit(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("shout", only("texts", lazy=True), 'cat "$PFS/in/a" > "$PFS/out/a"')
+    datum = engine.datums(engine.settle("shout").job)["/a"]
+    found = engine.files("shout", kind="meta")
+    assert f"/pfs/{datum.id}/in/a" not in found
+    assert found[f"/pfs/{datum.id}/out/a"] == "one"
+
+
+def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout):
+    shout.settle("shout")
+    shout.create("shout", only("texts"), f'test ! -e "$PFS/in/bad"\n{SHOUT}', datum_tries="1", update=True)
+    shout.settle("shout")
+    shout.put("texts", {"/bad": "x", "/c": "new", "/b": "changed"})
+    job = shout.settle("shout")
+    bad = shout.datums(job.job)["/bad"]
+    assert (job.state, job.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
+    assert (bad.state, bad.reason != "") == (DatumState.FAILED, True)
+    # The other new datum had its chance; the changed one, which belongs to the second phase, did not.
+    assert (job.counters.processed, job.counters.failed) == (1, 1)
+    for kind in ("user", "meta"):
+        assert shout.commit("shout", job.job.id, kind).error == job.reason
+    assert shout.files("shout", job.job.id) == {"/a": "ONE", "/b": "TWO", "/c": "NEW"}
+    shout.put("texts", {"/bad": None})
+    mended = shout.settle("shout")
+    assert (mended.state, counted(mended)) == (JobState.SUCCESS, (2, 1, 3))
+    assert shout.files("shout") == {"/a": "ONE", "/b": "CHANGED", "/c": "NEW"}
+
+
+def test_a_recovered_datum_does_not_fail_the_job_and_is_tried_again(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one", "/bad": "x"})
+    recover = {"err_cmd": ["true"]}
+    engine.create("shout", only("texts"), f'test ! -e "$PFS/in/bad"\n{SHOUT}', transform=recover, datum_tries="1")
+    job = engine.settle("shout")
+    assert (job.state, job.counters) == (JobState.SUCCESS, Counters(processed=1, total=2, recovered=1))
+    assert engine.files("shout") == {"/a": "ONE"}
+    engine.put("texts", {"/c": "new"})
+    again = engine.settle("shout")
+    assert again.counters == Counters(processed=1, skipped=1, total=3, recovered=1)
+
+
+def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one", "/b": "two"})
+    engine.create("clash", only("texts"), 'cat "$PFS"/in/* > "$PFS/out/same"')
+    job = engine.settle("clash")
+    assert job.state is JobState.FAILURE
+    assert job.reason.startswith("duplicate path output by different datums (/same from ")
+    assert engine.commit("clash", kind="meta").error == job.reason
+    engine.put("texts", {"/b": None})
+    mended = engine.settle("clash")
+    assert (mended.state, counted(mended)) == (JobState.SUCCESS, (1, 0, 1))
+    assert engine.files("clash") == {"/same": "one"}
+
+
+def test_failure_cascades_downstream_without_running_anything(shout):
+    shout.settle("shout")
+    shout.create("list", only("shout", "/"), LIST)
+    shout.create("list2", only("list", "/"), LIST)
+    assert shout.settle("list2").state is JobState.SUCCESS
+    shout.create("shout", only("texts"), "exit 3", update=True, reprocess=True, datum_tries="1")
+    assert shout.settle("shout").state is JobState.FAILURE
+    for name, upstream in (("list", "in"), ("list2", "in")):
+        job = shout.settle(name)
+        reason = f"unrunnable because the following upstream pipelines failed: {upstream}"
+        assert (job.state, job.reason) == (JobState.UNRUNNABLE, reason)
+        assert shout.commit(name).error == reason
+
+
+def test_one_write_runs_the_whole_chain_under_one_id(shout):
+    shout.create("list", only("shout", "/"), LIST)
+    shout.settle("list")
+    shout.put("texts", {"/c": "x"})
+    last = shout.settle("list")
+    jobs = list(shout.pps.inspect_job_set(last.job.id, wait=True))
+    assert [each.job.pipeline.name for each in jobs] == ["shout", "list"]
+    assert {each.job.id for each in jobs} == {shout.commit("texts").commit.id}
+    assert next(shout.pps.list_job_sets()).id == last.job.id
+    assert shout.files("list") == {"/list": "a\nb\nc\n"}
+
+
+def test_an_update_skips_everything_and_reprocess_nothing(shout):
+    shout.settle("shout")
+    shout.create("shout", only("texts"), SHOUT.replace("a-z A-Z", "a-z b-za"), update=True)
+    job = shout.settle("shout")
+    assert (job.version, counted(job)) == (2, (0, 2, 2))
+    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
+    shout.create("shout", only("texts"), SHOUT.replace("a-z A-Z", "a-z b-za"), update=True, reprocess=True)
+    job = shout.settle("shout")
+    assert (job.version, counted(job)) == (3, (2, 0, 2))
+    assert shout.files("shout") == {"/a": "pof", "/b": "uxp"}
+    assert [each.version for each in shout.jobs("shout")] == [3, 2, 1]
+
+
+def test_every_job_reprocesses_every_time(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("shout", only("texts"), SHOUT, reprocess_spec="every_job")
+    engine.settle("shout")
+    engine.put("texts", {"/b": "two"})
+    assert counted(engine.settle("shout")) == (2, 0, 2)
+    assert engine.files("shout") == {"/a": "ONE", "/b": "TWO"}
+
+
+def test_cross_union_and_join_run_their_combinations(engine):
+    for repo in ("left", "right"):
+        engine.repo(repo)
+        engine.put(repo, {"/1.txt": repo, "/2.txt": repo})
+    engine.put("right", {"/3.txt": "right"})
+    both = [{"pfs": {"repo": name, "glob": "/(*).txt", "join_on": "$1"}} for name in ("left", "right")]
+    name = 'n=$(basename "$left")-$(basename "$right"); echo x > "$PFS/out/$n"'
+    engine.create("cross", {"cross": both}, name)
+    engine.create("join", {"join": both}, name)
+    engine.create("union", {"union": both}, 'for f in "$PFS"/*/*.txt; do echo x > "$PFS/out/$PACH_DATUM_ID"; done')
+    assert counted(engine.settle("cross")) == (6, 0, 6)
+    assert len(engine.files("cross")) == 6
+    assert set(engine.settle("join").job.id and engine.files("join")) == {"/1.txt-1.txt", "/2.txt-2.txt"}
+    assert counted(engine.settle("union")) == (5, 0, 5)
+    engine.put("left", {"/1.txt": "changed"})
+    assert counted(engine.settle("cross")) == (3, 3, 6)
+    assert counted(engine.settle("join")) == (1, 1, 2)
+    assert counted(engine.settle("union")) == (1, 4, 5)
+
+
+def test_datum_sets_run_side_by_side_and_keep_every_output(engine):
+    engine.repo("texts")
+    engine.put("texts", {f"/{number}": str(number) for number in range(12)})
+    engine.create("shout", only("texts"), SHOUT, parallelism_spec={"constant": "3"}, datum_set_spec={"number": "2"})
+    job = engine.settle("shout")
+    assert (job.state, counted(job)) == (JobState.SUCCESS, (12, 0, 12))
+    assert engine.files("shout") == {f"/{number}": str(number) for number in range(12)}
+
+
+def test_a_job_waits_for_an_open_input_commit(engine):
+    repo = engine.repo("texts")
+    engine.create("shout", only("texts"), SHOUT)
+    engine.settle("shout")
+    opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
+    job = Job(Pipeline("default", "shout"), opened.id)
+    engine.until(lambda: engine.pps.inspect_job(job).state is JobState.STARTING)
+    assert engine.commit("shout").finished is None
+    engine.pfs.transact(lambda txn: commits.finish(txn, opened))
+    assert engine.settle("shout").state is JobState.SUCCESS
+
+
+def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine):
+    repo = engine.repo("texts")
+    engine.create("shout", only("texts"), SHOUT)
+    engine.settle("shout")
+    opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
+    engine.pfs.transact(lambda txn: commits.finish(txn, opened, error="half written"))
+    assert engine.settle("shout").state is JobState.UNRUNNABLE
+
+
+HANG = "echo hanging; sleep 1000"
+
+
+def hanging(engine, **fields):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("hang", only("texts"), HANG, **fields)
+    engine.until(lambda: engine.lines("hang"))
+    return engine.jobs("hang")[0].job
+
+
+def test_stop_job_kills_it_and_errors_its_commits(engine):
+    job = hanging(engine)
+    [status] = engine.pps.inspect_job(job).worker_status
+    assert (status.job, [each.path for each in status.data]) == (job.id, ["/a"])
+    engine.pps.stop_job(job)
+    info = engine.pps.inspect_job(job)
+    assert (info.state, info.reason) == (JobState.KILLED, "job stopped")
+    for kind in ("user", "meta"):
+        assert engine.commit("hang", job.id, kind).error == "job stopped"
+    engine.pps.stop_job(job, "again")  # silent on a job that is over
+    assert engine.pps.inspect_job(job).reason == "job stopped"
+    engine.until(lambda: engine.pps.inspect_job(job).worker_status == ())
+
+
+def test_a_job_that_takes_too_long_is_killed(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("hang", only("texts"), HANG, job_timeout="0.5s")
+    info = engine.settle("hang")
+    assert (info.state, info.reason) == (JobState.KILLED, " jobtimed out")
+
+
+def test_update_kills_the_running_job_and_covers_its_input(engine):
+    old = hanging(engine)
+    engine.create("hang", only("texts"), SHOUT, update=True)
+    info = engine.pps.inspect_job(old)
+    reason = "all jobs killed because pipeline was updated for user unknown_username"
+    assert (info.state, info.reason) == (JobState.KILLED, reason)
+    assert counted(engine.settle("hang")) == (1, 0, 1)
+    assert engine.files("hang") == {"/a": "ONE"}
+
+
+def test_stop_and_start_a_pipeline(engine):
+    job = hanging(engine)
+    pipeline = job.pipeline
+    engine.pps.stop_pipeline(pipeline)
+    reason = "all jobs killed because pipeline was stopped for user unknown_username"
+    assert engine.pps.inspect_job(job).reason == reason
+    engine.until(lambda: engine.pps.inspect_pipeline(pipeline).state is PipelineState.PAUSED)
+    engine.put("texts", {"/b": "two"})
+    engine.put("texts", {"/c": "three"})
+    assert len(engine.jobs("hang")) == 1
+    engine.create("hang", only("texts"), SHOUT, update=True)
+    assert engine.pps.inspect_pipeline(pipeline).stopped
+    engine.pps.start_pipeline(pipeline)
+    assert counted(engine.settle("hang")) == (3, 0, 3)
+    assert len(engine.jobs("hang")) == 2
+    engine.pps.start_pipeline(pipeline)  # of a running pipeline: nothing new
+    assert len(engine.jobs("hang")) == 2
+
+
+def test_delete_pipeline_ends_everything_of_it(engine):
+    job = hanging(engine)
+    engine.pps.delete_pipeline(job.pipeline)
+    with pytest.raises(NotFound, match=f"jobs default/hang@{job.id} not found"):
+        engine.pps.inspect_job(job)
+    with pytest.raises(NotFound, match='pipeline "default/hang" not found'):
+        list(engine.pps.list_jobs(job.pipeline))
+    with engine.db.read() as conn:
+        assert not any(each.repo.name == "hang" for each in repos.list_all(conn))
+    engine.pps.delete_pipeline(job.pipeline)  # silent
+    engine.create("hang", only("texts"), SHOUT)  # the name is free again
+    assert engine.settle("hang").state is JobState.SUCCESS
+
+
+def test_keep_repo_leaves_the_output_as_an_ordinary_repo(shout):
+    shout.settle("shout")
+    shout.pps.delete_pipeline(Pipeline("default", "shout"), keep_repo=True)
+    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
+    shout.put("shout", {"/mine": "x"})
+    assert "/mine" in shout.files("shout")
+    with pytest.raises(PachError, match='pipeline "shout" cannot be created because a repo with the same name'):
+        shout.create("shout", only("texts"), SHOUT)
+
+
+def test_a_pipeline_with_readers_is_deleted_only_by_force(shout):
+    shout.create("list", only("shout", "/"), LIST)
+    shout.settle("list")
+    pipeline = Pipeline("default", "shout")
+    with pytest.raises(PachError, match="as subvenance, deleting it would break those branches"):
+        shout.pps.delete_pipeline(pipeline)
+    assert not shout.pps.inspect_pipeline(pipeline).stopped
+    shout.pps.delete_pipeline(pipeline, force=True)
+    assert [each.pipeline.name for each in shout.pps.list_pipelines()] == ["list"]
+    assert {each.name for each in shout.pps.delete_pipelines()} == {"list"}
+
+
+def test_a_pipeline_without_a_command_fails(engine):
+    engine.repo("texts")
+    engine.pps.create_pipeline({"pipeline": {"name": "idle"}, "transform": {}, "input": only("texts")})
+    job = engine.settle("idle")
+    assert (job.state, job.reason) == (JobState.KILLED, "nothing to run: no transform.cmd")
+    info = engine.pps.inspect_pipeline(Pipeline("default", "idle"))
+    assert (info.state, info.reason) == (PipelineState.FAILURE, "nothing to run: no transform.cmd")
+
+
+def test_autoscaling_pipelines_stand_by_between_jobs(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("shout", only("texts"), SHOUT, autoscaling=True)
+    assert engine.settle("shout").state is JobState.SUCCESS
+    pipeline = Pipeline("default", "shout")
+    engine.until(lambda: engine.pps.inspect_pipeline(pipeline).state is PipelineState.STANDBY)
+    assert engine.pps.inspect_pipeline(pipeline).workers_available == 0
+
+
+def test_gpu_pipelines_run_on_the_cpu_and_say_so(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    limits = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
+    engine.create("shout", only("texts"), SHOUT, resource_limits=limits)
+    assert engine.settle("shout").state is JobState.SUCCESS
+    assert engine.pps.inspect_pipeline(Pipeline("default", "shout")).reason == "no GPU here: running on the CPU"
+
+
+def test_names_and_versions(shout):
+    shout.settle("shout")
+    with pytest.raises(AlreadyExists, match='pipeline "default/shout" already exists'):
+        shout.create("shout", only("texts"), SHOUT)
+    with pytest.raises(NotFound, match="repo default/nowhere not found"):
+        shout.create("other", only("nowhere"), SHOUT)
+    with pytest.raises(NotFound) as missing:
+        shout.pps.inspect_pipeline(Pipeline("default", "none"))
+    assert str(missing.value) == (
+        'pipeline was not inspected: couldn\'t find up to date spec for pipeline "default/none": '
+        'branch "master" not found in repo default/none.spec'
+    )
+    with pytest.raises(NotFound, match='could not list pipeline info: pipeline "default/none" not found'):
+        shout.pps.list_pipelines(Pipeline("default", "none"))
+    shout.create("shout", only("texts"), LIST, update=True)
+    assert shout.pps.inspect_pipeline(Pipeline("default", "shout^")).version == 1
+    with pytest.raises(PachError, match="has only 2 versions, not enough to find ancestor 2"):
+        shout.pps.inspect_pipeline(Pipeline("default", "shout^^"))
+    assert [each.version for each in shout.pps.list_pipelines(history=1)] == [2, 1]
+    first = shout.pps.list_pipelines(history=1)[1].spec_commit
+    assert [each.version for each in shout.pps.list_pipelines(commit_set=first.id)] == [1]
+    shout.pps.stop_pipeline(Pipeline("default", "none"))  # silent
+
+
+def test_jobs_are_filtered_by_the_commits_they_read(shout):
+    first = shout.commit("texts")
+    shout.settle("shout")
+    shout.put("texts", {"/c": "x"})
+    shout.settle("shout")
+    found = list(shout.pps.list_jobs(input_commits=[Commit(Repo("default", "texts"), branch="master")]))
+    assert [each.job.id for each in found] == [shout.commit("texts").commit.id]
+    [old] = shout.pps.list_jobs(input_commits=[first.commit])
+    assert old.job.id != found[0].job.id
+
+
+def test_datums_of_an_input_are_listed_before_there_is_a_pipeline(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "1", "/b": "2"})
+    found = list(engine.pps.list_input_datums(only("texts")))
+    assert sorted(each.data[0].path for each in found) == ["/a", "/b"]
+    assert [each.id for each in found] == sorted(each.id for each in found)
+    assert {each.state for each in found} == {DatumState.UNKNOWN}
+
+
+def test_rewinding_the_input_gives_the_old_output_again(shout):
+    old = shout.commit("texts").commit
+    shout.settle("shout")
+    shout.put("texts", {"/a": "changed", "/c": "new"})
+    shout.settle("shout")
+    shout.pfs.transact(lambda txn: branches.create(txn, Branch(Repo("default", "texts"), "master"), head=old))
+    job = shout.settle("shout")
+    assert (job.state, counted(job)) == (JobState.SUCCESS, (1, 1, 2))
+    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
+
+
+def test_deleting_a_job_row_does_not_confuse_the_next_job(shout):
+    shout.settle("shout")
+    shout.put("texts", {"/a": None})
+    job = shout.settle("shout").job
+    shout.pps.delete_job(job)
+    shout.put("texts", {"/a": "one"})
+    assert counted(shout.settle("shout")) == (1, 1, 2)
+    assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
+
+
+def test_logs_are_filtered_and_followed(shout):
+    job = shout.settle("shout").job
+    datum = shout.datums(job)["/a"]
+    pps = shout.pps
+    pipeline = job.pipeline
+    for query in (
+        LogQuery(job=job, datum=datum.id),
+        LogQuery(pipeline, data_filters=("/a",)),
+        LogQuery(pipeline, job, data_filters=("/a", datum.data[0].hash.hex())),
+    ):
+        assert [line.message for line in pps.logs(query) if line.user] == ["read a"]
+    assert not list(pps.logs(LogQuery(pipeline, data_filters=("/a", "/b"))))
+    assert not list(pps.logs(LogQuery(pipeline, master=True)))
+    [last] = pps.logs(LogQuery(pipeline, tail=1))
+    assert last == list(pps.logs(LogQuery(pipeline)))[-1]
+    for query, text in (
+        (LogQuery(datum="x"), "must specify the Job or Pipeline that the datum is from to get logs for it"),
+        (LogQuery(job=Job(Pipeline("default", ""), "1")), "pipeline must be specified for the given job"),
+        (LogQuery(Pipeline("default", "other"), job), "job is from the wrong pipeline"),
+        (LogQuery(job=Job(pipeline, "1")), 'could not get job information for "1": jobs default/shout@1 not found'),
+    ):
+        with pytest.raises(PachError) as wrong:
+            list(pps.logs(query))
+        assert str(wrong.value) == text
+    following = pps.logs(LogQuery(pipeline, data_filters=("/late",), follow=True))
+    shout.put("texts", {"/late": "x"})
+    assert next(line.message for line in following if line.user) == "read late"
+
+
+def test_restart_datum_ends_the_attempt(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("hang", only("texts"), HANG, datum_tries="2")
+    engine.until(lambda: engine.lines("hang").count("hanging") == 1)
+    job = engine.jobs("hang")[0].job
+    engine.pps.restart_datum(job, ["/nothing"])
+    engine.pps.restart_datum(job, ["/a"])
+    engine.until(lambda: engine.lines("hang").count("hanging") == 2)
+    engine.pps.restart_datum(job, ["/a"])
+    assert engine.settle("hang").state is JobState.FAILURE
+
+
+def test_subscribing_shows_each_unfinished_job_once(engine):
+    engine.repo("texts")
+    engine.create("shout", only("texts"), SHOUT)
+    engine.settle("shout")
+    stream = engine.pps.subscribe_jobs(Pipeline("default", "shout"))
+    repo = Repo("default", "texts")
+    opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
+    assert next(stream).job.id == opened.id
+    engine.pfs.transact(lambda txn: commits.finish(txn, opened))
