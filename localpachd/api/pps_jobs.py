@@ -8,7 +8,6 @@ from google.protobuf.empty_pb2 import Empty
 
 from localpachd.api import pfs_messages
 from localpachd.api import pps_messages as messages
-from localpachd.api.filters import compile_filter
 from localpachd.api.times import nanoseconds
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError
@@ -27,7 +26,7 @@ class JobCalls:
         return messages.job_info(info, request.details)
 
     def ListJob(self, request: Any, context: Any) -> Iterator[Any]:
-        passes = compile_filter(request.jqFilter)
+        passes = messages.message_filter(request.jqFilter)
         in_page = _page(request)
         found = self._pps.list_jobs(
             messages.optional_pipeline(request),
@@ -37,7 +36,7 @@ class JobCalls:
             request.reverse,
         )
         chosen = (messages.job_info(info, request.details) for info in found if in_page(info.created))
-        passing = (message for message in chosen if passes(messages.as_mapping(message)))
+        passing = (message for message in chosen if passes(message))
         yield from islice(passing, request.number or None)
 
     def SubscribeJob(self, request: Any, context: Any) -> Iterator[Any]:
@@ -64,14 +63,14 @@ class JobCalls:
         yield from islice(self._job_sets(request), request.number or None)
 
     def _job_sets(self, request: Any) -> Iterator[Any]:
-        passes = compile_filter(request.jqFilter)
+        passes = messages.message_filter(request.jqFilter)
         in_page = _page(request)
         sets = self._pps.list_job_sets(messages.project_names(request))
         for each in reversed(list(sets)) if request.reverse else sets:
             if not in_page(max(info.created for info in each.jobs)):
                 continue
             message = messages.job_set_info(each, request.details)
-            kept = [job for job in message.jobs if passes(messages.as_mapping(job))]
+            kept = [job for job in message.jobs if passes(job)]
             if kept:
                 del message.jobs[:]
                 message.jobs.extend(kept)

@@ -1,6 +1,6 @@
 """The messages of the pps service, made from the values of the pps room, and complete: no part is left unset."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from google.protobuf import json_format
@@ -8,6 +8,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.api import pfs_messages
+from localpachd.api.filters import compile_filter
 from localpachd.api.times import duration, timestamp
 from localpachd.errors import InvalidArgument
 from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo
@@ -24,6 +25,14 @@ def as_mapping(message: Any) -> dict[str, Any]:
     """A message as protojson with snake_case names: how requests enter the pps room and how filters see replies."""
     mapping: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
     return mapping
+
+
+def message_filter(jq: str) -> Callable[[Any], bool]:
+    """The test of messages that a request's jqFilter asks for; it sees them as `pachctl ... --raw` prints them."""
+    if not jq.strip():
+        return lambda message: True
+    passes = compile_filter(jq)
+    return lambda message: passes(as_mapping(message))
 
 
 def to_pipeline(message: Any) -> Pipeline:

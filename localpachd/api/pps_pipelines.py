@@ -7,7 +7,6 @@ from google.protobuf.empty_pb2 import Empty
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.api import pps_messages as messages
-from localpachd.api.filters import compile_filter
 from localpachd.errors import PachError
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps.service import Pps
@@ -29,7 +28,7 @@ class PipelineCalls:
         return messages.pipeline_info(info, request.details, workers=True)
 
     def ListPipeline(self, request: Any, context: Any) -> Iterator[Any]:
-        passes = compile_filter(request.jqFilter)
+        passes = messages.message_filter(request.jqFilter)
         found = self._pps.list_pipelines(
             messages.optional_pipeline(request),
             request.history,
@@ -39,7 +38,7 @@ class PipelineCalls:
         for info in found:
             # The original leaves the details in, whatever the request says, and pachctl relies on it.
             message = messages.pipeline_info(info)
-            if passes(messages.as_mapping(message)):
+            if passes(message):
                 yield message
 
     def StartPipeline(self, request: Any, context: Any) -> Any:

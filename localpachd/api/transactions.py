@@ -1,7 +1,8 @@
-"""The `transaction_v2.API` service: only batches of StopJob, which `pachctl stop job ID` sends, are served."""
+"""The `transaction_v2.API` service: batches of StopJob, which `pachctl stop job ID` sends; none is ever kept open."""
 
 from typing import Any
 
+from google.protobuf.empty_pb2 import Empty
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
 from localpachd.api import pps_messages as messages
@@ -32,6 +33,13 @@ class TransactionServicer(transaction_pb2_grpc.APIServicer):  # type: ignore[mis
             )
 
         return self._pfs.transact(step)
+
+    def ListTransaction(self, request: Any, context: Any) -> Any:
+        return transaction_pb2.TransactionInfos()
+
+    def DeleteAll(self, request: Any, context: Any) -> Any:
+        # There is never one to delete; `pachctl delete all` ends with this call.
+        return Empty()
 
 
 def _only_stop(request: Any) -> Any:

@@ -1,0 +1,83 @@
+"""The server about itself, and the transactions it has: none, but batches that stop jobs."""
+
+from typing import Any
+
+import grpc
+import pytest
+from python_pachyderm.proto.v2.admin import admin_pb2, admin_pb2_grpc
+from python_pachyderm.proto.v2.enterprise import enterprise_pb2, enterprise_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
+from python_pachyderm.proto.v2.transaction import transaction_pb2
+from python_pachyderm.proto.v2.version.versionpb import version_pb2
+
+
+@pytest.fixture(scope="module")
+def channel(localpachd: Any) -> grpc.Channel:
+    options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+    with grpc.insecure_channel(localpachd.address.removeprefix("grpc://"), options=options) as channel:
+        yield channel
+
+
+def warnings(channel: grpc.Channel, **fields: Any) -> list[str]:
+    reply = admin_pb2_grpc.APIStub(channel).InspectCluster(admin_pb2.InspectClusterRequest(**fields))
+    assert reply.version_warnings_ok
+    return list(reply.version_warnings)
+
+
+def test_a_client_of_another_version_is_warned(channel: grpc.Channel) -> None:
+    assert warnings(channel) == []
+    assert warnings(channel, client_version=version_pb2.Version(major=2, minor=7, micro=3)) == []
+    assert warnings(channel, client_version=version_pb2.Version()) == []
+    (text,) = warnings(channel, client_version=version_pb2.Version(major=2, minor=12))
+    assert "your client is 2.12" in text
+
+
+def test_a_project_that_is_not_there_is_a_warning(channel: grpc.Channel) -> None:
+    assert warnings(channel, current_project=pfs_pb2.Project(name="default")) == []
+    (text,) = warnings(channel, current_project=pfs_pb2.Project(name="ghost"))
+    assert text.startswith('WARNING: Could not inspect project "ghost": ')
+
+
+def test_there_is_no_licence(channel: grpc.Channel) -> None:
+    reply = enterprise_pb2_grpc.APIStub(channel).GetState(enterprise_pb2.GetStateRequest())
+    assert reply.state == enterprise_pb2.NONE
+
+
+def test_messages_may_be_as_large_as_pachyderms(channel: grpc.Channel, client: Any, unique: Any) -> None:
+    name, data = unique("big"), bytes(19 << 20)
+    client.create_repo(name)
+    commit = pfs_pb2.Commit(branch=pfs_pb2.Branch(repo=pfs_pb2.Repo(name=name, type="user"), name="master"))
+    requests = [
+        pfs_pb2.ModifyFileRequest(set_commit=commit),
+        pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path="/big", raw={"value": data})),
+    ]
+    # pachctl put file --compress sends gzip.
+    pfs_pb2_grpc.APIStub(channel).ModifyFile(iter(requests), compression=grpc.Compression.Gzip)
+    assert client.inspect_file((name, "master"), "/big").size_bytes == len(data)
+
+
+def test_a_batch_stops_jobs_at_once(client: Any, unique: Any) -> None:
+    repo, name = unique("in"), unique("p")
+    client.create_repo(repo)
+    transform = pps_pb2.Transform(cmd=["sleep", "600"])
+    client.create_pipeline(name, transform=transform, input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/*")))
+    with client.commit(repo, "master") as commit:
+        client.put_file_bytes(commit, "/a", b"x")
+    stop = pps_pb2.StopJobRequest(job=pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=name), id=commit.id))
+    info = client.batch_transaction([transaction_pb2.TransactionRequest(stop_job=stop)])
+    assert info.transaction.id
+    assert len(info.responses) == 1
+    (job,) = client.inspect_job(commit.id, pipeline_name=name, wait=True)
+    assert (job.state, job.reason) == (pps_pb2.JOB_KILLED, "job stopped")
+
+
+def test_transactions_are_refused_by_name(client: Any) -> None:
+    for call in (client.start_transaction, lambda: client.batch_transaction([_create("r")])):
+        with pytest.raises(grpc.RpcError, match="localpachd does not serve"):
+            call()
+    assert list(client.list_transaction()) == []
+
+
+def _create(name: str) -> transaction_pb2.TransactionRequest:
+    return transaction_pb2.TransactionRequest(create_repo=pfs_pb2.CreateRepoRequest(repo=pfs_pb2.Repo(name=name)))

@@ -1,0 +1,129 @@
+"""The server as a program: its first line, its root directory, its end, and what it finds when it comes back."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "localpachd", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_it_says_where_it_listens_and_ends_when_told(start_pachd: Any, tmp_path: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    version = server.client().get_remote_version()
+    assert (version.major, version.minor, version.micro) == (2, 7, 8)
+    assert server.client().health_check().status == 1
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(timeout=30) == 0
+    assert (tmp_path / "root.log").read_text() == ""
+
+
+def test_two_servers_do_not_share_a_root(start_pachd: Any, tmp_path: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    second = run("--root", str(tmp_path / "root"), "--port", "0")
+    assert second.returncode == 1
+    assert second.stdout == ""
+    assert second.stderr == (
+        f"localpachd: {tmp_path / 'root'} is in use by another localpachd (process {server.process.pid}): "
+        "stop it first, or give another --root\n"
+    )
+
+
+def test_a_root_that_was_killed_is_free_again(start_pachd: Any, tmp_path: Path) -> None:
+    start_pachd(tmp_path / "root").kill()
+    start_pachd(tmp_path / "root")
+
+
+def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        refused = run("--root", str(tmp_path / "root"), "--port", str(taken.getsockname()[1]))
+    assert refused.returncode == 1
+    assert "localpachd: cannot listen on 127.0.0.1:" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--gpus", "some"], "the number of GPUs must be auto or a number"),
+        (["--runner", "magic"], "invalid choice: 'magic'"),
+    ],
+)
+def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: str) -> None:
+    refused = run("--root", str(tmp_path / "root"), "--port", "0", *arguments)
+    assert refused.returncode != 0
+    assert text in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_root_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused = run("--root", str(tmp_path / "file" / "root"), "--port", "0")
+    assert refused.returncode == 1
+    assert "Not a directory" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_its_identity_outlives_it(start_pachd: Any, tmp_path: Path) -> None:
+    first = start_pachd(tmp_path / "root")
+    before = first.client().inspect_cluster()
+    first.stop()
+    after = start_pachd(tmp_path / "root").client().inspect_cluster()
+    assert before == after
+    assert before.id
+    assert before.deployment_id
+    assert before.version_warnings_ok
+
+
+def test_a_client_that_waits_is_let_go_when_the_server_stops(start_pachd: Any, tmp_path: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    client = server.client()
+    client.create_repo("in")
+    with client.commit("in", "master") as commit:
+        client.put_file_bytes(commit, "/a", b"x")
+    commits = client.subscribe_commit("in", "master")
+    assert next(commits).commit.id == commit.id
+    server.stop()
+    with pytest.raises(grpc.RpcError):
+        next(commits)
+
+
+def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: Any, tmp_path: Path) -> None:
+    """Datums that were done stay done; the one in progress starts again; nothing is left half."""
+    server = start_pachd(tmp_path / "root")
+    client = server.client()
+    client.create_repo("in")
+    gate, ran = tmp_path / "gate", tmp_path / "ran"
+    os.mkfifo(gate)
+    script = [f"basename $in | tee -a {ran}", f"test $(basename $in) = a || cat {gate}", "cp $in /pfs/out/"]
+    client.create_pipeline(
+        "p",
+        transform=pps_pb2.Transform(cmd=["sh", "-e"], stdin=script),
+        input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", name="in", glob="/*")),
+        datum_set_spec=pps_pb2.DatumSetSpec(number=1),
+    )
+    with client.commit("in", "master") as commit:
+        client.put_file_bytes(commit, "/a", b"x")
+        client.put_file_bytes(commit, "/b", b"y")
+    # What a set says is stored with what it did: once b is heard of, a is done.
+    assert any(line.message.strip() == "b" for line in client.get_pipeline_logs("p", follow=True))
+    server.kill()
+    client = start_pachd(tmp_path / "root").client()
+    gate.open("w").close()
+    (job,) = client.inspect_job(commit.id, pipeline_name="p", wait=True)
+    assert (job.state, job.data_processed, job.restart) == (pps_pb2.JOB_SUCCESS, 2, 1)
+    assert [info.file.path for info in client.list_file(("p", "master"), "/")] == ["/a", "/b"]
+    assert ran.read_text().split() == ["a", "b", "b"]
