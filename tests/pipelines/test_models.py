@@ -89,9 +89,15 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own(
     assert parse_or_none(repo.read(f"/{SPEC_FILE}")) == pushed.spec
 
 
-def test_what_keeps_a_backbone_from_being_made_is_said(tmp_path: Path) -> None:
-    with pytest.raises(LookalikeError, match=r"^there is no backbone and no file named -x\.keras; the backbones are"):
-        make("-x.keras", None, None, tmp_path)
+def test_without_a_network_the_alternatives_to_resnet50_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))  # without a copy from an earlier download
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing listens there
+    with pytest.raises(LookalikeError, match="^the weights of resnet50 cannot be downloaded") as caught:
+        make("resnet50", None, None, tmp_path)
+    assert "lookalike model push resnet50 --weights resnet50_weights" in str(caught.value)
+    assert "lookalike model push efficientnet-lite0" in str(caught.value)
 
 
 def test_a_description_that_cannot_be_read_counts_as_none() -> None:
