@@ -6,7 +6,7 @@ Owns the merge and the lines of neighbors.jsonl. Knows the tables' values, but n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +28,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Answer:
-    """A query picture and its nearest library pictures, by distance and then by id."""
+    """A query picture and its nearest library pictures: itself first, if it is one, then by distance and by id."""
 
     query: str
     sources: tuple[Source, ...]
@@ -94,7 +94,7 @@ class _Merge:
         self.metric = table.metric
         for query, found in _by_query(table):
             known = self.best.get(query, [])
-            self.best[query] = sorted(_united([*known, *found]), key=lambda match: (match.distance, match.id))[: self.k]
+            self.best[query] = sorted(_united([*known, *found]), key=_rank(query))[: self.k]
 
 
 def merge(
@@ -175,6 +175,11 @@ def _united(matches: Iterable[Match]) -> list[Match]:
             match = Match(match.id, min(twin.distance, match.distance), sources, twin.thumbnail or match.thumbnail)
         by_id[match.id] = match
     return list(by_id.values())
+
+
+def _rank(query: str) -> Callable[[Match], tuple[float, bool, str]]:
+    """Orders a query's matches as search does: by distance, the picture itself before its equals, then by id."""
+    return lambda match: (match.distance, match.id != query, match.id)
 
 
 def _shortest(distance: float) -> float:

@@ -54,8 +54,8 @@ class Search:
     """Searches one segment for one entry at a time, and keeps the segment open for the entries that follow.
 
     The datum's inputs: `index`, the directory /<b>, lazy or not; `queries`, the directory /queries/<entry>. Writes
-    /<entry>/<b>.parquet (tables.Neighbours): for each query its K nearest in the segment by distance, then id, with
-    the thumbnails of those that the sheets show. Nothing for an entry without pictures.
+    /<entry>/<b>.parquet (tables.Neighbours): for each query its K nearest in the segment, itself first, then by
+    distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures.
     """
 
     def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
@@ -87,15 +87,18 @@ class Search:
         return self._segment
 
     def _find(self, segment: Segment, queries: Queries) -> Found:
-        """The k nearest of each query. A picture that is in the library is at distance 0 from itself, by identity.
+        """The k nearest of each query. A picture that is in the library comes first among its own, at distance 0.
 
-        That holds even where its two vectors, computed on two kinds of device, are not quite the same.
+        By identity: even where its two vectors, computed on two kinds of device, are not quite the same, and where
+        other pictures have that vector too.
         """
         k = self._settings.k
         same = np.array([segment.rows.get(query, NONE) for query in queries.images.ids], dtype=np.int64)
         found = segment.searcher.search(queries.points, k, exclude=same)
         known: Rows = np.flatnonzero(same != NONE)
-        return merge(_widened(found, min(k, len(segment.images))), known, np.zeros(len(known), np.float32), same[known])
+        before_all = np.full(len(known), -1, dtype=np.float32)
+        found = merge(_widened(found, min(k, len(segment.images))), known, before_all, same[known])
+        return Found(np.maximum(found.distances, 0), found.rows)
 
 
 def _widened(found: Found, columns: int) -> Found:

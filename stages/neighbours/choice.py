@@ -17,6 +17,9 @@ from stages.neighbours.found import Searcher
 from stages.neighbours.points import Points
 from stages.neighbours.settings import Settings
 
+FEWEST = 1000
+"""Libraries smaller than this are searched exactly always: quantisers need more to train on, and it takes no time."""
+
 _NO_DEVICES = {"", "-1", "none", "void", "nodevfiles"}
 
 
@@ -42,6 +45,9 @@ def open_searcher(
     """
     exact = Exact(library, _open(library.prepared, settings.backend, "exact", environment, report))
     if settings.algorithm == "exact":
+        return exact
+    if len(library) < FEWEST:
+        report(f"{len(library)} vectors are too few for {settings.algorithm}: searching exactly")
         return exact
     backend = _open(library.prepared, settings.backend, settings.algorithm, environment, report)
     return Approximate(library, backend, exact, report)

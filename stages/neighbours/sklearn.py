@@ -1,7 +1,8 @@
 """Owns the scikit-learn backend: the reference, as in the original system. Knows no metric but Euclidean distance.
 
-scikit-learn converts float32 to float64 block by block and multiplies there, so its error is that of the last rounding
-to float32 at most (measured: below 0.5 ε of the distance itself for all vectors of stages.neighbours.faiss).
+scikit-learn converts float32 to float64 block by block and multiplies there. Measured as in stages.neighbours.faiss,
+scikit-learn 1.9.1: its distances are above the true ones by at most 1e-8 ε (|q|² + |x|²), after the one rounding to
+float32 here by 0.95 ε; the bound used is 2 ε.
 """
 
 import numpy as np
@@ -25,4 +26,5 @@ class Sklearn:
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates."""
         distances, rows = self._model.kneighbors(queries, n_neighbors=count)
-        return np.asarray(distances, dtype=np.float32), np.asarray(rows, dtype=np.int64)
+        with np.errstate(over="ignore"):  # infinite then, and so not trusted
+            return np.asarray(distances, dtype=np.float32), np.asarray(rows, dtype=np.int64)

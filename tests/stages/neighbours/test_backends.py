@@ -1,0 +1,93 @@
+"""Every backend keeps the promises of the protocol: its bound, its shapes, its rows."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from stages.neighbours.backend import expanded, gamma, parts_of_vector
+from stages.neighbours.faiss import Faiss, _name_processor
+from stages.neighbours.sklearn import Sklearn
+
+
+@pytest.mark.parametrize("queries", [3, 40])  # FAISS takes another formula for few
+@pytest.mark.parametrize("backend", [Faiss, Sklearn])
+def test_no_approximate_distance_lies_above_the_bound(family, backend, queries):
+    proposer = backend(family)
+    asked = family[:queries]
+    with np.errstate(over="ignore"):
+        approximate, rows = proposer.candidates(asked, min(200, len(family)))
+    assert rows.dtype == np.int64
+    double = family.astype(np.float64)
+    norms = (double**2).sum(axis=1)
+    for query in range(queries):
+        usable = (rows[query] >= 0) & np.isfinite(approximate[query])
+        row = rows[query][usable]
+        true = ((double[query] - double[row]) ** 2).sum(axis=1)
+        sums = norms[query] + norms[row]
+        slack = proposer.rounding.relative * sums + proposer.rounding.absolute
+        bounded = 2 * sums < np.finfo(np.float32).max
+        assert (approximate[query][usable] - slack <= true)[bounded].all()
+
+
+def test_the_bound_of_the_expansion():
+    assert gamma(10, 2.0**-24) == pytest.approx(10 * 2.0**-24, rel=1e-6)
+    assert gamma(2.0**24, 2.0**-24) == float("inf")
+    assert expanded(2048).relative == pytest.approx(2056 * 2.0**-23, rel=1e-3)
+    assert expanded(2048, growth=4).relative > 4 * expanded(2048).relative
+
+
+def test_a_memory_map_is_searched_where_it_lies(tmp_path):
+    np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
+    library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    _distances, rows = Faiss(library).candidates(np.eye(30, dtype=np.float32), 1)
+    assert rows[:, 0].tolist() == list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("flags", "kernels"),
+    [
+        ("fpu avx avx2 fma avx512f avx512dq avx512cd avx512bw avx512vl", "SkylakeX"),
+        ("fpu avx avx2 fma avx512f", "Haswell"),
+        ("fpu sse3", None),
+    ],
+)
+def test_blas_is_told_what_the_processor_can_do(flags, kernels, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags\t\t: {flags}\nbugs: many\n")
+    _name_processor(tmp_path / "cpuinfo")
+    assert os.environ.get("OPENBLAS_CORETYPE") == kernels
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Zen")
+    _name_processor(tmp_path / "cpuinfo")
+    assert os.environ["OPENBLAS_CORETYPE"] == "Zen"
+
+
+PRINT_ANSWER = """
+import hashlib
+import numpy as np
+from stages.neighbours.exact import Exact
+from stages.neighbours.points import Points
+from stages.neighbours.faiss import Faiss
+random = np.random.default_rng(0)
+library = Points((1 + 1e-4 * random.normal(size=(600, 300))).astype(np.float32))
+found = Exact(library, Faiss(library.prepared)).search(library, 5)
+print(hashlib.sha256(found.rows.tobytes() + found.distances.tobytes()).hexdigest())
+"""
+
+
+def test_answers_do_not_depend_on_threads_or_kernels():
+    answers = set()
+    for settings in ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, {"OPENBLAS_CORETYPE": "Prescott"}):
+        environment = os.environ | settings
+        run = subprocess.run(
+            [sys.executable, "-c", PRINT_ANSWER], env=environment, capture_output=True, text=True, check=True
+        )
+        answers.add(run.stdout)
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize(("dimension", "parts"), [(1, 1), (7, 7), (96, 48), (97, 1), (1280, 64), (2048, 64)])
+def test_parts_of_a_vector(dimension, parts):
+    assert parts_of_vector(dimension) == parts

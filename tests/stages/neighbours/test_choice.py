@@ -1,0 +1,107 @@
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from stages.contract import StageError
+from stages.neighbours.choice import gpu_visible, open_searcher
+from stages.neighbours.exact import Exact
+from stages.neighbours.points import Points
+from stages.neighbours.settings import Settings, settings
+
+LIBRARY = Points(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.mark.parametrize("hidden", ["", "-1", "-1,0", "none", "NoDevFiles", " "])
+def test_devices_can_be_hidden(hidden, tmp_path):
+    (tmp_path / "nvidia0").touch()
+    assert not gpu_visible({"CUDA_VISIBLE_DEVICES": hidden}, tmp_path)
+    assert gpu_visible({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path)
+    assert gpu_visible({"CUDA_VISIBLE_DEVICES": "GPU-5ad-1", "NVIDIA_VISIBLE_DEVICES": "all"}, tmp_path)
+    assert not gpu_visible({"NVIDIA_VISIBLE_DEVICES": "void"}, tmp_path)
+    assert gpu_visible({}, tmp_path)
+
+
+def test_no_device_no_gpu(tmp_path):
+    (tmp_path / "nvidiactl").touch()
+    assert not gpu_visible({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path)
+
+
+def test_a_process_without_a_gpu_imports_nothing_of_one():
+    code = (
+        "import sys, numpy as np\n"
+        "from stages.neighbours.choice import open_searcher\n"
+        "from stages.neighbours.points import Points\n"
+        "from stages.neighbours.settings import Settings\n"
+        "open_searcher(Points(np.eye(3, dtype=np.float32)), Settings(), {'CUDA_VISIBLE_DEVICES': '-1'})\n"
+        "print([name for name in ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn') if name in sys.modules])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert run.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("backend", ["auto", "faiss", "sklearn"])
+def test_each_cpu_backend_opens(backend):
+    searcher = open_searcher(LIBRARY, Settings(backend=backend), NO_GPU)
+    assert isinstance(searcher, Exact)
+    assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
+
+
+def test_cuml_without_a_gpu_says_what_to_do():
+    with pytest.raises(StageError, match=r"BACKEND=cuml needs an NVIDIA GPU.*BACKEND=auto"):
+        open_searcher(LIBRARY, Settings(backend="cuml"), NO_GPU)
+
+
+@pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
+def test_approximate_search_states_its_recall(algorithm):
+    said = []
+    searcher = open_searcher(LIBRARY, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
+    exact = open_searcher(LIBRARY, Settings(), NO_GPU).search(LIBRARY, 3)
+    found = searcher.search(LIBRARY, 3)
+    assert found.rows.shape == (1200, 3)
+    (line,) = said
+    assert line.startswith(f"faiss {algorithm}: approximate, as asked; recall@3 0.")
+    assert line.endswith("measured on 200 of 1200 queries")
+    sample = np.unique(np.linspace(0, 1199, 200).astype(int))
+    hits = (exact.rows[sample][:, :, None] == found.rows[sample][:, None, :]).any(axis=2)
+    assert f"{hits.mean():.4f}" in line
+    same = (found.rows == exact.rows).all(axis=1)
+    assert same.any()
+    assert np.array_equal(found.distances[same], exact.distances[same])  # true distances, not quantised ones
+
+
+@pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
+def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm):
+    said = []
+    library = Points(np.eye(3, dtype=np.float32))
+    searcher = open_searcher(library, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
+    assert isinstance(searcher, Exact)
+    assert said == [f"3 vectors are too few for {algorithm}: searching exactly"]
+
+
+def test_approximate_search_leaves_out_what_is_excluded():
+    searcher = open_searcher(LIBRARY, Settings(algorithm="ivfflat"), NO_GPU, lambda line: None)
+    itself = np.arange(1200)
+    assert not (searcher.search(LIBRARY, 3, exclude=itself).rows == itself[:, None]).any()
+    assert searcher.search(LIBRARY.part(slice(0, 0)), 3).rows.shape == (0, 3)
+
+
+def test_settings_default_to_exact_search():
+    assert settings({}) == Settings(k=3, metric="euclidean", backend="auto", algorithm="exact")
+    assert settings({"K": "10", "METRIC": "cosine", "BACKEND": "faiss", "ALGORITHM": "ivfpq"}).k == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("K", "0"), ("K", "three"), ("METRIC", "l1"), ("BACKEND", "annoy"), ("ALGORITHM", "hnsw")]
+)
+def test_a_bad_parameter_is_named(name, value):
+    with pytest.raises(StageError, match=f"{name}="):
+        settings({name: value})
+
+
+def test_sklearn_has_no_approximate_search():
+    with pytest.raises(StageError, match="ALGORITHM=ivfflat is not something BACKEND=sklearn can do"):
+        settings({"BACKEND": "sklearn", "ALGORITHM": "ivfflat"})

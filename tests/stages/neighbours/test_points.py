@@ -1,0 +1,67 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stages.contract import StageError
+from stages.neighbours.points import Points
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_a_vector_that_is_not_finite_names_its_picture(bad, metric):
+    vectors = np.ones((3, 4), dtype=np.float32)
+    vectors[1, 2] = bad
+    with pytest.raises(StageError, match=r"picture bbb has numbers that are NaN or infinite"):
+        Points(vectors, metric, ["aaa", "bbb", "ccc"])
+
+
+def test_a_vector_whose_distances_would_overflow():
+    with pytest.raises(StageError, match="in row 0 is too long for float32"):
+        Points(np.full((1, 4), 3e38, dtype=np.float32))
+
+
+@pytest.mark.parametrize("wrong", [np.ones((2, 2)), np.ones(3, np.float32), np.ones((2, 0), np.float32)])
+def test_anything_but_a_float32_matrix_is_refused(wrong):
+    with pytest.raises(StageError, match="must be a float32 matrix"):
+        Points(wrong)
+
+
+def test_distances_do_not_depend_on_what_else_is_compared():
+    random = np.random.default_rng(0)
+    library = Points(random.normal(size=(50, 333)).astype(np.float32))
+    queries = Points(random.normal(size=(20, 333)).astype(np.float32))
+    rows, others = random.integers(20, size=400), random.integers(50, size=400)
+    together = queries.distances(rows, library, others)
+    alone = [queries.distances(rows[i : i + 1], library, others[i : i + 1])[0] for i in range(400)]
+    assert np.array_equal(together, alone)
+
+
+def test_the_last_bit_is_that_of_the_true_distance():
+    """Against exact rational arithmetic: float64 sums round to the nearest float32."""
+    from fractions import Fraction  # noqa: PLC0415
+
+    random = np.random.default_rng(4)
+    a, b = (random.normal(size=(8, 40)).astype(np.float32) for _ in range(2))
+    found = Points(a).distances(np.arange(8), Points(b), np.arange(8))
+    for x, y, distance in zip(a, b, found, strict=True):
+        true = sum((Fraction(float(p)) - Fraction(float(q))) ** 2 for p, q in zip(x, y, strict=True))
+        below, above = (Fraction(float(np.nextafter(distance, np.float32(limit)))) for limit in (0, np.inf))
+        middle = Fraction(float(distance))
+        assert ((below + middle) / 2) ** 2 <= true <= ((middle + above) / 2) ** 2
+
+
+def test_cosine_of_zero_vectors():
+    points = Points(np.array([[0, 0], [3, 4], [6, 8], [-3, -4]], dtype=np.float32), "cosine")
+    zero, some = np.zeros(4, dtype=np.int64), np.arange(4)
+    assert points.distances(zero, points, some).tolist() == [0, 1, 1, 1]
+    assert points.distances(zero + 1, points, some).tolist() == [1, 0, 0, 2]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.floats(-18, 18))
+def test_reach_bounds_the_norm(seed, dimension, scale):
+    vectors = (np.random.default_rng(seed).normal(size=(3, dimension)) * 10**scale).astype(np.float32)
+    norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1))
+    reach = Points(vectors).reach
+    assert (reach >= norms).all()
+    assert (reach <= norms * 1.001 + 1e-17).all()

@@ -1,0 +1,169 @@
+"""The index stage as in production: directories in, directories out, in this process and in its own."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stages import index, tables
+from stages.contract import Datum, Input, StageError
+from stages.packs import Source
+
+MODEL = "5eed" * 16
+
+
+def write_bucket(
+    directory: Path, bucket: str, vectors: np.ndarray, model: str = MODEL, dimension: int = 0
+) -> list[str]:
+    """One bucket as the features stage writes it; its ids begin with the bucket's name."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
+    images = tables.Images(
+        ids=ids,
+        sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
+        thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        model=model,
+        image_size=96,
+        dimension=dimension or vectors.shape[1],
+    )
+    tables.write_images(images, directory / f"{bucket}.parquet")
+    np.save(directory / f"{bucket}.npy", vectors.astype(np.float32))
+    return ids
+
+
+def run(source: Path, out: Path, environment: Mapping[str, str] | None = None) -> Path:
+    process = index.start({"CUDA_VISIBLE_DEVICES": "", **(environment or {})})
+    process(Datum({"features": Input("features", source, f"library/{source.name}", "")}, out))
+    return out / source.name
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Path:
+    """Three buckets of segment a: 60 pictures, some of whose vectors are equal or nearly so."""
+    random = np.random.default_rng(0)
+    vectors = random.normal(size=(60, 12)).astype(np.float32)
+    vectors[20:30] = vectors[0]
+    vectors[40:50] += 1e-6 * random.normal(size=(10, 12)).astype(np.float32)
+    source = tmp_path / "a"
+    for bucket, rows in (("a0", slice(0, 25)), ("a7", slice(25, 26)), ("af", slice(26, 60))):
+        write_bucket(source, bucket, vectors[rows])
+    return source
+
+
+def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
+    written = run(segment, tmp_path / "out")
+    assert sorted(path.name for path in written.iterdir()) == ["images.parquet", "index.json", "knn.npy", "vectors.npy"]
+    vectors = np.load(written / "vectors.npy")
+    assert vectors.dtype == np.float32
+    assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
+    images = tables.read_images(written / "images.parquet")
+    assert images == tables.concatenate(
+        [tables.read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")]
+    )
+    assert (written / "index.json").read_text() == (
+        f'{{"count": 60, "dimension": 12, "image_size": 96, "k": 3, "metric": "euclidean", "model": "{MODEL}"}}\n'
+    )
+
+
+@pytest.mark.parametrize("backend", ["faiss", "sklearn"])
+def test_the_nearest_others_within_the_segment(backend: str, segment: Path, tmp_path: Path) -> None:
+    written = run(segment, tmp_path / "out", {"BACKEND": backend, "K": "5"})
+    nearest = np.load(written / "knn.npy")
+    assert nearest.dtype == np.dtype([("row", "<i4"), ("distance", "<f4")])
+    vectors = np.load(written / "vectors.npy").astype(np.float64)
+    distances = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(axis=2)).astype(np.float32)
+    np.fill_diagonal(distances, np.inf)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :5]
+    assert np.array_equal(nearest["row"], order)
+    assert np.array_equal(nearest["distance"], np.take_along_axis(distances, order, axis=1))
+
+
+def test_output_is_the_same_whatever_the_backend(segment: Path, tmp_path: Path) -> None:
+    outputs = [run(segment, tmp_path / each, {"BACKEND": each}) for each in ("faiss", "sklearn", "auto")]
+    for name in ("images.parquet", "index.json", "knn.npy", "vectors.npy"):
+        assert len({(output / name).read_bytes() for output in outputs}) == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_segment_smaller_than_k(count: int, tmp_path: Path) -> None:
+    write_bucket(tmp_path / "b", "b0", np.eye(count, 4))
+    written = run(tmp_path / "b", tmp_path / "out", {"K": "3"})
+    assert np.load(written / "knn.npy").shape == (count, count - 1)
+    assert json.loads((written / "index.json").read_text())["count"] == count
+
+
+def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:
+    write_bucket(tmp_path / "a", "a0", np.eye(3))
+    write_bucket(tmp_path / "a", "a1", np.eye(3), model="beef" * 16)
+    with pytest.raises(StageError, match=f"{MODEL}.*{'beef' * 16}"):
+        run(tmp_path / "a", tmp_path / "out")
+
+
+def test_a_vector_that_is_not_finite_names_its_picture(tmp_path: Path) -> None:
+    vectors = np.eye(3)
+    vectors[1, 1] = np.nan
+    ids = write_bucket(tmp_path / "a", "a0", vectors)
+    with pytest.raises(StageError, match=f"picture {ids[1]} has numbers that are NaN"):
+        run(tmp_path / "a", tmp_path / "out")
+
+
+def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
+    write_bucket(tmp_path / "a", "a0", np.eye(3))
+    for wrong, reason in (
+        (np.eye(4, 3, dtype=np.float32), "not one vector for each picture"),
+        (np.eye(2, 3, dtype=np.float32), "not one vector for each picture"),
+        (np.eye(3, 2, dtype=np.float32), "not float32 vectors of 3 dimensions"),
+        (np.eye(3), "float64"),
+    ):
+        np.save(tmp_path / "a" / "a0.npy", wrong)
+        with pytest.raises(StageError, match=reason):
+            run(tmp_path / "a", tmp_path / "out")
+    (tmp_path / "a" / "a0.npy").write_bytes(b"\x93NUMPY broken")
+    with pytest.raises(StageError, match=r"a0\.npy is no file of vectors"):
+        run(tmp_path / "a", tmp_path / "out")
+    (tmp_path / "a" / "a0.npy").unlink()
+    with pytest.raises(StageError, match=r"a0\.npy is missing"):
+        run(tmp_path / "a", tmp_path / "out")
+
+
+def test_buckets_that_overlap(tmp_path: Path) -> None:
+    write_bucket(tmp_path / "a", "a0", np.eye(3))
+    shutil.copy(tmp_path / "a" / "a0.npy", tmp_path / "a" / "a00.npy")
+    shutil.copy(tmp_path / "a" / "a0.parquet", tmp_path / "a" / "a00.parquet")
+    with pytest.raises(StageError, match="BUCKET_DIGITS"):
+        run(tmp_path / "a", tmp_path / "out")
+
+
+def test_a_directory_without_pictures(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    with pytest.raises(StageError, match="a holds no pictures"):
+        run(tmp_path / "a", tmp_path / "out")
+
+
+@pytest.mark.parametrize(("name", "value"), [("K", "-1"), ("METRIC", "manhattan"), ("BACKEND", "gpu")])
+def test_bad_parameters(name: str, value: str) -> None:
+    with pytest.raises(StageError, match=f"{name}='{value}'"):
+        index.start({name: value})
+
+
+def test_runs_as_a_program(segment: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "stages.index", "--input", f"features={segment}", "--out", str(tmp_path / "two")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "index: segment a: 60 pictures" in done.stdout
+    written = run(segment, tmp_path / "one")
+    for path in written.iterdir():
+        assert path.read_bytes() == (tmp_path / "two" / "a" / path.name).read_bytes()
+
+
+def test_a_bad_datum_ends_the_program_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    command = [sys.executable, "-m", "stages.index", "--input", f"features={tmp_path / 'a'}", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("index: a holds no pictures")
+    assert done.stderr.count("\n") == 1
