@@ -1,4 +1,4 @@
-"""A pipeline's input: its tree of values, and the order, defaults and checks Pachyderm gives it. Reads no files."""
+"""A pipeline's input: its tree of values, and the order and defaults Pachyderm gives it. Reads no files."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
@@ -105,6 +105,14 @@ def branches(tree: Input | None) -> tuple[Branch, ...]:
     return tuple(found)
 
 
+def visit(node: Mapping[str, Any]) -> Iterator[Any]:
+    """Every node of the tree, children before their parent."""
+    for kind in COMBINATIONS:
+        for member in node.get(kind, ()):
+            yield from visit(member)
+    yield node
+
+
 def with_defaults(raw: Mapping[str, Any], pipeline: str, project: str, now: str) -> dict[str, Any]:
     """A copy of a protojson input (snake_case names) with its members sorted and every default filled in.
 
@@ -112,12 +120,12 @@ def with_defaults(raw: Mapping[str, Any], pipeline: str, project: str, now: str)
     others. `now` (RFC 3339) is where a cron schedule without `start` begins.
     """
     tree: dict[str, Any] = copy.deepcopy(dict(raw))
-    for node in _visit(tree):
+    for node in visit(tree):
         for kind in COMBINATIONS:
             if kind in node:
                 node[kind].sort(key=_sort_name)
     triggered: dict[str, int] = {}
-    for node in _visit(tree):
+    for node in visit(tree):
         if "pfs" in node:
             _fill_pfs(node["pfs"], pipeline, project, triggered)
         if "cron" in node:
@@ -125,24 +133,8 @@ def with_defaults(raw: Mapping[str, Any], pipeline: str, project: str, now: str)
     return tree
 
 
-def validate(raw: Mapping[str, Any]) -> None:
-    """Refuses an input, defaults filled in, that Pachyderm refuses, with its text."""
-    _check_names(set(), raw)
-    for node in _visit(raw):
-        kinds = [kind for kind in ("pfs", "cron", *COMBINATIONS) if kind in node]
-        if "pfs" in node:
-            _check_pfs(node["pfs"])
-        if len(kinds) > 1:
-            raise PachError("multiple input types set")
-        if not kinds:
-            raise PachError("no input set")
-        kind = kinds[0]
-        if kind in ("join", "group", "union") and any(leaf.get("pfs", {}).get("s3") for leaf in _visit(node)):
-            raise PachError(f"S3 inputs in {kind} expressions are not supported")
-
-
 def parse(raw: Mapping[str, Any]) -> Input:
-    """The tree of a protojson input that has its defaults and passed `validate`."""
+    """The tree of a protojson input that has its defaults and was checked (`validation.check_input`)."""
     if "pfs" in raw:
         return PfsInput(**{key: value for key, value in raw["pfs"].items() if key != "commit"})
     if "cron" in raw:
@@ -156,19 +148,11 @@ def parse(raw: Mapping[str, Any]) -> Input:
 def at_commit(raw: Mapping[str, Any], commit: str) -> dict[str, Any]:
     """A copy in which every leaf names `commit`: how a job shows its input."""
     tree: dict[str, Any] = copy.deepcopy(dict(raw))
-    for node in _visit(tree):
+    for node in visit(tree):
         for kind in ("pfs", "cron"):
             if kind in node:
                 node[kind]["commit"] = commit
     return tree
-
-
-def _visit(node: Mapping[str, Any]) -> Iterator[Any]:
-    """Every node of the tree, children before their parent."""
-    for kind in COMBINATIONS:
-        for member in node.get(kind, ()):
-            yield from _visit(member)
-    yield node
 
 
 def _sort_name(node: Mapping[str, Any]) -> str:
@@ -200,63 +184,3 @@ def _fill_cron(cron: dict[str, Any], pipeline: str, project: str, now: str) -> N
     for key, default in (("project", project), ("repo", f"{pipeline}_{name}"), ("spec", ""), ("start", now)):
         if not cron.get(key):
             cron[key] = default
-
-
-def _check_names(taken: set[str], node: Mapping[str, Any]) -> None:
-    for kind in ("pfs", "cron"):
-        if kind in node:
-            _check_name(taken, str(node[kind]["name"]))
-            return
-    if "union" in node:
-        # Members of a union may share a name; what is crossed with the union may not use any of theirs.
-        offered: set[str] = set()
-        for member in node["union"]:
-            names = set(taken)
-            _check_names(names, member)
-            offered |= names
-        taken |= offered
-        return
-    for kind in COMBINATIONS:
-        for member in node.get(kind, ()):
-            _check_names(taken, member)
-
-
-def _check_name(taken: set[str], name: str) -> None:
-    if not name:
-        raise PachError("input must specify a name")
-    if name in ("out", ".env"):
-        raise PachError(f"input cannot be named {name}")
-    if name in taken:
-        raise PachError(f'name "{name}" was used more than once')
-    taken.add(name)
-
-
-def _check_pfs(pfs: Mapping[str, Any]) -> None:
-    s3 = bool(pfs.get("s3"))
-    checks = (
-        (not pfs["repo"], "input must specify a repo"),
-        (not pfs["branch"], "input must specify a branch"),
-        (not s3 and not pfs["glob"], "input must specify a glob"),
-        (
-            s3 and pfs["glob"] != "/",
-            "inputs that set 's3' to 'true' must also set 'glob', to \"/\", as the S3 gateway is only able to expose "
-            "data at the commit level",
-        ),
-        (
-            s3 and bool(pfs.get("lazy")),
-            "input cannot specify both 's3' and 'lazy', as 's3' requires input data to be accessed via Pachyderm's S3 "
-            "gateway rather than the file system",
-        ),
-        (
-            s3 and bool(pfs.get("empty_files")),
-            "input cannot specify both 's3' and 'empty_files', as 's3' requires input data to be accessed via "
-            "Pachyderm's S3 gateway rather than the file system",
-        ),
-        (
-            bool(pfs.get("commit")),
-            "input cannot come from a commit; use a branch with head pointing to the commit",
-        ),
-    )
-    for wrong, text in checks:
-        if wrong:
-            raise PachError(text)

@@ -123,7 +123,7 @@ def from_json(text: str) -> PipelineSpec:
 def input_of(raw: Mapping[str, Any], now: int) -> inputs.Input:
     """The input of a ListDatum request, defaults filled in and checked: what datums a pipeline would have."""
     tree = inputs.with_defaults(raw, "", DEFAULT_PROJECT, _rfc3339(now))
-    inputs.validate(tree)
+    validation.check_input(tree)
     parsed = inputs.parse(tree)
     if any(isinstance(leaf, inputs.CronInput) for leaf in inputs.leaves(parsed)):
         raise PachError("can't list datums with a cron input, there will be no datums until the pipeline is created")

@@ -10,6 +10,7 @@ from typing import Any
 
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps import inputs
+from localpachd.storage import globs
 
 NAME_LIMIT = 51
 KUBERNETES_LIMIT = 63
@@ -42,7 +43,7 @@ def check_final(raw: Mapping[str, Any]) -> None:
     if not raw["pipeline"]["name"][0].isalnum():
         raise PachError("pipeline names must start with an alphanumeric character")
     if "input" in raw:
-        inputs.validate(raw["input"])
+        check_input(raw["input"])
     if "service" in raw and int(raw.get("parallelism_spec", {}).get("constant", 1)) != 1:
         raise PachError("services can only be run with a constant parallelism of 1")
     for field, name in (("pod_spec", "PodSpec"), ("pod_patch", "PodPatch")):
@@ -61,6 +62,22 @@ def check_secrets(raw: Mapping[str, Any]) -> None:
         if secret.get("env_var") and not secret.get("key"):
             raise PachError(f"secret {secret.get('name', '')} has env_var set but is missing key")
         raise PachError(f"missing Kubernetes secret {secret.get('name', '')}")
+
+
+def check_input(raw: Mapping[str, Any]) -> None:
+    """Refuses an input, defaults filled in, that Pachyderm refuses, with its text."""
+    _check_input_names(set(), raw)
+    for node in inputs.visit(raw):
+        kinds = [kind for kind in ("pfs", "cron", *inputs.COMBINATIONS) if kind in node]
+        if "pfs" in node:
+            _check_pfs(node["pfs"])
+        if len(kinds) > 1:
+            raise PachError("multiple input types set")
+        if not kinds:
+            raise PachError("no input set")
+        kind = kinds[0]
+        if kind in ("join", "group", "union") and any(leaf.get("pfs", {}).get("s3") for leaf in inputs.visit(node)):
+            raise PachError(f"S3 inputs in {kind} expressions are not supported")
 
 
 def _check_name(name: str, project: str) -> None:
@@ -113,3 +130,65 @@ def _is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _check_input_names(taken: set[str], node: Mapping[str, Any]) -> None:
+    for kind in ("pfs", "cron"):
+        if kind in node:
+            _check_input_name(taken, str(node[kind]["name"]))
+            return
+    if "union" in node:
+        # Members of a union may share a name; what is crossed with the union may not use any of theirs.
+        offered: set[str] = set()
+        for member in node["union"]:
+            names = set(taken)
+            _check_input_names(names, member)
+            offered |= names
+        taken |= offered
+        return
+    for kind in inputs.COMBINATIONS:
+        for member in node.get(kind, ()):
+            _check_input_names(taken, member)
+
+
+def _check_input_name(taken: set[str], name: str) -> None:
+    if not name:
+        raise PachError("input must specify a name")
+    if name in ("out", ".env"):
+        raise PachError(f"input cannot be named {name}")
+    if name in taken:
+        raise PachError(f'name "{name}" was used more than once')
+    taken.add(name)
+
+
+def _check_pfs(pfs: Mapping[str, Any]) -> None:
+    s3 = bool(pfs.get("s3"))
+    checks = (
+        (not pfs["repo"], "input must specify a repo"),
+        (not pfs["branch"], "input must specify a branch"),
+        (not s3 and not pfs["glob"], "input must specify a glob"),
+        (
+            s3 and pfs["glob"] != "/",
+            "inputs that set 's3' to 'true' must also set 'glob', to \"/\", as the S3 gateway is only able to expose "
+            "data at the commit level",
+        ),
+        (
+            s3 and bool(pfs.get("lazy")),
+            "input cannot specify both 's3' and 'lazy', as 's3' requires input data to be accessed via Pachyderm's S3 "
+            "gateway rather than the file system",
+        ),
+        (
+            s3 and bool(pfs.get("empty_files")),
+            "input cannot specify both 's3' and 'empty_files', as 's3' requires input data to be accessed via "
+            "Pachyderm's S3 gateway rather than the file system",
+        ),
+        (
+            bool(pfs.get("commit")),
+            "input cannot come from a commit; use a branch with head pointing to the commit",
+        ),
+    )
+    for wrong, text in checks:
+        if wrong:
+            raise PachError(text)
+    # The original finds out about a pattern that cannot be read only when a job fails on it, again and again.
+    globs.Glob(pfs["glob"])

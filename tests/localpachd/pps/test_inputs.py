@@ -1,13 +1,14 @@
 """Order, defaults and checks of a pipeline's input, with Pachyderm's texts to the letter."""
 
 import copy
+import re
 from typing import Any
 
 import pytest
 
-from localpachd.errors import PachError
+from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs.values import Branch, Repo
-from localpachd.pps import inputs
+from localpachd.pps import inputs, validation
 
 NOW = "2024-01-01T00:00:00Z"
 
@@ -92,12 +93,17 @@ def test_cron_defaults() -> None:
 )
 def test_refusals(raw: dict[str, Any], text: str) -> None:
     with pytest.raises(PachError) as refused:
-        inputs.validate(filled(raw))
+        validation.check_input(filled(raw))
     assert str(refused.value) == text
 
 
+def test_a_glob_that_cannot_be_read_is_refused_at_once() -> None:
+    with pytest.raises(InvalidArgument, match=re.escape("/[a")):
+        validation.check_input(filled(pfs(glob="/[a")))
+
+
 def test_members_of_a_union_may_share_a_name() -> None:
-    inputs.validate(filled({"union": [pfs("r", name="n"), pfs("s", name="n")]}))
+    validation.check_input(filled({"union": [pfs("r", name="n"), pfs("s", name="n")]}))
 
 
 def test_branches_are_the_provenance() -> None:
