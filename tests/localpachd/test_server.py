@@ -127,3 +127,25 @@ def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: Any, t
     assert (job.state, job.data_processed, job.restart) == (pps_pb2.JOB_SUCCESS, 2, 1)
     assert [info.file.path for info in client.list_file(("p", "master"), "/")] == ["/a", "/b"]
     assert ran.read_text().split() == ["a", "b", "b"]
+
+
+def test_a_server_that_is_told_to_stop_leaves_its_jobs_for_the_next_one(start_pachd: Any, tmp_path: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    client = server.client()
+    client.create_repo("in")
+    client.create_pipeline(
+        "p",
+        transform=pps_pb2.Transform(cmd=["sh"], stdin=["echo begun", "exec sleep 600"]),
+        input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
+    )
+    with client.commit("in", "master") as commit:
+        client.put_file_bytes(commit, "/a", b"x")
+    assert any(line.message.strip() == "begun" for line in client.get_pipeline_logs("p", follow=True))
+    server.process.terminate()
+    assert server.process.wait(timeout=30) == 0
+    client = start_pachd(tmp_path / "root").client()
+    (job,) = client.inspect_job(commit.id, pipeline_name="p")
+    assert job.state == pps_pb2.JOB_RUNNING
+    client.stop_job(commit.id, "p")
+    (job,) = client.inspect_job(commit.id, pipeline_name="p", wait=True)
+    assert job.state == pps_pb2.JOB_KILLED

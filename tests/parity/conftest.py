@@ -39,11 +39,14 @@ class Place:
                     self.client.put_file_bytes(commit, path, data)
         return str(commit.id)
 
-    def pipeline(self, script: str, stem: str = "p", name: str = "", **fields: Any) -> str:
-        """Makes (or, given a name, updates) a pipeline that runs a shell script and returns its name."""
-        made = name or self.unique(stem)
-        transform = pps_pb2.Transform(image=IMAGE, cmd=["sh", "-e"], stdin=script.splitlines())
-        self.client.create_pipeline(made, transform=transform, update=bool(name), **fields)
+    def pipeline(self, script: str, name: str = "", transform: Any = None, **fields: Any) -> str:
+        """Makes (or, given a name, updates) a pipeline that runs a shell script and returns its name. `transform` adds
+        to what is run."""
+        made = name or self.unique("p")
+        what = pps_pb2.Transform(image=IMAGE, cmd=["sh", "-e"], stdin=script.splitlines())
+        if transform is not None:
+            what.MergeFrom(transform)
+        self.client.create_pipeline(made, transform=what, update=bool(name), **fields)
         if not name:
             self._pipelines.append(made)
         return made

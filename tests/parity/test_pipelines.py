@@ -147,7 +147,7 @@ def test_repos_of_a_pipeline_have_their_types_and_descriptions(place, pfs, clien
     assert found["user"] == f"Output repo for pipeline default/{name}."
 
 
-def test_a_pipeline_without_a_command_fails_with_a_reason(place, pfs, client, pachd) -> None:
+def test_a_pipeline_without_a_command_fails_with_a_reason(place, pfs, client) -> None:
     name = place.unique("p")
     repo = place.repo()
     client.create_pipeline(name, transform=pps_pb2.Transform(image="ubuntu:20.04"), input=pfs(repo))
