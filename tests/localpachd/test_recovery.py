@@ -1,0 +1,185 @@
+"""A server that is killed at any time goes on when it is started again: nothing is lost and nothing is done twice."""
+
+import contextlib
+import itertools
+import os
+import select
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import python_pachyderm
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+PFS = 'PFS="${LOCALPACHD_PFS:-/pfs}"'
+
+
+def pipeline(client: python_pachyderm.Client, name: str, repo: str, script: str, **fields: Any) -> None:
+    client.create_pipeline(
+        name,
+        pps_pb2.Transform(cmd=["sh", "-e"], stdin=[PFS, *script.split("\n")]),
+        input=pps_pb2.Input(pfs=pps_pb2.PFSInput(name="in", repo=repo, glob="/*")),
+        datum_set_spec=pps_pb2.DatumSetSpec(number=1),
+        **fields,
+    )
+
+
+def put(client: python_pachyderm.Client, names: str) -> None:
+    with client.modify_file_client(("texts", "master")) as writer:
+        for name in names:
+            writer.put_file_from_bytes(f"/{name}", name.encode())
+
+
+def newest(client: python_pachyderm.Client, name: str) -> Any:
+    return next(iter(client.list_job(name)))
+
+
+def finished(client: python_pachyderm.Client, name: str) -> Any:
+    return next(iter(client.inspect_job(newest(client, name).job.id, name, wait=True)))
+
+
+def said(client: python_pachyderm.Client, name: str) -> Iterator[str]:
+    """What user code of a pipeline's newest job says, as it says it."""
+    for line in client.get_job_logs(name, newest(client, name).job.id, follow=True):
+        if line.user:
+            yield line.message
+
+
+def content(client: python_pachyderm.Client, repo: str) -> dict[str, bytes]:
+    """What the files of a branch's head hold, by path."""
+    found = [each.file for each in client.walk_file((repo, "master"), "/") if each.file_type == pfs_pb2.FILE]
+    return {file.path: client.get_file(file.commit, file.path).read() for file in found}
+
+
+def hashes(client: python_pachyderm.Client, repo: str) -> dict[str, bytes]:
+    """The hashes of a whole tree, directories too, by path."""
+    return {each.file.path: each.hash for each in client.walk_file((repo, "master"), "/")}
+
+
+def wait_until_gone(process: int) -> None:
+    """Blocks until a process has ended, at most a minute."""
+    with contextlib.suppress(ProcessLookupError):
+        handle = os.pidfd_open(process)
+        try:
+            assert select.select([handle], [], [], 60)[0], f"process {process} outlives its server"
+        finally:
+            os.close(handle)
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> Path:
+    """What the datum that waits is waiting for: a pipe, on which it blocks without asking again and again."""
+    fifo = tmp_path / "go"
+    os.mkfifo(fifo)
+    return fifo
+
+
+def waiting(tmp_path: Path, go: Path) -> str:
+    """Copies its datum and says so in a file outside; on /c it says who it is and waits to be let go."""
+    return (
+        'name=$(ls "$PFS/in")\n'
+        f"echo $name >> {tmp_path}/ran\n"
+        f"test $name != c || {{ echo waiting; cat {go} > /dev/null; }}\n"
+        'cp "$PFS/in/$name" "$PFS/out/$name"'
+    )
+
+
+def test_a_killed_server_goes_on_where_it_was(start_pachd: Any, tmp_path: Path, go: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    client = server.client()
+    client.create_repo("texts")
+    put(client, "abcdef")
+    pipeline(client, "copy", "texts", waiting(tmp_path, go))
+    pipeline(client, "copy2", "copy", 'cp "$PFS"/in/* "$PFS/out/"')
+    assert next(said(client, "copy")) == "waiting"
+    before = newest(client, "copy")
+    assert before.state == pps_pb2.JOB_RUNNING
+    server.kill()
+
+    client = start_pachd(tmp_path / "root").client()
+    running = newest(client, "copy")
+    assert running.job.id == before.job.id
+    # The second "waiting" is the started-again server's; the log goes on behind the first.
+    assert list(itertools.islice(said(client, "copy"), 2)) == ["waiting"] * 2
+    go.write_text("go")
+    job = finished(client, "copy")
+    assert job.state == pps_pb2.JOB_SUCCESS, job.reason
+    assert (job.restart, job.data_processed, job.data_total) == (1, 6, 6)
+    ran = (tmp_path / "ran").read_text().split()
+    assert sorted(ran) == sorted(["a", "b", "c", "c", "d", "e", "f"])
+    assert content(client, "copy") == {f"/{name}": name.encode() for name in "abcdef"}
+    assert finished(client, "copy2").state == pps_pb2.JOB_SUCCESS
+    assert content(client, "copy2") == content(client, "copy")
+
+
+def test_user_code_does_not_outlive_the_server(start_pachd: Any, tmp_path: Path, go: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    client = server.client()
+    client.create_repo("texts")
+    put(client, "a")
+    pipeline(client, "wait", "texts", f"echo waiting\ncat {go}")
+    assert next(said(client, "wait")) == "waiting"
+    mine = children(server.process.pid)
+    assert mine
+    server.kill()
+    for process in mine:
+        wait_until_gone(process)
+
+
+def children(process: int) -> list[int]:
+    """The processes below one, all generations."""
+    found = []
+    for task in Path(f"/proc/{process}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *children(int(child))]
+    return found
+
+
+def test_a_stopped_server_goes_on_as_well(start_pachd: Any, tmp_path: Path, go: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    client = server.client()
+    client.create_repo("texts")
+    put(client, "abcd")
+    pipeline(client, "copy", "texts", waiting(tmp_path, go))
+    assert next(said(client, "copy")) == "waiting"
+    server.stop()
+    client = start_pachd(tmp_path / "root").client()
+    go.write_text("go")
+    job = finished(client, "copy")
+    assert (job.state, job.restart, job.data_processed) == (pps_pb2.JOB_SUCCESS, 1, 4)
+    assert content(client, "copy") == {f"/{name}": name.encode() for name in "abcd"}
+
+
+def test_killed_again_and_again_the_result_is_the_same(start_pachd: Any, tmp_path: Path) -> None:
+    script = 'cp "$PFS"/in/* "$PFS/out/"\necho done'
+
+    def build(root: Path, killed: Callable[[Any], Any]) -> dict[str, dict[str, bytes]]:
+        server = start_pachd(root)
+        server.client().create_repo("texts")
+        put(server.client(), "abcdef")
+        pipeline(server.client(), "one", "texts", script)
+        server = killed(server)
+        pipeline(server.client(), "two", "one", script)
+        for names in ("xy", "a", "z"):
+            server = killed(server)
+            put(server.client(), names)
+        server = killed(server)
+        client = server.client()
+        client.delete_file(("texts", "master"), "/b")
+        server = killed(server)
+        assert finished(server.client(), "two").state == pps_pb2.JOB_SUCCESS
+        return {repo: hashes(server.client(), repo) for repo in ("one", "two")}
+
+    def restarted(server: Any) -> Any:
+        # A line of the newest job shows that it is somewhere in the middle, or over.
+        client = server.client()
+        next(iter(client.get_job_logs("one", newest(client, "one").job.id, follow=True)))
+        server.kill()
+        return start_pachd(tmp_path / "often")
+
+    often = build(tmp_path / "often", restarted)
+    never = build(tmp_path / "never", lambda server: server)
+    assert often == never
+    assert set(never["two"]) == {"/", *(f"/{name}" for name in "acdefxyz")}
