@@ -116,6 +116,7 @@ def _check_served(raw: Mapping[str, Any]) -> None:
         ("determined" in raw, "Determined workspaces"),
         (bool(raw.get("s3_out")), "s3_out"),
         (any(isinstance(leaf, inputs.PfsInput) and leaf.s3 for leaf in leaves), "s3 inputs"),
+        (any(isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None for leaf in leaves), "triggers of inputs"),
         (any(isinstance(leaf, inputs.CronInput) for leaf in leaves), "cron inputs"),
     )
     for present, what in unserved:

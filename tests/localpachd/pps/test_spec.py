@@ -149,6 +149,7 @@ def test_refusals(fields: dict[str, Any], text: str) -> None:
         ({"egress": {"URL": "s3://b"}}, "egress"),
         ({"s3_out": True}, "s3_out"),
         ({"input": {"pfs": {"repo": "r", "glob": "/", "s3": True}}}, "s3 inputs"),
+        ({"input": {"pfs": {"repo": "r", "glob": "/", "trigger": {"size": "1M"}}}}, "triggers of inputs"),
         ({"input": {"cron": {"name": "tick", "spec": "@daily"}}}, "cron inputs"),
     ],
 )
