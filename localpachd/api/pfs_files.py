@@ -31,7 +31,10 @@ class FileCalls:
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
         target = messages.to_commit(first.set_commit)
-        modify.modify(self._pfs, target, list(self._changes(requests)))
+        changes = list(self._changes(requests))
+        # gRPC ends the stream of a caller who went away as that of one who is done; a second look raises for the former.
+        next(requests, None)
+        modify.modify(self._pfs, target, changes)
         return Empty()
 
     def _changes(self, requests: Iterator[Any]) -> Iterator[modify.Change]:
