@@ -10,8 +10,8 @@ Measured with its matrix product, faiss-cpu 1.15.1, four sorts of OpenBLAS kerne
     the bound used, d + 8           72    520   1288   2056   8200   32776
 
 A constant of 8 would hold for the first two lines only: the roundings of a sum of equal numbers all point one way. So
-the bound is the proven one. It is loose, but distances of pictures that are no near-duplicates differ by far more, and
-near-duplicates need widening whatever the constant.
+the bound is the proven one. It costs little: with efficientnet-lite0's vectors 2.0 % of 750 photographs' crops were not
+settled at once, 0.7 % with the constant 8; of one-pixel variants in families of 100 all, and 99 %.
 """
 
 import math

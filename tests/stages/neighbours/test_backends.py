@@ -14,7 +14,7 @@ from stages.neighbours.sklearn import Sklearn
 
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS takes another formula for few
 @pytest.mark.parametrize("backend", [Faiss, Sklearn])
-def test_no_approximate_distance_lies_above_the_bound(family, backend, queries):
+def test_no_approximate_distance_lies_above_the_bound(family, backend, queries) -> None:
     proposer = backend(family)
     asked = family[:queries]
     with np.errstate(over="ignore"):
@@ -32,14 +32,14 @@ def test_no_approximate_distance_lies_above_the_bound(family, backend, queries):
         assert (approximate[query][usable] - slack <= true)[bounded].all()
 
 
-def test_the_bound_of_the_expansion():
+def test_the_bound_of_the_expansion() -> None:
     assert gamma(10, 2.0**-24) == pytest.approx(10 * 2.0**-24, rel=1e-6)
     assert gamma(2.0**24, 2.0**-24) == float("inf")
     assert expanded(2048).relative == pytest.approx(2056 * 2.0**-23, rel=1e-3)
     assert expanded(2048, growth=4).relative > 4 * expanded(2048).relative
 
 
-def test_a_memory_map_is_searched_where_it_lies(tmp_path):
+def test_a_memory_map_is_searched_where_it_lies(tmp_path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
     _distances, rows = Faiss(library).candidates(np.eye(30, dtype=np.float32), 1)
@@ -54,7 +54,7 @@ def test_a_memory_map_is_searched_where_it_lies(tmp_path):
         ("fpu sse3", None),
     ],
 )
-def test_blas_is_told_what_the_processor_can_do(flags, kernels, tmp_path, monkeypatch):
+def test_blas_is_told_what_the_processor_can_do(flags, kernels, tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags\t\t: {flags}\nbugs: many\n")
     _name_processor(tmp_path / "cpuinfo")
@@ -77,7 +77,7 @@ print(hashlib.sha256(found.rows.tobytes() + found.distances.tobytes()).hexdigest
 """
 
 
-def test_answers_do_not_depend_on_threads_or_kernels():
+def test_answers_do_not_depend_on_threads_or_kernels() -> None:
     answers = set()
     for settings in ({"OMP_NUM_THREADS": "1"}, {"OMP_NUM_THREADS": "2"}, {"OPENBLAS_CORETYPE": "Prescott"}):
         environment = os.environ | settings
@@ -89,5 +89,5 @@ def test_answers_do_not_depend_on_threads_or_kernels():
 
 
 @pytest.mark.parametrize(("dimension", "parts"), [(1, 1), (7, 7), (96, 48), (97, 1), (1280, 64), (2048, 64)])
-def test_parts_of_a_vector(dimension, parts):
+def test_parts_of_a_vector(dimension, parts) -> None:
     assert parts_of_vector(dimension) == parts

@@ -16,7 +16,7 @@ NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 @pytest.mark.parametrize("hidden", ["", "-1", "-1,0", "none", "NoDevFiles", " "])
-def test_devices_can_be_hidden(hidden, tmp_path):
+def test_devices_can_be_hidden(hidden, tmp_path) -> None:
     (tmp_path / "nvidia0").touch()
     assert not gpu_visible({"CUDA_VISIBLE_DEVICES": hidden}, tmp_path)
     assert gpu_visible({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path)
@@ -25,12 +25,12 @@ def test_devices_can_be_hidden(hidden, tmp_path):
     assert gpu_visible({}, tmp_path)
 
 
-def test_no_device_no_gpu(tmp_path):
+def test_no_device_no_gpu(tmp_path) -> None:
     (tmp_path / "nvidiactl").touch()
     assert not gpu_visible({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path)
 
 
-def test_a_process_without_a_gpu_imports_nothing_of_one():
+def test_a_process_without_a_gpu_imports_nothing_of_one() -> None:
     code = (
         "import sys, numpy as np\n"
         "from stages.neighbours.choice import open_searcher\n"
@@ -44,19 +44,19 @@ def test_a_process_without_a_gpu_imports_nothing_of_one():
 
 
 @pytest.mark.parametrize("backend", ["auto", "faiss", "sklearn"])
-def test_each_cpu_backend_opens(backend):
+def test_each_cpu_backend_opens(backend) -> None:
     searcher = open_searcher(LIBRARY, Settings(backend=backend), NO_GPU)
     assert isinstance(searcher, Exact)
     assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
 
 
-def test_cuml_without_a_gpu_says_what_to_do():
+def test_cuml_without_a_gpu_says_what_to_do() -> None:
     with pytest.raises(StageError, match=r"BACKEND=cuml needs an NVIDIA GPU.*BACKEND=auto"):
         open_searcher(LIBRARY, Settings(backend="cuml"), NO_GPU)
 
 
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_approximate_search_states_its_recall(algorithm):
+def test_approximate_search_states_its_recall(algorithm) -> None:
     said = []
     searcher = open_searcher(LIBRARY, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
     exact = open_searcher(LIBRARY, Settings(), NO_GPU).search(LIBRARY, 3)
@@ -74,7 +74,7 @@ def test_approximate_search_states_its_recall(algorithm):
 
 
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm):
+def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm) -> None:
     said = []
     library = Points(np.eye(3, dtype=np.float32))
     searcher = open_searcher(library, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
@@ -82,14 +82,14 @@ def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm):
     assert said == [f"3 vectors are too few for {algorithm}: searching exactly"]
 
 
-def test_approximate_search_leaves_out_what_is_excluded():
+def test_approximate_search_leaves_out_what_is_excluded() -> None:
     searcher = open_searcher(LIBRARY, Settings(algorithm="ivfflat"), NO_GPU, lambda line: None)
     itself = np.arange(1200)
     assert not (searcher.search(LIBRARY, 3, exclude=itself).rows == itself[:, None]).any()
     assert searcher.search(LIBRARY.part(slice(0, 0)), 3).rows.shape == (0, 3)
 
 
-def test_settings_default_to_exact_search():
+def test_settings_default_to_exact_search() -> None:
     assert settings({}) == Settings(k=3, metric="euclidean", backend="auto", algorithm="exact")
     assert settings({"K": "10", "METRIC": "cosine", "BACKEND": "faiss", "ALGORITHM": "ivfpq"}).k == 10
 
@@ -97,11 +97,11 @@ def test_settings_default_to_exact_search():
 @pytest.mark.parametrize(
     ("name", "value"), [("K", "0"), ("K", "three"), ("METRIC", "l1"), ("BACKEND", "annoy"), ("ALGORITHM", "hnsw")]
 )
-def test_a_bad_parameter_is_named(name, value):
+def test_a_bad_parameter_is_named(name, value) -> None:
     with pytest.raises(StageError, match=f"{name}="):
         settings({name: value})
 
 
-def test_sklearn_has_no_approximate_search():
+def test_sklearn_has_no_approximate_search() -> None:
     with pytest.raises(StageError, match="ALGORITHM=ivfflat is not something BACKEND=sklearn can do"):
         settings({"BACKEND": "sklearn", "ALGORITHM": "ivfflat"})

@@ -22,7 +22,7 @@ def search(backend, library, queries, k, metric="euclidean", exclude=None):
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_equals_float64_brute_force_on_hard_families(family, backend, metric, oracle):
+def test_equals_float64_brute_force_on_hard_families(family, backend, metric, oracle) -> None:
     random = np.random.default_rng(3)
     queries = np.concatenate([family[:60], family[-60:], family[random.permutation(len(family))[:60]]])
     queries[::3] += (np.abs(queries[::3]) * 1e-6 * random.normal(size=queries[::3].shape)).astype(np.float32)
@@ -35,7 +35,7 @@ def test_equals_float64_brute_force_on_hard_families(family, backend, metric, or
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_nearest_others_of_every_vector(family, backend, oracle):
+def test_the_nearest_others_of_every_vector(family, backend, oracle) -> None:
     itself = np.arange(len(family))
     found = search(backend, family, family, 3, exclude=itself)
     distances, rows = oracle(family, family, 3, exclude=itself)
@@ -44,7 +44,7 @@ def test_the_nearest_others_of_every_vector(family, backend, oracle):
     assert not (found.rows == itself[:, None]).any()
 
 
-def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle):
+def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle) -> None:
     """The reason for all of this; if it ever fails, the families have become too easy."""
     random = np.random.default_rng(5)
     library = (1 + 1e-5 * random.normal(size=(300, 256))).astype(np.float32)
@@ -56,7 +56,7 @@ def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle):
 
 @pytest.mark.parametrize("rows", [1, 2, 5, EXTRA, EXTRA + 4, 2 * EXTRA])
 @pytest.mark.parametrize("k", [1, 3, 40])
-def test_small_libraries_give_fewer_neighbours(rows, k, oracle):
+def test_small_libraries_give_fewer_neighbours(rows, k, oracle) -> None:
     library = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
     found = search(Faiss, library, library, k)
     assert found.rows.shape == (rows, min(k, rows))
@@ -65,7 +65,7 @@ def test_small_libraries_give_fewer_neighbours(rows, k, oracle):
     assert others.rows.shape == (rows, min(k, rows - 1))
 
 
-def test_excluding_for_some_queries_only(oracle):
+def test_excluding_for_some_queries_only(oracle) -> None:
     library = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     exclude = np.array([NONE, 1, NONE, 3])
     found = search(Faiss, library, library, 4, exclude=exclude)
@@ -76,12 +76,12 @@ def test_excluding_for_some_queries_only(oracle):
     assert set(found.rows[1, :3]) == {0, 2, 3}
 
 
-def test_no_queries():
+def test_no_queries() -> None:
     library = np.ones((3, 2), dtype=np.float32)
     assert search(Faiss, library, np.empty((0, 2), np.float32), 2).rows.shape == (0, 2)
 
 
-def test_queries_of_another_kind_are_refused():
+def test_queries_of_another_kind_are_refused() -> None:
     library = Points(np.ones((3, 2), dtype=np.float32))
     exact = Exact(library, Faiss(library.prepared))
     for wrong in (Points(np.ones((1, 3), np.float32)), Points(np.ones((1, 2), np.float32), "cosine")):
@@ -89,7 +89,7 @@ def test_queries_of_another_kind_are_refused():
             exact.search(wrong, 1)
 
 
-def test_each_stage_of_the_certificate_is_reached():
+def test_each_stage_of_the_certificate_is_reached() -> None:
     """Settled at once, settled after widening, compared with all: as few queries go on as must."""
     random = np.random.default_rng(1)
     easy = random.normal(size=(2000, 32)).astype(np.float32)
@@ -103,7 +103,7 @@ def test_each_stage_of_the_certificate_is_reached():
         assert exact.tally.queries == 10
 
 
-def test_many_queries_cross_the_blocks(monkeypatch, oracle):
+def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
     from stages.neighbours import exact, exhaustive, points  # noqa: PLC0415  (to change their sizes)
 
     random = np.random.default_rng(2)
@@ -132,7 +132,7 @@ numbers = st.one_of(
 
 @given(draw=st.data(), dimension=st.integers(1, 6), metric=st.sampled_from(METRICS), backend=st.sampled_from(BACKENDS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_vectors_at_all(oracle, draw, dimension, metric, backend):
+def test_any_vectors_at_all(oracle, draw, dimension, metric, backend) -> None:
     vectors = draw.draw(arrays.arrays(np.float32, st.tuples(st.integers(1, 60), st.just(dimension)), elements=numbers))
     k = draw.draw(st.integers(1, 5))
     found = search(backend, vectors, vectors, k, metric)
@@ -143,7 +143,7 @@ def test_any_vectors_at_all(oracle, draw, dimension, metric, backend):
 
 @given(st.data())
 @settings(deadline=None)
-def test_segments_merged_equal_the_whole(draw):
+def test_segments_merged_equal_the_whole(draw) -> None:
     random = np.random.default_rng(draw.draw(st.integers(0, 2**32 - 1)))
     library = random.integers(0, 4, size=(draw.draw(st.integers(2, 80)), 4)).astype(np.float32)
     queries = random.integers(0, 4, size=(5, 4)).astype(np.float32)

@@ -9,25 +9,25 @@ from stages.neighbours.points import Points
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_a_vector_that_is_not_finite_names_its_picture(bad, metric):
+def test_a_vector_that_is_not_finite_names_its_picture(bad, metric) -> None:
     vectors = np.ones((3, 4), dtype=np.float32)
     vectors[1, 2] = bad
     with pytest.raises(StageError, match=r"picture bbb has numbers that are NaN or infinite"):
         Points(vectors, metric, ["aaa", "bbb", "ccc"])
 
 
-def test_a_vector_whose_distances_would_overflow():
+def test_a_vector_whose_distances_would_overflow() -> None:
     with pytest.raises(StageError, match="in row 0 is too long for float32"):
         Points(np.full((1, 4), 3e38, dtype=np.float32))
 
 
 @pytest.mark.parametrize("wrong", [np.ones((2, 2)), np.ones(3, np.float32), np.ones((2, 0), np.float32)])
-def test_anything_but_a_float32_matrix_is_refused(wrong):
+def test_anything_but_a_float32_matrix_is_refused(wrong) -> None:
     with pytest.raises(StageError, match="must be a float32 matrix"):
         Points(wrong)
 
 
-def test_distances_do_not_depend_on_what_else_is_compared():
+def test_distances_do_not_depend_on_what_else_is_compared() -> None:
     random = np.random.default_rng(0)
     library = Points(random.normal(size=(50, 333)).astype(np.float32))
     queries = Points(random.normal(size=(20, 333)).astype(np.float32))
@@ -37,7 +37,7 @@ def test_distances_do_not_depend_on_what_else_is_compared():
     assert np.array_equal(together, alone)
 
 
-def test_the_last_bit_is_that_of_the_true_distance():
+def test_the_last_bit_is_that_of_the_true_distance() -> None:
     """Against exact rational arithmetic: float64 sums round to the nearest float32."""
     from fractions import Fraction  # noqa: PLC0415
 
@@ -51,7 +51,7 @@ def test_the_last_bit_is_that_of_the_true_distance():
         assert ((below + middle) / 2) ** 2 <= true <= ((middle + above) / 2) ** 2
 
 
-def test_cosine_of_zero_vectors():
+def test_cosine_of_zero_vectors() -> None:
     points = Points(np.array([[0, 0], [3, 4], [6, 8], [-3, -4]], dtype=np.float32), "cosine")
     zero, some = np.zeros(4, dtype=np.int64), np.arange(4)
     assert points.distances(zero, points, some).tolist() == [0, 1, 1, 1]
@@ -59,7 +59,7 @@ def test_cosine_of_zero_vectors():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.floats(-18, 18))
-def test_reach_bounds_the_norm(seed, dimension, scale):
+def test_reach_bounds_the_norm(seed, dimension, scale) -> None:
     vectors = (np.random.default_rng(seed).normal(size=(3, dimension)) * 10**scale).astype(np.float32)
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1))
     reach = Points(vectors).reach
