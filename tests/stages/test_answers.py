@@ -72,6 +72,13 @@ def test_segments_in_any_order_are_one_library(near: dict[str, float], k: int, r
     assert merged.library_size == (len(near) if 0 < len(near) < k else None)
 
 
+def test_a_picture_comes_before_others_at_distance_zero() -> None:
+    before = segment([(OTHER, id, 0.0, [source(id)]) for id in ("00" * 32, "01" * 32)])
+    itself = segment([(OTHER, OTHER, 0.0, [source("itself")])])
+    matches = merge("entry", 2, asked(OTHER), [before, itself]).answers[0].matches
+    assert [match.id for match in matches] == [OTHER, "00" * 32]
+
+
 def test_equal_pictures_are_one_neighbour_with_all_sources() -> None:
     first = segment([(QUERY, picture(1), 0.5, [source("b.jpg")]), (QUERY, picture(2), 0.75, [source("c.jpg")])])
     second = segment([(QUERY, picture(1), 0.5, [source("a.jpg"), source("b.jpg")])])
