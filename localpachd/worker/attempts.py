@@ -192,6 +192,7 @@ class DatumSet:
         assert process is not None and batch is not None
         batch.give([*env, f"PPS_WORKER_GRPC_PORT={batch.port}"])
         failed = self._watch.wait(lambda: process.ended or batch.idle, deadline)
+        process.catch_up()  # the next datum must not be blamed for what this one said
         if failed is None:
             failed = batch.error if batch.idle else f"user code exited prematurely: {_how(process)}"
         if failed:

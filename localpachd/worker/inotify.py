@@ -6,7 +6,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-CLOSED = 0x10  # by a reader
+CLOSED_WRITER = 0x08
+CLOSED_READER = 0x10
 OPENED = 0x20
 
 _HEADER = struct.Struct("iIII")  # watch, what happened, cookie, length of the name that follows
@@ -23,12 +24,9 @@ class Inotify:
         self.fileno: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def watch(self, path: Path) -> int:
-        """Starts to watch a file for being opened, and closed by a reader; returns the number that its events carry."""
-        return self._checked(self._libc.inotify_add_watch(self.fileno, os.fsencode(path), OPENED | CLOSED))
-
-    def forget(self, watch: int) -> None:
-        """Ends a watch; events already seen still come."""
-        self._libc.inotify_rm_watch(self.fileno, watch)
+        """Starts to watch a file for being opened and closed; returns the number that its events carry."""
+        wanted = OPENED | CLOSED_READER | CLOSED_WRITER
+        return self._checked(self._libc.inotify_add_watch(self.fileno, os.fsencode(path), wanted))
 
     def events(self) -> Iterator[tuple[int, int]]:
         """The (watch, mask) pairs that have come up, without waiting."""

@@ -33,8 +33,8 @@ _ENTER = 'cd -- "$2" || exit 126; shift 3; '
 _STAY = '"$@"; exit $?'
 _EXEC = 'exec "$@"'
 
-# Without setpriv, a watcher in the same process group kills it when the server's end of a pipe closes.
-_WATCHER = '(read -r _ < "$1"; kill -9 0) > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
+# Where processes have no number space of their own, a watcher among them kills them all when our end of a pipe closes.
+_WATCH = '(read -r _ < "$1"; kill -9 0) > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
 
 _PID = ("-p", "-f", "--kill-child", "--mount-proc")
 _KEEP_USER = ("-U", "-c", "--keep-caps")
@@ -54,12 +54,11 @@ class Confinement:
     """A way of starting processes that works on this machine.
 
     `flags` are unshare's; () when processes see the machine as it is and have no `/pfs`. `rebuild` says that the root
-    directory is put together anew. `pdeathsig` says that setpriv is there.
+    directory is put together anew.
     """
 
     flags: tuple[str, ...] = ()
     rebuild: bool = False
-    pdeathsig: bool = True
 
     @property
     def mounts(self) -> bool:
@@ -70,11 +69,6 @@ class Confinement:
     def own_processes(self) -> bool:
         """Whether a command has its own process numbers, so that no descendant can outlive it."""
         return "-p" in self.flags
-
-    @property
-    def uses_shell(self) -> bool:
-        """Whether a shell stands between us and the command; it changes to the working directory."""
-        return self.mounts or not self.pdeathsig
 
     def shown(self, pfs: Path) -> str:
         """The path by which a process sees the directory `pfs`."""
@@ -88,24 +82,23 @@ class Confinement:
     def command(
         self, argv: Sequence[str], pfs: Path, cwd: str, root: Path, user: Sequence[str], lifeline: int
     ) -> list[str]:
-        """The command line that runs `argv` in `cwd` with `pfs` as its `/pfs`.
+        """The command line that runs `argv` in `cwd` with `pfs` as its `/pfs`. A shell is always part of it.
 
         `root` was given to `prepare`; `user` are setpriv's options that change the user, or (); `lifeline` is the
-        inherited read end of a pipe that closes when this process dies.
+        inherited read end of a pipe whose other end closes when this process dies.
         """
         inner = list(argv)
-        if user:  # a change of user forgets the death signal
-            again = ["setpriv", "--pdeathsig", "KILL", "--"] if self.pdeathsig and not self.own_processes else []
-            inner = ["setpriv", *user, "--", *again, *inner]
+        if user:
+            inner = ["setpriv", *user, "--", *inner]
         elif "--keep-caps" in self.flags:
             inner = [*_DROP_CAPABILITIES, *inner]
-        if not self.pdeathsig:
-            return ["sh", "-c", _WATCHER, "sh", f"/dev/fd/{lifeline}", cwd, *inner]
-        if not self.mounts:
+        if self.mounts:
+            script = f"{_REBUILD if self.rebuild else _BIND}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
+            inner = ["unshare", *self.flags, "sh", "-c", script, "sh", str(pfs), cwd, str(root), *inner]
+            cwd = "/"
+        if self.own_processes:
             return ["setpriv", "--pdeathsig", "KILL", "--", *inner]
-        script = f"{_REBUILD if self.rebuild else _BIND}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
-        arguments = ["sh", str(pfs), cwd, str(root), *inner]
-        return ["setpriv", "--pdeathsig", "KILL", "--", "unshare", *self.flags, "sh", "-c", script, *arguments]
+        return ["sh", "-c", _WATCH, "sh", f"/dev/fd/{lifeline}", cwd, *inner]
 
 
 def detect(scratch: Path) -> Confinement:
@@ -113,9 +106,6 @@ def detect(scratch: Path) -> Confinement:
 
     `scratch` is a directory for the trial.
     """
-    if shutil.which("setpriv") is None:
-        _warn("this system has no setpriv(1), which comes with util-linux on Linux")
-        return Confinement(pdeathsig=False)
     if shutil.which("unshare") is None or shutil.which("mount") is None:
         _warn("unshare(1) and mount(1) of util-linux were not found")
         return Confinement()
@@ -146,11 +136,25 @@ def _warn(why: str) -> None:
 
 def _complaints(candidate: Confinement, trial: Path) -> str:
     """What goes wrong when a trivial command is run so; "" when it works."""
+    lifeline = os.pipe()
+    try:
+        return _tried(candidate, trial, lifeline[0])
+    finally:
+        for end in lifeline:
+            os.close(end)
+
+
+def _tried(candidate: Confinement, trial: Path, lifeline: int) -> str:
     test = ["sh", "-c", "test -f /pfs/probe && test -d /proc/self && : > /pfs/written"]
-    command = candidate.command(test, trial / "pfs", "/", trial / "root", (), -1)
+    command = candidate.command(test, trial / "pfs", "/", trial / "root", (), lifeline)
     try:
         tried = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+            pass_fds=(lifeline,),
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
         return str(failure)

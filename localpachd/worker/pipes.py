@@ -8,14 +8,13 @@ import contextlib
 import fcntl
 import os
 import resource
-import select
 import selectors
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localpachd.worker.inotify import CLOSED, OPENED, Inotify
+from localpachd.worker.inotify import CLOSED_READER, CLOSED_WRITER, OPENED, Inotify
 
 _BUFFER = 1 << 20
 _OPEN_FILES = 1 << 16
@@ -54,15 +53,20 @@ class PipeBudget:
 
 @dataclass(slots=True)
 class _Pipe:
+    """A pipe that waits for its first reader; `pieces` while it is being read, `served` after that.
+
+    `deserted`: the reader has closed it. `closing`: so many times we have closed it and not yet been told so.
+    """
+
     path: Path
     shown: str
     read: Callable[[], Iterable[bytes]]
     writer: int | None
-    watch: int
     served: bool = False
+    deserted: bool = False
+    closing: int = 0
     pieces: Iterator[bytes] | None = None
     left: memoryview = field(default_factory=lambda: memoryview(b""))
-    passed: int = 0
 
 
 class LazyPipes:
@@ -90,13 +94,17 @@ class LazyPipes:
         """
         if not self._budget.take():
             return False
+        pipe: _Pipe | None = None
         try:
             if self._inotify is None:
                 self._inotify = Inotify()
             os.mkfifo(path)
-            pipe = _Pipe(path, shown, read, None, -1)
-            self._arm(pipe, self._inotify)
+            pipe = _Pipe(path, shown, read, None)
+            self._arm(pipe)
+            self._pipes[self._inotify.watch(path)] = pipe
         except OSError:
+            if pipe is not None and pipe.writer is not None:
+                os.close(pipe.writer)
             path.unlink(missing_ok=True)
             self._budget.give_back(1)
             return False
@@ -129,45 +137,51 @@ class LazyPipes:
         self._budget.give_back(self._held)
         self._held = 0
 
-    def _arm(self, pipe: _Pipe, inotify: Inotify) -> None:
-        """Opens a pipe for writing, which needs a reader for a moment, and watches it for the next one."""
-        reader = os.open(pipe.path, os.O_RDONLY | os.O_NONBLOCK)
+    def _arm(self, pipe: _Pipe) -> None:
+        """Opens a pipe for writing, which needs a reader for a moment: one whose end looks unlike a real reader's."""
+        both = os.open(pipe.path, os.O_RDWR | os.O_NONBLOCK)
         try:
             pipe.writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
         finally:
-            os.close(reader)
-        try:
-            pipe.watch = inotify.watch(pipe.path)
-        except OSError:
-            os.close(pipe.writer)
-            raise
-        self._pipes[pipe.watch] = pipe
+            os.close(both)
 
     def _serve(self, inotify: Inotify, stop: int) -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(stop, selectors.EVENT_READ)
-            selector.register(inotify.fileno, selectors.EVENT_READ)
-            while True:
-                for key, _ in selector.select():
-                    if key.fd == stop:
-                        return
-                    if key.fd == inotify.fileno:
-                        for watch, mask in inotify.events():
-                            self._happened(selector, inotify, watch, mask)
-                    elif key.data.writer == key.fd:
-                        self._feed(selector, inotify, key.data)
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(stop, selectors.EVENT_READ)
+                selector.register(inotify.fileno, selectors.EVENT_READ)
+                while self._round(selector, inotify, stop):
+                    pass
+        except Exception as failure:  # whatever it is, nobody may wait for what will not come
+            self._misused(f"cannot serve the lazy files: {failure}")
 
-    def _happened(self, selector: selectors.BaseSelector, inotify: Inotify, watch: int, mask: int) -> None:
+    def _round(self, selector: selectors.BaseSelector, inotify: Inotify, stop: int) -> bool:
+        """Does what can be done without waiting; False when it is time to stop."""
+        for key, _ in selector.select():
+            if key.fd == stop:
+                return False
+            if key.fd == inotify.fileno:
+                for watch, mask in inotify.events():
+                    self._happened(selector, watch, mask)
+            elif key.data.writer == key.fd:
+                self._feed(selector, key.data)
+        return True
+
+    def _happened(self, selector: selectors.BaseSelector, watch: int, mask: int) -> None:
         pipe = self._pipes.get(watch)
         if pipe is None:
             return
-        if mask & OPENED:
+        if mask & CLOSED_WRITER:
+            pipe.closing = max(0, pipe.closing - 1)
+        elif mask & OPENED and not pipe.closing:  # otherwise it was us
             if pipe.served or pipe.pieces is not None:
                 self._opened_again(pipe)
             else:
                 self._open(selector, pipe)
-        if mask & CLOSED and pipe.served and pipe.writer is None:
-            self._rearm(pipe, inotify)
+        elif mask & CLOSED_READER:
+            pipe.deserted = True
+            if pipe.served and pipe.writer is None:
+                self._rearm(pipe)
 
     def _open(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
         assert pipe.writer is not None
@@ -177,7 +191,7 @@ class LazyPipes:
         pipe.pieces = iter(pipe.read())
         selector.register(pipe.writer, selectors.EVENT_WRITE, pipe)
 
-    def _feed(self, selector: selectors.BaseSelector, inotify: Inotify, pipe: _Pipe) -> None:
+    def _feed(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
         assert pipe.writer is not None and pipe.pieces is not None
         try:
             if not pipe.left:
@@ -194,7 +208,6 @@ class LazyPipes:
         except BrokenPipeError:
             self._note(f"{pipe.shown} was not read to its end; Pachyderm fails a datum that stops reading a lazy file")
             self._done(selector, pipe)
-            self._rearm(pipe, inotify)  # its reader's end has been seen already
         except Exception as failure:  # the store has lost it: the reader must not take what it got for the whole
             self._misused(f"cannot read {pipe.shown}: {failure}")
             self._done(selector, pipe)
@@ -203,22 +216,16 @@ class LazyPipes:
         assert pipe.writer is not None
         selector.unregister(pipe.writer)
         os.close(pipe.writer)
+        pipe.closing += 1
         pipe.writer, pipe.pieces, pipe.served, pipe.left = None, None, True, memoryview(b"")
+        if pipe.deserted:
+            self._rearm(pipe)
 
-    def _rearm(self, pipe: _Pipe, inotify: Inotify) -> None:
+    def _rearm(self, pipe: _Pipe) -> None:
         """Opens a pipe that was read once more, so as to notice who tries to read it again."""
-        inotify.forget(pipe.watch)
-        del self._pipes[pipe.watch]
-        try:
-            self._arm(pipe, inotify)
-        except OSError:  # deleted by its reader, as a rule
-            pipe.writer = None
-            return
-        assert pipe.writer is not None
-        state = select.poll()
-        state.register(pipe.writer, 0)
-        if not state.poll(0):  # an error would say that there is no reader
-            self._opened_again(pipe)
+        with contextlib.suppress(OSError):  # deleted by its reader, as a rule
+            self._arm(pipe)
+            pipe.closing += 1
 
     def _opened_again(self, pipe: _Pipe) -> None:
         self._misused(

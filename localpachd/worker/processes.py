@@ -18,7 +18,7 @@ LONGEST_LINE = 64 << 10
 """Bytes of a line of output that are kept; the rest up to the line's end is dropped."""
 
 _BLOCK = 64 << 10
-_LAST_WORDS = 16 * _BLOCK  # read at most from pipes that somebody keeps open after the end
+_AT_ONCE = 16 * _BLOCK
 _POLL = 0.05
 _SETTLE = 1.0
 
@@ -69,7 +69,6 @@ class UserProcess:
         self,
         command: Sequence[str],
         env: Mapping[str, str],
-        cwd: str,
         stdin: bytes,
         line: Callable[[str], None],
         ring: Callable[[], None],
@@ -81,6 +80,8 @@ class UserProcess:
         self._own_processes = own_processes
         self._lock = threading.Lock()
         self._reaped = False
+        self._muted = False
+        self._reading = threading.Lock()
         self._unwritten = memoryview(stdin)
         self.returncode: int | None = None
         self.failure: Exception | None = None
@@ -88,7 +89,7 @@ class UserProcess:
         self._process = subprocess.Popen(
             command,
             env=env,
-            cwd=cwd,
+            cwd="/",
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -96,6 +97,10 @@ class UserProcess:
             process_group=0,
             pass_fds=inherited,
         )
+        outputs = (self._process.stdout, self._process.stderr)
+        self._outputs = {stream: Lines(self._pass_on) for stream in outputs if stream is not None}
+        for stream in self._outputs:
+            os.set_blocking(stream.fileno(), False)
         self._thread = threading.Thread(target=self._attend, name=f"process-{self._process.pid}", daemon=True)
         self._thread.start()
 
@@ -104,11 +109,20 @@ class UserProcess:
         """Whether the process has ended and everything it had written has been passed on."""
         return self.returncode is not None
 
+    def catch_up(self) -> None:
+        """Passes on what the process has written until now, before this returns."""
+        with self._reading:
+            if not self.ended:
+                for stream, lines in self._outputs.items():
+                    _drain(stream, lines)
+
     def stop(self) -> None:
         """Kills the process and everything it started, if they still run, and returns when they are gone.
 
-        Raises what `line` raised.
+        What a process says that dies of this is not passed on. Raises what `line` raised.
         """
+        self.catch_up()
+        self._muted = True
         self._kill()
         self._thread.join()
         if self.failure is not None:
@@ -143,45 +157,47 @@ class UserProcess:
         self._ring_out(self._process.wait())
 
     def _ring_out(self, returncode: int) -> None:
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self.returncode = returncode
+        with self._reading:
+            for lines in self._outputs.values():
+                lines.finish()
+            for stream in (self._process.stdin, *self._outputs):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+            self.returncode = returncode
         self._ring()
 
     def _converse(self) -> None:
         process = self._process
-        assert process.stdout is not None and process.stderr is not None
-        outputs = {stream: Lines(self._pass_on) for stream in (process.stdout, process.stderr)}
         pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
         with selectors.DefaultSelector() as selector:
-            for stream in outputs:
-                os.set_blocking(stream.fileno(), False)
-                selector.register(stream, selectors.EVENT_READ)
+            for stream, lines in self._outputs.items():
+                selector.register(stream, selectors.EVENT_READ, lines)
             if process.stdin is not None:
                 os.set_blocking(process.stdin.fileno(), False)
                 selector.register(process.stdin, selectors.EVENT_WRITE)
             if pidfd is not None:
                 selector.register(pidfd, selectors.EVENT_READ)
-            while not self._dead(selector, pidfd, outputs):
+            while not self._dead(selector, pidfd):
                 pass
         if pidfd is not None:
             os.close(pidfd)
         self._reap()
-        for stream, lines in outputs.items():
-            _drain(stream, lines)
-            lines.finish()
+        with self._reading:
+            for stream, lines in self._outputs.items():
+                _drain(stream, lines)
 
-    def _dead(self, selector: selectors.BaseSelector, pidfd: int | None, outputs: Mapping[IO[bytes], Lines]) -> bool:
+    def _dead(self, selector: selectors.BaseSelector, pidfd: int | None) -> bool:
         """One round of whatever the process's pipes are ready for; True when it has ended."""
         for key, _ in selector.select(None if pidfd is not None else _POLL):
-            if key.fileobj == pidfd:
+            if key.fd == pidfd:
                 return True
             if key.fileobj is self._process.stdin:
                 self._write(selector)
-            elif not _read(key.fileobj, outputs[key.fileobj]):  # type: ignore[arg-type, index]
-                selector.unregister(key.fileobj)
+            else:
+                with self._reading:
+                    if _read(key.fd, key.data) == 0:
+                        selector.unregister(key.fileobj)
         return pidfd is None and self._process.poll() is not None
 
     def _write(self, selector: selectors.BaseSelector) -> None:
@@ -209,6 +225,8 @@ class UserProcess:
             _settle(group)
 
     def _pass_on(self, text: str) -> None:
+        if self._muted:
+            return
         self.last_line = text.strip() or self.last_line
         if self.failure is None:
             try:
@@ -217,19 +235,21 @@ class UserProcess:
                 self.failure = failure
 
 
-def _read(stream: IO[bytes], lines: Lines) -> int:
-    """Passes on what one read gives; 0 at the stream's end."""
-    data = os.read(stream.fileno(), _BLOCK)
+def _read(stream: int, lines: Lines) -> int | None:
+    """Passes on what one read gives: how many bytes, 0 at the stream's end, None when there is nothing now."""
+    try:
+        data = os.read(stream, _BLOCK)
+    except BlockingIOError:
+        return None
     lines.feed(data)
     return len(data)
 
 
 def _drain(stream: IO[bytes], lines: Lines) -> None:
-    """Reads what the dead process left in a pipe, but not for ever what a daemon of it still writes."""
+    """Reads what lies in a pipe, but not for ever what somebody goes on to write."""
     taken = 0
-    with contextlib.suppress(BlockingIOError):
-        while taken < _LAST_WORDS and (size := _read(stream, lines)):
-            taken += size
+    while taken < _AT_ONCE and (size := _read(stream.fileno(), lines)):
+        taken += size
 
 
 def _settle(group: int) -> None:

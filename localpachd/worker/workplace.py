@@ -63,24 +63,12 @@ class Workplace:
         Raises EnvironmentProblem when it cannot be started.
         """
         confinement = self._confinement
-        env: Mapping[str, str] = {**self.env, **variables}
-        found = environment.program(cmd, env, self._cwd)
-        if confinement.uses_shell:
-            env, found = environment.through_shell(env, found)
+        env = {**self.env, **variables}
+        env, found = environment.through_shell(env, environment.program(cmd, env, self._cwd))
         lifeline = self.machine.lifeline
         command = confinement.command(found, self.layout.pfs, self._cwd, self._root, self._user.options, lifeline)
         text = "".join(f"{each}\n" for each in stdin).encode(errors="surrogateescape")
-        inherited = () if confinement.pdeathsig else (lifeline,)
         try:
-            return UserProcess(
-                command,
-                env,
-                "/" if confinement.uses_shell else self._cwd,
-                text,
-                line,
-                ring,
-                confinement.own_processes,
-                inherited,
-            )
+            return UserProcess(command, env, text, line, ring, confinement.own_processes, (lifeline,))
         except (OSError, ValueError) as failure:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure

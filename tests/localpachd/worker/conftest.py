@@ -21,7 +21,7 @@ from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFi
 BEST = namespaces.detect(Path("/tmp"))
 """How processes get their `/pfs` on this machine; none where the machine forbids it."""
 
-NONE = Confinement(pdeathsig=BEST.pdeathsig)
+NONE = Confinement()
 """Processes that see the machine as it is."""
 
 
