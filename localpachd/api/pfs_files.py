@@ -32,7 +32,7 @@ class FileCalls:
             raise PachError("first message must be a commit")
         target = messages.to_commit(first.set_commit)
         changes = list(self._changes(requests))
-        # gRPC ends the stream of a caller who went away as that of one who is done; a second look raises for the former.
+        # gRPC ends the stream of a caller who went away like that of one who is done: a second look raises for the one.
         next(requests, None)
         modify.modify(self._pfs, target, changes)
         return Empty()
