@@ -1,4 +1,4 @@
-"""True names and PFS paths: the reversible escaping between them, and the names lookalike keeps for itself.
+"""True names and PFS paths: the reversible escaping between them, and the names that are nobody's picture.
 
 Knows strings only: no files, no Pachyderm. PFS takes printable ASCII without glob characters and no component "." or
 ".."; a backslash or a component over 255 bytes passes its check and then jams the pipeline for ever.
@@ -16,6 +16,8 @@ from collections.abc import Iterator
 LONGEST_COMPONENT = 255  # bytes, of a file name on the worker's disk
 NAMES_FILE = "%names"  # in a directory: what is in it, a name a line, as Pachyderm's directory hash ignores names
 EMPTY = "%void"  # stands for the empty name, which no file system has but every function here needs an answer for
+# Left in folders and archives by operating systems. Not pictures, and not news to anybody: ignored without a record.
+DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"})
 
 _BLOCK = re.compile(r"%block-[0-9a-f]{16}\.tar")
 _UNSAFE = re.compile(r"[^ -~]|[*?\[\]{}!()@+^\\%]")
@@ -63,6 +65,12 @@ def block_name(digits: str) -> str:
     if not is_block(name):
         raise ValueError(f"{digits!r} is not 16 lower-case hex digits")
     return name
+
+
+def is_dropping(path: str) -> bool:
+    """Whether what lies at a path is an operating system's and not its owner's."""
+    parts = path.split("/")
+    return not DROPPINGS.isdisjoint(parts) or (parts[-1].startswith("._") and len(parts[-1]) > 2)
 
 
 def _percent(true: str) -> str:

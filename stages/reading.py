@@ -20,9 +20,6 @@ from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import MAX_PICTURE_BYTES
 from stages.packs import Pixels, Source
 
-# Left in folders and archives by operating systems. Not pictures, and not news to anybody: ignored without a record.
-DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"})
-
 
 @dataclass(frozen=True)
 class Found:
@@ -65,17 +62,12 @@ def _files(given: Input) -> Iterator[tuple[str, Path]]:
         links = [each for each in directories if Path(directory, each).is_symlink()]
         for name in sorted(files + links):
             inside = "/".join((*below.parts, name))
-            if name != names.NAMES_FILE and not _is_dropping(inside):
+            if name != names.NAMES_FILE and not names.is_dropping(inside):
                 yield f"{given.repo_path}/{inside}".lstrip("/"), Path(directory, name)
 
 
 def _fail(failure: OSError) -> None:
     raise failure  # os.walk would pass over a directory that it cannot read
-
-
-def _is_dropping(path: str) -> bool:
-    parts = path.split("/")
-    return not DROPPINGS.isdisjoint(parts) or (parts[-1].startswith("._") and len(parts[-1]) > 2)
 
 
 class _Reader:
@@ -107,7 +99,7 @@ class _Reader:
                 return
         try:
             for member in archives.members(path, kind):
-                if not _is_dropping(member.name):
+                if not names.is_dropping(member.name):
                     yield from self.member(member, None if is_block else true)
         except archives.BadArchive as failure:
             yield Refused(true, str(failure))
