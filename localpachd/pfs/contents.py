@@ -1,12 +1,13 @@
 """What commits hold: the layers they read as, the layers written into them, and how they are settled at the end."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from localpachd.errors import PachError
 from localpachd.pfs import lineage
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit, CommitInfo
+from localpachd.storage.faults import survey
 from localpachd.storage.filesets import Content, FileSet, compact, write_layer
 
 Entry = tuple[str, str, Content | None]
@@ -14,6 +15,8 @@ Entry = tuple[str, str, Content | None]
 
 _DIFF = "diff"
 _TOTAL = "total"
+# Layers that an open commit may gather before they are merged: a long job adds one every now and then.
+_LAYERS = 24
 
 
 def layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
@@ -44,6 +47,9 @@ def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> N
         "WHERE commit_seq = ? AND part = ?",
         (info.seq, _DIFF, layer, info.seq, _DIFF),
     )
+    written = _stored(txn.conn, info.seq, _DIFF)
+    if len(written) > _LAYERS:
+        _store(txn, info.seq, _DIFF, compact(txn.conn, written, bottom=False))
 
 
 def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None:
@@ -61,51 +67,17 @@ def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
     written = _stored(txn.conn, info.seq, _DIFF)
     whole = FileSet(txn.conn, below + written)
     before = FileSet(txn.conn, below)
-    size = _base_size(txn.conn, info)
-    fault = ""
-    for path, tag, content in FileSet(txn.conn, written).entries():
-        old = before.find(path, tag)
-        size += (content.size if content else 0) - (old.content.size if old else 0)
-        if content is not None and not fault:
-            fault = _fault(whole, path, tag)
+    fault, size = survey(before, FileSet(txn.conn, written), whole, _base_size(txn.conn, info))
     if fault:
         return fault, 0
-    total = compact(txn.conn, below + written) if written else below
-    txn.conn.executemany(
-        "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
-        [(info.seq, _TOTAL, position, layer) for position, layer in enumerate(total)],
-    )
+    _store(txn, info.seq, _TOTAL, compact(txn.conn, below + written) if written else below)
     return "", size
 
 
 def adopt(txn: Transaction, seq: int) -> None:
     """Gives a commit that was closed as it was made the content it stands on, so that it reads as its parent."""
     parent = lineage.base(txn.conn, seq)
-    below = _finished_layers(txn.conn, parent) if parent is not None else ()
-    txn.conn.executemany(
-        "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
-        [(seq, _TOTAL, position, layer) for position, layer in enumerate(below)],
-    )
-
-
-def _fault(whole: FileSet, path: str, tag: str) -> str:
-    holders = whole.get(path)
-    if len(holders) > 1:
-        other = next(file.tag for file in holders if file.tag != tag)
-        return f"duplicate path output by different datums ({path} from {other} and {path} from {tag})"
-    if next(whole.walk(path + "/"), None) is not None:
-        return f"file / directory path collision ({path})"
-    for above in _directories(path):
-        if whole.get(above):
-            return f"file / directory path collision ({above})"
-    return ""
-
-
-def _directories(path: str) -> Iterator[str]:
-    end = path.rfind("/")
-    while end > 0:
-        yield path[:end]
-        end = path.rfind("/", 0, end)
+    _store(txn, seq, _TOTAL, _finished_layers(txn.conn, parent) if parent is not None else ())
 
 
 def _stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
@@ -113,6 +85,14 @@ def _stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
         "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, part)
     )
     return tuple(row[0] for row in rows)
+
+
+def _store(txn: Transaction, seq: int, part: str, found: Sequence[int]) -> None:
+    txn.conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, part))
+    txn.conn.executemany(
+        "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
+        [(seq, part, position, layer) for position, layer in enumerate(found)],
+    )
 
 
 def _base_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """What a job stands on: the commits it reads, the records it inherits, and those it wrote before a restart."""
 
+import itertools
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,10 +15,12 @@ from localpachd.pps.inputs import CronInput, PfsInput
 from localpachd.pps.values import Job
 from localpachd.storage import globs, paths, trees
 from localpachd.storage.chunks import Chunks
-from localpachd.storage.filesets import Content, FileSet, FileSetRef
+from localpachd.storage.filesets import FileSet, FileSetRef
 from localpachd.worker.tasks import Stats
 
 T = TypeVar("T")
+
+_BATCH = 500  # records read at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,7 @@ def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) ->
     """The record of one datum, or None."""
     meta = commits.find(conn, job.pipeline.meta_repo, job.id)
     file = contents.fileset(conn, meta).find(records.meta_path(identity), identity) if meta else None
-    return records.decode(identity, _bytes(chunks, file.content)) if file else None
+    return records.decode(identity, b"".join(chunks.read(file.content))) if file else None
 
 
 def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Repo, FileSetRef]:
@@ -132,9 +135,8 @@ def _comparable(_: str, data: bytes) -> str:
 def _records(
     files: FileSet, chunks: Chunks, read_one: Callable[[str, bytes], T], lower: str | None = None
 ) -> Iterator[tuple[str, T]]:
-    for file in files.walk(records.META_ROOT, lower):
-        yield file.tag, read_one(file.tag, _bytes(chunks, file.content))
-
-
-def _bytes(chunks: Chunks, content: Content) -> bytes:
-    return b"".join(chunks.read(content))
+    walk = files.walk(records.META_ROOT, lower)
+    while some := list(itertools.islice(walk, _BATCH)):
+        data = chunks.gather([digest for file in some for digest in file.content.chunks])
+        for file in some:
+            yield file.tag, read_one(file.tag, b"".join(data[digest] for digest in file.content.chunks))

@@ -5,7 +5,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from uuid import uuid4
@@ -19,6 +19,7 @@ SMALL = 64 << 10
 
 _BATCH_BYTES = 4 << 20
 _BATCH_CHUNKS = 4096
+_GATHERED = 500  # chunks asked for in one query
 _BLOCK = 1 << 20  # bytes read at once from a big chunk
 _RENEW = 3600.0  # seconds after which putting a chunk again renews its date
 
@@ -77,6 +78,19 @@ class Chunks:
             return self._path(digest).read_bytes()
         except FileNotFoundError:
             raise _missing(digest) from None
+
+    def gather(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The bytes of many small chunks at once, by hash: several times faster than one by one."""
+        with self._lock:
+            found = {digest: self._pending[digest] for digest in digests if digest in self._pending}
+        wanted = [digest for digest in digests if digest not in found]
+        with self._reader() as conn:
+            for start in range(0, len(wanted), _GATHERED):
+                some = wanted[start : start + _GATHERED]
+                marks = ", ".join("?" * len(some))
+                found.update(conn.execute(f"SELECT hash, data FROM small WHERE hash IN ({marks})", some))
+        found.update((digest, self.get(digest)) for digest in wanted if digest not in found)
+        return found
 
     def flush(self) -> None:
         """Returns when every chunk put so far would survive the loss of power."""

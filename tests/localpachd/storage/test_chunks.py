@@ -68,6 +68,19 @@ def test_small_files_in_any_pieces(chunks: Chunks, pieces: list[bytes]) -> None:
     assert content == chunks.store([b"".join(pieces)])
 
 
+def test_many_chunks_at_once(chunks: Chunks) -> None:
+    data = {ids.chunk_hash(each): each for each in (b"%d" % number for number in range(1200))}
+    for each in list(data.values())[:700]:
+        chunks.put(each)
+    chunks.flush()
+    for each in (*list(data.values())[700:], noise(SMALL)):
+        chunks.put(each)
+    data[ids.chunk_hash(noise(SMALL))] = noise(SMALL)
+    assert chunks.gather(list(data)) == data
+    with pytest.raises(PachError, match="is not in the store"):
+        chunks.gather([ids.chunk_hash(b"never put")])
+
+
 def test_equal_chunks_are_kept_once(tmp_path: Path) -> None:
     store = Chunks(tmp_path)
     for data in (b"small", noise(SMALL)) * 3:
