@@ -9,7 +9,7 @@ from functools import lru_cache
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import USER, Commit, CommitInfo
+from localpachd.pfs.values import META, USER, Commit, CommitInfo
 from localpachd.pps import spec
 from localpachd.pps.values import Counters, Job, JobInfo, JobState, Pipeline
 from localpachd.worker.tasks import Stats
@@ -150,9 +150,10 @@ def delete(txn: Transaction, job: Job) -> None:
 
 
 def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
-    """Kills the job of an output commit that somebody finished by force."""
-    job = job_of(commit.commit)
-    if job is None:
+    """Kills the job of an output or meta commit that somebody finished by force."""
+    repo = commit.commit.repo
+    job = Job(Pipeline(repo.project, repo.name), commit.commit.id)
+    if repo.type not in (USER, META):
         return
     now = state(txn.conn, job)
     if now is not None and not now.terminal and now is not JobState.FINISHING:

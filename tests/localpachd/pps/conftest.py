@@ -30,12 +30,25 @@ class Engine:
         self.db = Database(root / "state.sqlite")
         self.chunks = Chunks(root / "chunks")
         self.pfs = Pfs(self.db, self.chunks)
-        self.runner = ProcessRunner(root / "scratch", self.db, self.chunks, gpus, GrpcBatchServer())
-        self.pps = Pps(self.pfs, self.runner, gpus, {})
+        self.gpus = gpus
+        self._begin()
 
-    def close(self) -> None:
+    def _begin(self) -> None:
+        self.runner = ProcessRunner(self.root / "scratch", self.db, self.chunks, self.gpus, GrpcBatchServer())
+        self.pps = Pps(self.pfs, self.runner, self.gpus, {})
+        self.pps.start()
+
+    def _end(self) -> None:
         self.pps.stop()
         self.runner.close()
+
+    def restart(self) -> None:
+        """Lets go of all that runs and goes on with it, as a server does that is stopped and started again."""
+        self._end()
+        self._begin()
+
+    def close(self) -> None:
+        self._end()
         self.chunks.close()
         self.db.close()
 
@@ -111,6 +124,11 @@ def gpus() -> GpuPool:
 @pytest.fixture
 def engine(tmp_path: Path, gpus: GpuPool) -> Iterator[Engine]:
     running = Engine(tmp_path, gpus)
-    running.pps.start()
     yield running
     running.close()
+
+
+@pytest.fixture(scope="session")
+def start() -> Callable[[Path, GpuPool], Engine]:
+    """Starts an engine on a directory, for tests that need several; they close it themselves."""
+    return Engine

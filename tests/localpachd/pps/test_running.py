@@ -1,0 +1,108 @@
+"""What may happen to a job while it runs, apart from its datums: trouble of the machine, force, missing GPUs."""
+
+import sys
+
+import pytest
+
+from localpachd.pfs import commits
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.values import Counters, JobState, Pipeline, PipelineState
+from localpachd.worker.gpus import GpuPool
+
+ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
+GPU = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
+
+
+@pytest.fixture
+def texts(engine):
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one", "/b": "two"})
+    return engine
+
+
+def test_trouble_of_the_machine_is_tried_again_and_counted(texts):
+    def refuse(conn):
+        conn.execute("CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
+
+    texts.db.write(refuse)
+    texts.create("copy", ONE, 'cp "$PFS"/in/* "$PFS/out/"')
+    follow = texts.pps.logs(LogQuery(Pipeline("default", "copy"), follow=True))
+    assert any("the disk is full, retrying in 1s" in line.message for line in follow)
+    texts.db.write(lambda conn: conn.execute("DROP TRIGGER full"))
+    job = texts.settle("copy")
+    assert (job.state, job.counters) == (JobState.SUCCESS, Counters(processed=2, total=2))
+    assert job.restart >= 1
+    assert texts.files("copy") == {"/a": "one", "/b": "two"}
+
+
+@pytest.mark.parametrize("kind", ["user", "meta"])
+def test_a_commit_finished_by_force_ends_its_job(texts, kind):
+    texts.create("hang", ONE, "echo hanging\nsleep 1000")
+    texts.until(lambda: texts.lines("hang"))
+    commit = texts.commit("hang", kind=kind).commit
+    texts.pfs.transact(lambda txn: commits.finish_by_user(txn, commit, "", "", force=True))
+    job = texts.settle("hang")
+    assert (job.state, job.reason) == (JobState.KILLED, "output commit was finished by force")
+    assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
+    texts.until(lambda: texts.pps.inspect_job(job.job).worker_status == ())
+
+
+def test_a_batched_process_takes_its_datums_one_after_the_other(texts):
+    # The client's own loop: NextDatum, work, NextDatum.
+    code = """
+import os, shutil, pathlib
+from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
+import grpc
+stub = worker_pb2_grpc.WorkerStub(grpc.insecure_channel("127.0.0.1:" + os.environ["PPS_WORKER_GRPC_PORT"]))
+root = pathlib.Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
+error = ""
+while True:
+    env = dict(each.split("=", 1) for each in stub.NextDatum(worker_pb2.NextDatumRequest(error=error)).env)
+    name = pathlib.Path(env["in"]).name
+    error = "bad content" if (root / "in" / name).read_text() == "bad" else ""
+    shutil.copy(root / "in" / name, root / "out" / name)
+    print("served", name, os.getpid(), flush=True)
+"""
+    transform = {"cmd": [sys.executable, "-c", code], "stdin": [], "datum_batching": True}
+    texts.create("batch", ONE, "", transform=transform, datum_set_spec={"number": "10"}, datum_tries="1")
+    job = texts.settle("batch")
+    assert (job.state, job.counters.processed) == (JobState.SUCCESS, 2)
+    assert texts.files("batch") == {"/a": "one", "/b": "two"}
+    assert len({line.split()[2] for line in texts.lines("batch")}) == 1
+    texts.put("texts", {"/bad": "bad", "/c": "three"})
+    failed = texts.settle("batch")
+    bad = texts.datums(failed.job)["/bad"]
+    assert (failed.state, failed.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
+    assert (bad.reason, failed.counters.processed) == ("bad content", 1)
+
+
+class TestStrictGpus:
+    @pytest.fixture
+    def gpus(self):
+        return GpuPool(strict=True)
+
+    def test_what_wants_a_gpu_waits_and_the_rest_runs(self, texts):
+        texts.create("wants", ONE, "true", resource_limits=GPU)
+        texts.create("does-not", ONE, "true")
+        assert texts.settle("does-not").state is JobState.SUCCESS
+        wants = Pipeline("default", "wants")
+        info = texts.until(
+            lambda: (found := texts.pps.inspect_pipeline(wants)).state is PipelineState.CRASHING and found
+        )
+        assert info.reason == "unschedulable: a worker asks for 1 GPUs, this machine has 0"
+        assert texts.jobs("wants")[0].state is JobState.CREATED
+        texts.create("wants", ONE, "true", update=True)
+        assert texts.settle("wants").state is JobState.SUCCESS
+
+
+class TestOneGpu:
+    @pytest.fixture
+    def gpus(self):
+        return GpuPool(("0",))
+
+    def test_workers_take_turns_on_the_only_one(self, texts):
+        say = 'echo "$CUDA_VISIBLE_DEVICES" > "$PFS/out/$PACH_DATUM_ID"'
+        texts.create("wants", ONE, say, resource_limits=GPU, parallelism_spec={"constant": "2"})
+        assert texts.settle("wants").state is JobState.SUCCESS
+        assert list(texts.files("wants").values()) == ["0\n", "0\n"]
+        assert texts.pps.inspect_pipeline(Pipeline("default", "wants")).reason == ""
