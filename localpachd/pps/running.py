@@ -1,11 +1,12 @@
 """One job in hand: a thread that decides what its datums need, has them processed, records them and ends the job."""
 
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from localpachd.errors import PachError
+from localpachd.errors import NotFound, PachError
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Repo
 from localpachd.pps import datums, inputs, jobs, logs, records, skipping, standing, work
@@ -93,7 +94,7 @@ class JobRun:
                     return
                 except Exception as error:  # the machine's trouble, not the datum's: the job must not be lost to it
                     _log.exception("job %s is tried again in %.0f s", self.job, delay)
-                    self._say(f"error processing job: {error}, retrying in {delay:.0f}s")
+                    self._complain(f"error processing job: {error}, retrying in {delay:.0f}s")
                 if self._cancelled.wait(delay) or not self._pfs.transact(lambda txn: jobs.begin(txn, self.job)):
                     return
                 delay = min(2 * delay, _LONGEST_DELAY)
@@ -188,7 +189,14 @@ class JobRun:
         return failed
 
     def _end(self, state: JobState, reason: str) -> None:
-        self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
+        with contextlib.suppress(NotFound):  # deleted meanwhile
+            self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
+
+    def _complain(self, message: str) -> None:
+        try:
+            self._say(message)
+        except Exception:  # whatever keeps the job from going on may keep it from saying so, too
+            _log.exception("job %s cannot write its log", self.job)
 
     def _say(self, message: str) -> None:
         """Adds a line of the engine's own to the pipeline's log."""
