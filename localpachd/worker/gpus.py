@@ -46,17 +46,11 @@ class GpuPool:
         and calls `ring`.
         """
         wanted = self.leased(count)
-        with self._changed:
-            told = False
-            while len(self._free) < wanted:
-                check()
-                if not told:
-                    told = True
-                    waiting(", ".join(f"GPU {device}: {name}" for device, name in sorted(self._holders.items())))
-                self._changed.wait()
-            devices = tuple(self._free[:wanted])
-            del self._free[:wanted]
-            self._holders.update(dict.fromkeys(devices, holder))
+        devices = self._take(holder, wanted, check, patient=False)
+        if devices is None:
+            waiting(", ".join(f"GPU {device}: {name}" for device, name in sorted(self.holders().items())))
+            devices = self._take(holder, wanted, check, patient=True)
+        assert devices is not None
         try:
             yield devices
         finally:
@@ -65,6 +59,18 @@ class GpuPool:
                 for device in devices:
                     del self._holders[device]
                 self._changed.notify_all()
+
+    def _take(self, holder: str, wanted: int, check: Callable[[], None], patient: bool) -> tuple[str, ...] | None:
+        with self._changed:
+            while len(self._free) < wanted:
+                check()
+                if not patient:
+                    return None
+                self._changed.wait()
+            devices = tuple(self._free[:wanted])
+            del self._free[:wanted]
+            self._holders.update(dict.fromkeys(devices, holder))
+            return devices
 
     def ring(self) -> None:
         """Makes everybody who waits for a device ask again whether to wait on."""

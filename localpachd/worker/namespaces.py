@@ -34,7 +34,8 @@ _STAY = '"$@"; exit $?'
 _EXEC = 'exec "$@"'
 
 # Where processes have no number space of their own, a watcher among them kills them all when our end of a pipe closes.
-_WATCH = '(read -r _ < "$1"; kill -9 0) > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
+# The group is named by its leader, so that nobody else's is hit should this shell not lead one.
+_WATCH = '(read -r _ < "$1"; kill -s KILL -- "-$$") > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
 
 _PID = ("-p", "-f", "--kill-child", "--mount-proc")
 _KEEP_USER = ("-U", "-c", "--keep-caps")
@@ -154,6 +155,7 @@ def _tried(candidate: Confinement, trial: Path, lifeline: int) -> str:
             capture_output=True,
             timeout=_PROBE_SECONDS,
             check=False,
+            process_group=0,
             pass_fds=(lifeline,),
         )
     except (OSError, subprocess.TimeoutExpired) as failure:

@@ -1,4 +1,4 @@
-"""One process of user code: started in its own group, its output cut into lines, killed with all its descendants.
+"""One process of user code: started in its own group, its output passed on, killed with all its descendants.
 
 Knows neither datums nor what the process is for.
 """
@@ -10,50 +10,20 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
+from uuid import uuid4
 
-LONGEST_LINE = 64 << 10
-"""Bytes of a line of output that are kept; the rest up to the line's end is dropped."""
+from localpachd.worker.lines import Lines
+
+MARK = "LOCALPACHD_PROCESS"
+"""The variable by which descendants of a process are known."""
 
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _POLL = 0.05
 _SETTLE = 1.0
-
-
-class Lines:
-    """Cuts a stream of bytes into lines of text, whatever the stream holds."""
-
-    def __init__(self, emit: Callable[[str], None]) -> None:
-        self._emit = emit
-        self._buffer = bytearray()
-        self._cut = False
-
-    def feed(self, data: bytes) -> None:
-        """Takes the next bytes, emitting each line that is complete."""
-        *ended, rest = data.split(b"\n")
-        for part in ended:
-            self._take(part)
-            self._flush()
-        self._take(rest)
-
-    def finish(self) -> None:
-        """Emits what follows the last newline."""
-        if self._buffer:
-            self._flush()
-
-    def _take(self, part: bytes) -> None:
-        room = LONGEST_LINE - len(self._buffer)
-        self._buffer += part[:room]
-        self._cut = self._cut or len(part) > room
-
-    def _flush(self) -> None:
-        text = self._buffer.decode(errors="replace").rstrip("\r")
-        self._buffer.clear()
-        self._emit(f"{text} … (cut: the line is longer than {LONGEST_LINE} bytes)" if self._cut else text)
-        self._cut = False
 
 
 class UserProcess:
@@ -86,9 +56,11 @@ class UserProcess:
         self.returncode: int | None = None
         self.failure: Exception | None = None
         self.last_line = ""
+        # Whatever descends from the process has this in its environment, unless it takes pains to lose it.
+        self._mark = f"{MARK}={uuid4().hex}"
         self._process = subprocess.Popen(
             command,
-            env=env,
+            env={**env, MARK: self._mark.partition("=")[2]},
             cwd="/",
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -222,7 +194,7 @@ class UserProcess:
                 os.killpg(group, signal.SIGKILL)
             self._process.wait()
         if not self._own_processes:
-            _settle(group)
+            _hunt(group, self._mark)
 
     def _pass_on(self, text: str) -> None:
         if self._muted:
@@ -252,28 +224,25 @@ def _drain(stream: IO[bytes], lines: Lines) -> None:
         taken += size
 
 
-def _settle(group: int) -> None:
-    """Waits until the killed members of a process group have let go of their files, within reason."""
+def _hunt(group: int, mark: str) -> None:
+    """Kills what is left of a process group, and daemons that left it, and waits until they are gone, within reason."""
     limit = time.monotonic() + _SETTLE
-    while time.monotonic() < limit:
-        try:
-            os.killpg(group, 0)
-        except (ProcessLookupError, PermissionError):
-            return
-        if not _lives(group):
-            return
+    while (found := list(_survivors(group, mark))) and time.monotonic() < limit:
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
         time.sleep(0.001)
 
 
-def _lives(group: int) -> bool:
-    """Whether a process group has members that are not zombies, whom nobody may ever collect."""
-    stats = Path("/proc").glob("[0-9]*/stat")
-    for stat in stats:
+def _survivors(group: int, mark: str) -> Iterator[int]:
+    """The processes of a group or with a mark in their environment. Zombies, whom nobody may ever collect, are not."""
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            state, _, its_group, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
-            if int(its_group) == group and state not in "ZX":
-                return True
-    return not Path("/proc/self/stat").exists()
+            state, _, its_group, *_ = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            if state in "ZX":
+                continue
+            if int(its_group) == group or mark.encode() in (process / "environ").read_bytes().split(b"\0"):
+                yield int(process.name)
 
 
 def outcome(returncode: int, accepted: frozenset[int]) -> str:

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd.worker import namespaces
+from localpachd.worker.lines import LONGEST_LINE, Lines
 from localpachd.worker.namespaces import Confinement
-from localpachd.worker.processes import LONGEST_LINE, Lines, UserProcess, outcome
+from localpachd.worker.processes import UserProcess, outcome
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -129,8 +130,7 @@ def test_stopping_kills_descendants(confinement: Confinement, tmp_path: Path) ->
     confinement.prepare(tmp_path / "root")
     lifeline, alive = os.pipe(), os.pipe()
     started, ended = threading.Event(), threading.Event()
-    daemon = "setsid " if confinement.own_processes else ""
-    script = f"({daemon}sh -c 'sleep 600; :' &) ; sleep 600 & echo started; wait"
+    script = "(setsid sh -c 'sleep 600; :' &) ; sleep 600 & echo started; wait"
     command = confinement.command(("sh", "-c", script), tmp_path / "pfs", "/", tmp_path / "root", (), lifeline[0])
     process = UserProcess(
         command, os.environ, b"", lambda _: started.set(), ended.set, confinement.own_processes,

@@ -1,0 +1,95 @@
+"""Commands that run as somebody else, and the server that is not root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localpachd.worker import environment
+from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.tasks import Task
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
+
+
+@as_root
+def test_a_command_runs_as_transform_user(mounted: Bench) -> None:
+    task = Task(
+        ("sh", "-c", "id -un; cat $in; rm $in; echo x > /pfs/out/f; touch /pfs/mine; touch $TMPDIR/t here; pwd"),
+        user="nobody",
+        tries=1,
+    )
+    result = mounted.one(task, mounted.input("in", "/f", {"/f": b"given\n"}))
+    assert (result.state, result.reason) == ("PROCESSED", "")
+    assert mounted.said() == ["nobody", "given", "/pfs/.scratch/work"]
+    assert mounted.output(result) == {"/f": b"x\n"}
+
+
+@as_root
+def test_lazy_files_of_another_user(mounted: Bench) -> None:
+    task = Task(("sh", "-c", "cat $in > /pfs/out/f"), user="nobody", tries=1)
+    result = mounted.one(task, mounted.input("in", "/f", {"/f": b"given\n"}, lazy=True))
+    assert mounted.output(result) == {"/f": b"given\n"}
+
+
+def test_users_and_groups_by_name_and_number() -> None:
+    me = pwd.getpwuid(os.geteuid())
+    assert environment.user("") == environment.User()
+    assert environment.user(me.pw_name) == environment.User()
+    assert environment.user(str(me.pw_uid)) == environment.User()
+    for unknown in ("nobody-of-this-name", "987654", f"{me.pw_name}:no-such-group"):
+        with pytest.raises(EnvironmentProblem, match="not found on this machine"):
+            environment.user(unknown)
+
+
+@as_root
+def test_a_group_of_ones_own() -> None:
+    nobody = pwd.getpwnam("nobody")
+    assert environment.user("nobody").owner == (nobody.pw_uid, nobody.pw_gid)
+    assert environment.user(f"{nobody.pw_uid}:0").owner == (nobody.pw_uid, 0)
+
+
+_UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+root = Path(sys.argv[1])
+from localpachd.db import Database
+from localpachd.storage.chunks import Chunks
+from localpachd.api.worker import GrpcBatchServer
+from localpachd.worker.gpus import GpuPool
+from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.tasks import CancelToken, DatumWork, Task
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+chunks = Chunks(root / "chunks")
+runner = ProcessRunner(root / "scratch", Database(root / "db"), chunks, GpuPool(), GrpcBatchServer())
+def run(**how):
+    results = []
+    task = Task(("sh", "-c", 'echo $(id -u) > "${LOCALPACHD_PFS:-/pfs}/out/f"'), tries=1, **how)
+    runner.run_set(task, [DatumWork("d", (), {})], results.append, print, CancelToken())
+    return results[0]
+done = run()
+assert done.state == "PROCESSED", done
+assert b"".join(chunks.read(done.output[0].content)) == b"65534\\n"
+assert "must run as root" in run(user="root").reason
+print("mounted" if runner.confinement.mounts else "plain")
+"""
+
+
+@as_root
+def test_a_server_that_is_not_root() -> None:
+    with tempfile.TemporaryDirectory() as root:  # where others may enter, unlike pytest's own directories
+        os.chown(root, 65534, 65534)
+        asked = subprocess.run([sys.executable, "-c", _UNPRIVILEGED, root], capture_output=True, text=True)
+        assert asked.returncode == 0, asked.stderr
+        assert asked.stdout.splitlines()[-1] in ("mounted", "plain")
+        assert [*Path(root, "scratch").iterdir()] == []
