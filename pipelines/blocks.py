@@ -1,14 +1,17 @@
 """Ingest blocks: tar archives of at most 400 pictures, so that a large library is not one datum for each.
 
-Which block a picture is in follows from its name alone: blocks are the leaves of a binary tree over the hashes of
-names, and a leaf that would grow beyond the limit becomes two. So the same library has the same blocks whatever the
-order in which it grew, as long as it only grows, and a changed picture changes one block.
+Which block a picture is in follows from names alone: blocks are the leaves of a binary tree over the hashes of names,
+and a leaf that would hold more than the limit is two. So pictures of the same names are in the same blocks whatever
+happened before, and a changed picture changes one block. Knows tar files, no server.
 """
 
+import errno
 import hashlib
-import io
+import os
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import IO
 
 from stages.names import block_name, escape_path, is_block, unescape
@@ -17,6 +20,17 @@ LIMIT = 400
 """Pictures in a block at most."""
 
 _BITS = 64
+_PIECE = 1 << 20
+"""Bytes read at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a picture's bytes lie: `size` bytes of a file from `offset` on; None for all of them."""
+
+    path: Path
+    offset: int = 0
+    size: int | None = None
 
 
 def bits_of(name: str) -> str:
@@ -35,48 +49,105 @@ def file_name(prefix: str) -> str:
 
 def prefix_of(name: str) -> str | None:
     """The prefix of a block's PFS name; None when it is no block's."""
-    bare = name.strip("/")
-    if not is_block(bare):
+    digits = name.removeprefix("%block-").removesuffix(".tar")
+    if not is_block(name) or not int(digits, 16):
         return None
-    digits = bare.removeprefix("%block-").removesuffix(".tar")
     return f"{int(digits, 16):0{_BITS}b}".rstrip("0")[:-1]
 
 
-def home(name: str, prefixes: Iterable[str]) -> str | None:
+def home(name: str, prefixes: Collection[str]) -> str | None:
     """The prefix among these in whose block a picture belongs, if any."""
     bits = bits_of(name)
-    return next((prefix for prefix in prefixes if bits.startswith(prefix)), None)
+    return next((bits[:length] for length in range(_BITS) if bits[:length] in prefixes), None)
 
 
-def divide(names: Iterable[str], prefix: str = "") -> dict[str, list[str]]:
+def free_branch(name: str, prefixes: Iterable[str]) -> str:
+    """The prefix of the block that a picture opens where it belongs in none of these: the largest empty branch."""
+    bits = bits_of(name)
+    return bits[: 1 + max((_common(bits, prefix) for prefix in prefixes), default=-1)]
+
+
+def _common(bits: str, prefix: str) -> int:
+    return next((at for at, bit in enumerate(prefix) if bits[at] != bit), len(prefix))
+
+
+def divide(names: Iterable[str], prefix: str = "") -> dict[str, set[str]]:
     """The names of one leaf as the leaves they need, by prefix: itself, or its parts when it holds too many."""
-    return _divide(sorted((bits_of(name), name) for name in names), prefix)
+    return _divide([(bits_of(name), name) for name in names], prefix)
 
 
-def _divide(placed: list[tuple[str, str]], prefix: str) -> dict[str, list[str]]:
+def _divide(placed: list[tuple[str, str]], prefix: str) -> dict[str, set[str]]:
     if len(placed) <= LIMIT or len(prefix) == _BITS - 1:
-        return {prefix: sorted(name for _, name in placed)} if placed else {}
-    leaves: dict[str, list[str]] = {}
-    for bit in "01":
-        longer = prefix + bit
+        return {prefix: {name for _, name in placed}} if placed else {}
+    leaves: dict[str, set[str]] = {}
+    for longer in (prefix + "0", prefix + "1"):
         leaves |= _divide([each for each in placed if each[0].startswith(longer)], longer)
     return leaves
 
 
-def write(names: Iterable[str], contents: Mapping[str, bytes], to: IO[bytes]) -> None:
-    """Writes the pictures with these true names as a block: equal pictures give equal bytes."""
-    with tarfile.open(fileobj=to, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name in sorted(names):
-            member = tarfile.TarInfo(escape_path(name))
-            member.size = len(contents[name])
-            member.mode = 0o644
-            archive.addfile(member, io.BytesIO(contents[name]))
+def join(
+    shrunk: Mapping[str, Collection[str]], others: Iterable[str], names_of: Callable[[str], Collection[str]]
+) -> tuple[dict[str, set[str]], set[str]]:
+    """Leaves that have lost names, by prefix, joined with those beside them wherever one block is enough now.
+
+    `others` are the prefixes of all other leaves, whose names `names_of` tells: only those next to a shrunken one are
+    asked for. Returns the leaves to write, and the prefixes of those that are gone.
+    """
+    leaves = {prefix: set(names) for prefix, names in shrunk.items()}
+    rest = set(others)
+    gone = set(shrunk)
+    for deepest in sorted(shrunk, key=len, reverse=True):
+        prefix = deepest
+        while prefix and prefix in leaves:
+            twin = prefix[:-1] + ("0" if prefix[-1] == "1" else "1")
+            if any(each != twin and each.startswith(twin) for each in rest | leaves.keys()):
+                break  # the other half is divided, so it holds more than one block can
+            beside = leaves[twin] if twin in leaves else set(names_of(twin)) if twin in rest else set()
+            if len(leaves[prefix]) + len(beside) > LIMIT:
+                break
+            if twin in rest:
+                rest.discard(twin)
+                gone.add(twin)
+            leaves[prefix[:-1]] = beside | leaves.pop(prefix)
+            leaves.pop(twin, None)
+            prefix = prefix[:-1]
+    written = {prefix: names for prefix, names in leaves.items() if names}
+    return written, gone - written.keys()
 
 
-def read(block: IO[bytes]) -> Iterator[tuple[str, bytes]]:
-    """The pictures of a block: true name and content."""
-    with tarfile.open(fileobj=block, mode="r:") as archive:
-        for member in archive:
-            file = archive.extractfile(member)
-            if file is not None:
-                yield unescape(member.name), file.read()
+def tar(members: Mapping[str, Span]) -> Iterator[bytes]:
+    """The block of these pictures, by true name, piece by piece: equal pictures give equal bytes.
+
+    Raises OSError if one cannot be read.
+    """
+    length = 0
+    for name, span in sorted(members.items()):
+        with span.path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size if span.size is None else span.size
+            header = tarfile.TarInfo(escape_path(name))
+            header.size = size
+            header.mode = 0o644
+            start = header.tobuf(tarfile.PAX_FORMAT)
+            yield start
+            file.seek(span.offset)
+            yield from _exactly(file, size, span.path)
+        padding = -size % tarfile.BLOCKSIZE
+        yield bytes(padding)
+        length += len(start) + size + padding
+    yield bytes(2 * tarfile.BLOCKSIZE)
+    yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
+
+
+def _exactly(file: IO[bytes], size: int, path: Path) -> Iterator[bytes]:
+    while size:
+        piece = file.read(min(size, _PIECE))
+        if not piece:
+            raise OSError(errno.EIO, "it has become shorter while it was read", str(path))
+        yield piece
+        size -= len(piece)
+
+
+def read(block: Path) -> dict[str, Span]:
+    """The pictures of a block by true name. Raises tarfile.TarError if it is none."""
+    with tarfile.open(block, mode="r:") as archive:
+        return {unescape(each.name): Span(block, each.offset_data, each.size) for each in archive if each.isfile()}

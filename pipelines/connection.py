@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import queue
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,13 @@ from typing import Any
 import grpc
 from python_pachyderm import Client
 
-from pipelines.errors import LookalikeError
+from pipelines.errors import LookalikeError, unreachable
 
-_ANSWER_WITHIN = 10.0
-"""Seconds that a server may take to answer the first call."""
+_CONNECTS_WITHIN = 10.0
+"""Seconds that a connection may take."""
+
+_IN_CONTAINERS = Path("/pachctl/config.json")
+"""Where Pachyderm gives a configuration to containers that may talk to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,57 +41,98 @@ class Connection:
 
 
 def config_path(environment: Mapping[str, str]) -> Path:
-    """pachctl's configuration file: $PACH_CONFIG, else ~/.pachyderm/config.json."""
+    """pachctl's configuration file: $PACH_CONFIG, else that of a container, else ~/.pachyderm/config.json."""
     named = environment.get("PACH_CONFIG")
-    return Path(named) if named else Path.home() / ".pachyderm" / "config.json"
+    if named:
+        return Path(named)
+    return _IN_CONTAINERS if _IN_CONTAINERS.exists() else Path.home() / ".pachyderm" / "config.json"
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """pachctl's configuration; empty where there is none."""
-    if not path.exists():
-        return {}
+    """pachctl's configuration, with an object `v2` in it and objects in its `contexts`; both empty where there is no
+    file. Raises LookalikeError for anything else."""
     try:
         config = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise LookalikeError(f"cannot read pachctl's configuration {path}: {error}") from error
-    if not isinstance(config, dict):
-        raise LookalikeError(f"pachctl's configuration {path} is not a JSON object")
-    return config
+    except FileNotFoundError:
+        config = {}
+    except OSError as error:
+        raise LookalikeError(f"cannot read pachctl's configuration {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise LookalikeError(f"pachctl's configuration {path} is not JSON: {error}") from error
+    v2 = config.setdefault("v2", {}) if isinstance(config, dict) else None
+    contexts = v2.setdefault("contexts", {}) if isinstance(v2, dict) else None
+    if not isinstance(contexts, dict) or not all(isinstance(each, dict) for each in contexts.values()):
+        raise LookalikeError(f"{path} is not pachctl's configuration: correct it, or name another in PACH_CONFIG")
+    return dict(config)
 
 
 def target(environment: Mapping[str, str] = os.environ) -> Target:
-    """The server that pachctl would talk to here."""
-    config = read_config(config_path(environment)).get("v2", {})
-    name = environment.get("PACH_CONTEXT") or config.get("active_context", "")
-    context = config.get("contexts", {}).get(name, {})
-    project = context.get("project") or "default"
-    if environment.get("PACHD_ADDRESS"):
-        return Target(environment["PACHD_ADDRESS"], project, context.get("session_token"))
-    if context.get("pachd_address"):
-        certificates = context.get("server_cas")
-        return Target(
-            context["pachd_address"],
-            project,
-            context.get("session_token"),
-            base64.b64decode(certificates) if certificates else None,
+    """The server that pachctl would talk to here. Raises LookalikeError if none is named, or not properly."""
+    path = config_path(environment)
+    config = read_config(path)["v2"]
+    name = environment.get("PACH_CONTEXT") or config.get("active_context") or ""
+    context = config["contexts"].get(name, {})
+    address = environment.get("PACHD_ADDRESS")
+    if name and name not in config["contexts"] and not address:
+        chosen = "PACH_CONTEXT" if environment.get("PACH_CONTEXT") else "its active context"
+        raise LookalikeError(f"{path} has no context {name}, which {chosen} names: see `pachctl config list context`")
+    certificates = _certificates_file(environment) if address else _certificates(context, path)
+    address = address or context.get("pachd_address")
+    forwarders = context.get("port_forwarders")
+    if not address and isinstance(forwarders, dict) and "pachd" in forwarders:
+        address = f"grpc://localhost:{forwarders['pachd']}"
+    if not address:
+        raise LookalikeError(
+            "no Pachyderm to talk to: start one here with `lookalike up`, set PACHD_ADDRESS=grpc://HOST:PORT, or run "
+            "`pachctl connect grpc://HOST:PORT`"
         )
-    raise LookalikeError(
-        "no Pachyderm to talk to: start one here with `lookalike up`, set PACHD_ADDRESS=grpc://HOST:PORT, or run "
-        "`pachctl connect`"
-    )
+    return Target(str(address), context.get("project") or "default", context.get("session_token"), certificates)
+
+
+def _certificates(context: Mapping[str, Any], path: Path) -> bytes | None:
+    encoded = context.get("server_cas")
+    try:
+        return base64.b64decode(encoded, validate=True) if encoded else None
+    except (ValueError, TypeError) as error:
+        raise LookalikeError(f"server_cas of the context in {path} is not base64: {error}") from error
+
+
+def _certificates_file(environment: Mapping[str, str]) -> bytes | None:
+    named = environment.get("PACH_CA_CERTS")
+    try:
+        return Path(named).read_bytes() if named else None
+    except OSError as error:
+        raise LookalikeError(f"cannot read {named}, which PACH_CA_CERTS names: {error.strerror}") from error
 
 
 def connect(to: Target) -> Connection:
-    """A client for a server that has answered."""
+    """A client whose connection stands. Raises LookalikeError if nothing answers, at once where that is certain."""
     address = to.address if "://" in to.address else f"grpc://{to.address}"
     try:
         client = Client.new_from_pachd_address(address, auth_token=to.token, root_certs=to.root_certificates)
-    except Exception as error:
-        raise LookalikeError(f"{to.address} is no address of a Pachyderm server: {error}") from error
-    try:
-        grpc.channel_ready_future(client._channel).result(timeout=_ANSWER_WITHIN)
-    except grpc.FutureTimeoutError as error:
+    except (ValueError, TypeError) as error:
         raise LookalikeError(
-            f"no Pachyderm answers at {address}: start localpachd with `lookalike up`, or correct PACHD_ADDRESS"
+            f"{to.address} is no address of a Pachyderm server, such as grpc://127.0.0.1:30650: {error}"
         ) from error
+    if not _stands(client._channel):
+        raise LookalikeError(unreachable(address))
     return Connection(client, address, to.project)
+
+
+def _stands(channel: grpc.Channel) -> bool:
+    changes: queue.SimpleQueue[grpc.ChannelConnectivity] = queue.SimpleQueue()
+    heard = changes.put
+    channel.subscribe(heard, try_to_connect=True)
+    try:
+        while True:
+            state = changes.get(timeout=_CONNECTS_WITHIN)
+            # gRPC would go on trying after a failure; whoever sits at the terminal wants to know.
+            if state is grpc.ChannelConnectivity.READY or state in _FAILED:
+                return state is grpc.ChannelConnectivity.READY
+    except queue.Empty:
+        return False
+    finally:
+        channel.unsubscribe(heard)
+
+
+_FAILED = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)

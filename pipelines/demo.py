@@ -2,18 +2,19 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 
-from pipelines import deploy, ingest, models, pictures, quality, results, samples, specs
+from pipelines import deploy, ingest, models, pictures, quality, query, results, samples, specs
 from pipelines.connection import Connection
-from pipelines.display import JobProgress, counting
-from pipelines.jobs import Job, Jobs
+from pipelines.display import files, near, say
+from pipelines.errors import LookalikeError
+from pipelines.jobs import Job
+from pipelines.progress import counting, wait
 from pipelines.repository import Repository
 
 BACKBONE = "efficientnet-lite0"
@@ -21,60 +22,77 @@ BACKBONE = "efficientnet-lite0"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a demo produced: all jobs, upstream first, the exported sheets, and the quality where labels are known."""
+    """What a demo did: all jobs, upstream first, and the true names of the entries that it asked."""
 
     jobs: list[Job]
-    sheets: list[results.Sheet]
-    quality: dict[str, tuple[float, float]]
-    """precision@1 and precision@3 by method."""
+    entries: list[str]
 
 
-def run(
-    connection: Connection, console: Console, images: Path | None, queries: Path | None, scratch: Path, to: Path
-) -> Outcome:
-    """Runs it all; without `images` and `queries` on the sample pictures, whose names are their labels."""
-    labelled = images is None and queries is None
-    if images is None or queries is None:
-        made = samples.write_samples(scratch)
-        images, queries = images or made.library, queries or made.queries
+def run(connection: Connection, images: Path, queries: Path) -> Outcome:
+    """Deploys the pipelines, pushes the usual backbone if there is none, adds the library, puts the queries, and waits
+    for the jobs. Where everything is in place, Pachyderm's jobs skip all of it."""
     for each in deploy.deploy(connection, specs.load()):
-        console.print(f"{each.kind} {each.name}: {each.action}", highlight=False)
-    pushed = models.push(Repository(connection, models.REPO), BACKBONE)
-    console.print(f"backbone {pushed.spec.name}: {'pushed' if pushed.commit else 'unchanged'}", highlight=False)
+        say(f"{each.kind} {each.name}: {each.action}")
+    commits = _backbone(Repository(connection, models.REPO))
     found = pictures.find([images])
-    with counting(console, "putting pictures", len(found)) as report:
-        added = ingest.Library(connection).add(found, report)
-    entries, asked = ingest.put_queries(connection, [queries])
-    console.print(f"put {added.files} library files and {asked.files} query files", highlight=False)
-    done = wait(connection, console, [commit for commit in (pushed.commit, added.commit, asked.commit) if commit])
-    sheets = results.export(connection, to, entries)
-    return Outcome(done, sheets, _quality(connection, entries[0]) if labelled else {})
+    with counting("putting pictures", len(found.sources)) as report:
+        added = ingest.add(connection, found.sources, report)
+    asked = query.put(connection, [queries])
+    for left_out in (*found.left_out, *asked.left_out):
+        say(f"left out {left_out}")
+    say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
+    return Outcome(wait(connection, [*commits, added.commit, asked.commit]), asked.entries)
 
 
-def wait(connection: Connection, console: Console, commits: list[str]) -> list[Job]:
-    """Waits for every job of some commit sets, showing what they do."""
-    with JobProgress(console) as progress:
-        return Jobs(connection).watch(commits, progress.look)
+def _backbone(repo: Repository) -> list[str]:
+    """Sees to it that there is one; the commit, if one was made."""
+    there = models.held(repo)
+    if there is not None:
+        say(f"backbone {there.name}: unchanged")
+        return []
+    say(f"backbone {BACKBONE}: being made")
+    return [models.push(repo, BACKBONE).commit]
 
 
-def _quality(connection: Connection, entry: str) -> dict[str, tuple[float, float]]:
-    """How often the nearest neighbours carry the query's label, by our answers and by a plain colour histogram of the
-    same normalised pictures."""
-    lines = Repository(connection, "render").read(f"/{entry}/neighbors.jsonl").decode().splitlines()
-    library = dict(_packed(Repository(connection, "preprocess"), "/library/*/*.npy"))
-    queries = dict(_packed(Repository(connection, "preprocess-queries"), f"/queries/{entry}/*.npy"))
+def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tuple[float, float]]:
+    """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
+    our answers and by a plain colour histogram of the same normalised pictures."""
+    lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
+    library = _pictures(connection, "preprocess", "/library/*/*")
+    asked = _pictures(connection, "preprocess-queries", "/queries/*/*")
+    ours = {path for line in lines for path in json.loads(line)["sources"]}
     verdicts = {
         "lookalike": quality.judge(lines, samples.label_of),
-        "colour histogram": quality.judge_histogram(library, queries, 3, samples.label_of),
+        "colour histogram": quality.judge_histogram(
+            library, {path: picture for path, picture in asked.items() if path in ours}, 3, samples.label_of
+        ),
     }
     return {name: (quality.precision(each, 1), quality.precision(each, 3)) for name, each in verdicts.items()}
 
 
-def _packed(repo: Repository, pattern: str) -> Iterator[tuple[str, npt.NDArray[np.uint8]]]:
-    """The normalised pictures (H, W, 3) of all packs that match, with each of their source paths."""
-    for info in repo.glob(pattern):
-        pixels = np.load(io.BytesIO(repo.read(info.file.path)))
-        facts = repo.read(info.file.path.removesuffix(".npy") + ".jsonl").decode().splitlines()
-        for picture, fact in zip(pixels, facts, strict=True):
-            for source in json.loads(fact)["sources"]:
-                yield source["path"], picture
+def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[str, npt.NDArray[np.uint8]]:
+    """The normalised pictures (H, W, 3) of a preprocess pipeline by their source paths."""
+    repo = Repository(connection, pipeline).good()
+    if repo is None:
+        raise LookalikeError(f"{pipeline} has no good commit: see `lookalike status`")
+    packs = dict(repo.read_all(pattern))
+    found: dict[str, npt.NDArray[np.uint8]] = {}
+    for path in (path for path in packs if path.endswith(".npy")):
+        facts = packs[path.removesuffix(".npy") + ".jsonl"].decode().splitlines()
+        for picture, fact in zip(np.load(io.BytesIO(packs[path])), facts, strict=True):
+            found.update((source["path"], picture) for source in json.loads(fact)["sources"])
+    return found
+
+
+def say_how_to_go_on(program: Path) -> None:
+    """What to type next, with the command as it was found: its environment may not be active."""
+    command = str(near(program)) if program.parent.name == "bin" else "lookalike"
+    say("")
+    say("the server goes on running. To go on:")
+    for arguments, meaning in (
+        ("add PICTURE…", "put more pictures into the library"),
+        ("query PICTURE…", "search for look-alikes"),
+        ("status", "see what every pipeline does"),
+        ("down", "stop the server; everything stays on disk"),
+    ):
+        say(f"  {command} {arguments:<16}{meaning}")

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2
 
 from pipelines.connection import Connection
+from pipelines.errors import LookalikeError
+from pipelines.jobs import Jobs
 from pipelines.specs import Spec, sources
 
 ANNOTATION = "lookalike/spec-sha256"
@@ -18,6 +19,8 @@ _DESCRIPTIONS = {
     "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
     "models": "The backbone: backbone.keras and backbone.json, written in one commit.",
 }
+_DEFAULT_IMAGE = "ubuntu:20.04"
+"""Pachyderm's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def deploy(
 
     for repo in sources(specs):
         note("repo", repo, _make_repo(connection, repo))
-    there = deployed(connection)
+    there = Jobs(connection).pipelines()
     for spec in specs:
         note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name)))
     return done
@@ -65,24 +68,23 @@ def _make_pipeline(connection: Connection, spec: Spec, old: Any) -> str:
     request = spec.request()
     request.pipeline.project.name = connection.project
     request.metadata.annotations[ANNOTATION] = spec.fingerprint
-    if old is None:
+    action = "created"
+    if old is not None:
+        if old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
+            return "unchanged"
+        request.update = True
+        request.reprocess = _code(request.transform) != _code(old.details.transform)
+        action = "updated, computing all of it again" if request.reprocess else "updated"
+    try:
         connection.client.create_pipeline_from_request(request)
-        return "created"
-    if old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
-        return "unchanged"
-    request.update = True
-    request.reprocess = _code(request.transform) != _code(old.details.transform)
-    connection.client.create_pipeline_from_request(request)
-    return "updated, computing all of it again" if request.reprocess else "updated"
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            raise
+        raise LookalikeError(f"{spec.path}: {error.details()}") from error
+    return action
 
 
 def _code(transform: Any) -> tuple[Any, ...]:
     """What of a transform decides what its output is, and Pachyderm does not look at."""
-    return transform.image, tuple(transform.cmd), tuple(transform.stdin), sorted(transform.env.items())
-
-
-def deployed(connection: Connection) -> dict[str, Any]:
-    """Every pipeline of the project by name: its PipelineInfo with details."""
-    only = [pfs_pb2.Project(name=connection.project)]
-    found = connection.client.list_pipeline(details=True, projects_filter=only)
-    return {info.pipeline.name: info for info in found}
+    image = transform.image or _DEFAULT_IMAGE
+    return image, tuple(transform.cmd), tuple(transform.stdin), sorted(transform.env.items())

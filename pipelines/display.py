@@ -1,74 +1,33 @@
-"""What people see on the terminal: progress while jobs run, and tables of what came out. Reads no server itself."""
+"""What people see on the terminal: lines, tables, and the standing of things. Reads no server itself."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pipelines.jobs import Job
+from pipelines.jobs import Failure, Job
+from pipelines.results import Sheet
+from pipelines.status import PipelineStatus, Rejection, Status
+from stages.wording import counted, visible
 
-_COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "running": "cyan"}
+console = Console()
 
-
-class JobProgress:
-    """A line for each pipeline that has work: datums done of total, and the state of its job."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress = Progress(
-            TextColumn("{task.description:<18}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[state]}"),
-            TimeElapsedColumn(),
-            console=console,
-        )
-        self._lines: dict[str, Any] = {}
-        self._said: dict[tuple[str, str], str] = {}
-
-    def __enter__(self) -> "JobProgress":
-        if self._console.is_terminal:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._console.is_terminal:
-            self._progress.stop()
-
-    def look(self, jobs: Sequence[Job]) -> None:
-        """Shows the state of the jobs: as moving lines on a terminal, otherwise a line whenever a job has ended."""
-        if not self._console.is_terminal:
-            self._say(jobs)
-            return
-        for pipeline, of_it in _by_pipeline(jobs):
-            if pipeline not in self._lines:
-                self._lines[pipeline] = self._progress.add_task(pipeline, total=None, state="")
-            current = next((each for each in of_it if not each.ended), of_it[-1])
-            self._progress.update(
-                self._lines[pipeline],
-                completed=sum(each.done for each in of_it),
-                total=sum(each.total for each in of_it) or None if not current.ended else sum(e.total for e in of_it),
-                state=coloured(current.state),
-            )
-
-    def _say(self, jobs: Sequence[Job]) -> None:
-        for each in jobs:
-            if each.ended and self._said.get((each.pipeline, each.id)) != each.state:
-                self._said[each.pipeline, each.id] = each.state
-                self._console.print(
-                    f"{each.pipeline}: {each.state}, {each.done} of {each.total} datums", highlight=False
-                )
+_COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
+_MOST_REJECTIONS = 20
 
 
-def _by_pipeline(jobs: Iterable[Job]) -> Iterator[tuple[str, list[Job]]]:
-    grouped: dict[str, list[Job]] = {}
-    for each in jobs:
-        grouped.setdefault(each.pipeline, []).append(each)
-    return iter(grouped.items())
+def say(text: str) -> None:
+    """One line to the user, with nothing in it taken for markup."""
+    console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def complain(text: str) -> None:
+    """One line about what went wrong, on stderr."""
+    errors = Console(stderr=True)
+    errors.print("lookalike: ", style="bold red", end="", highlight=False)
+    errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def coloured(state: str) -> str:
@@ -77,32 +36,112 @@ def coloured(state: str) -> str:
     return f"[{colour}]{state}[/{colour}]" if colour else state
 
 
+def files(number: int) -> str:
+    """A number of files in words."""
+    return counted(number, "file", "files")
+
+
 def job_table(jobs: Sequence[Job]) -> Table:
-    """What each pipeline did: the state of its last job, and its datums and seconds over all of the jobs given."""
-    table = Table("pipeline", "job", box=None, header_style="bold", pad_edge=False)
-    for name in ("processed", "skipped", "failed", "seconds"):
-        table.add_column(name, justify="right")
-    for pipeline, of_it in _by_pipeline(jobs):
-        table.add_row(
-            pipeline,
-            coloured(next((each.state for each in of_it if each.state != "success"), "success")),
-            str(sum(each.processed for each in of_it)),
-            str(sum(each.skipped for each in of_it)),
-            str(sum(each.failed for each in of_it)),
-            f"{sum(each.seconds or 0.0 for each in of_it):.1f}",
-        )
+    """What each pipeline did: the state of its jobs, and its datums and seconds over all of the jobs given."""
+    grouped: dict[str, list[Job]] = {}
+    for each in jobs:
+        grouped.setdefault(each.pipeline, []).append(each)
+    table = _table("pipeline", "job")
+    for pipeline, of_it in grouped.items():
+        state = next((each.state for each in of_it if each.state != "success"), "success")
+        table.add_row(pipeline, coloured(state), *_counts(of_it))
     return table
 
 
-@contextmanager
-def counting(console: Console, what: str, total: int) -> Iterator[Any]:
-    """A bar that counts to `total`; gives a function that takes how many more are done."""
-    columns = (TextColumn("{task.description:<18}"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda more: progress.advance(task, more)
+def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
+    """precision@1 and precision@3 by method."""
+    table = Table("", box=None, header_style="bold", pad_edge=False)
+    for name in ("precision@1", "precision@3"):
+        table.add_column(name, justify="right")
+    for method, (first, three) in quality.items():
+        table.add_row(method, f"{first:.2f}", f"{three:.2f}")
+    return table
 
 
-def plain(text: str) -> str:
-    """Text from outside, such as a file's name, made harmless: no rich markup, no control characters."""
-    return escape("".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text))
+def show_status(status: Status) -> None:
+    """Every pipeline, and the reasons of what failed or was refused."""
+    if status.pipelines:
+        table = _table("pipeline", "state", "newest job")
+        for each in status.pipelines:
+            job = [each.job] if each.job else []
+            table.add_row(
+                each.name, coloured(each.state), coloured(each.job.state) if each.job else "none", *_counts(job)
+            )
+        console.print(table)
+    if status.missing:
+        say(f"not deployed: {', '.join(status.missing)}; `lookalike deploy` does it")
+    _show_reasons(status.pipelines)
+    _show_rejections(status.rejected)
+    for note in status.notes:
+        say(note)
+
+
+def show_sheets(sheets: Iterable[Sheet]) -> None:
+    """Where result sheets lie."""
+    for sheet in sheets:
+        say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for name in ("processed", "skipped", "failed", "seconds"):
+        table.add_column(name, justify="right")
+    return table
+
+
+def _counts(jobs: Sequence[Job]) -> list[str]:
+    """The cells of a table's four columns of numbers."""
+    if not jobs:
+        return []
+    numbers = [sum(getattr(each, name) for each in jobs) for name in ("processed", "skipped", "failed")]
+    return [*map(str, numbers), f"{sum(each.seconds or 0.0 for each in jobs):.1f}"]
+
+
+def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for each in pipelines:
+        if each.reason:
+            by_reason.setdefault(each.reason, []).append(each.name)
+    for reason, names in by_reason.items():
+        say(f"{', '.join(names)}: {_line(reason)}")
+    for each in pipelines:
+        if each.job is not None:
+            _show_failures(each.job, each.failures)
+
+
+def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
+    for each in failures:
+        say(f"{job.pipeline} failed on {_datum(each)}: {_line(each.reason)}")
+    more = job.failed - len(failures)
+    if more > 0:
+        say(f"{job.pipeline} failed on {more:,} more: see `pachctl list datum {job.pipeline}@{job.id}`")
+    if job.reason and not failures:
+        say(f"{job.pipeline}: {_line(job.reason)}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _datum(failure: Failure) -> str:
+    return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
+
+
+def _show_rejections(rejected: Sequence[Rejection]) -> None:
+    if not rejected:
+        return
+    say(f"{files(len(rejected))} rejected:")
+    for each in rejected[:_MOST_REJECTIONS]:
+        say(f"  {each.source}: {each.reason}")
+    if len(rejected) > _MOST_REJECTIONS:
+        say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `pachctl glob file 'preprocess@master:/rejected/**'`")
+
+
+def near(path: Path) -> Path:
+    """The path as it can be typed here."""
+    return Path(os.path.relpath(path)) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path

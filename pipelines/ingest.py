@@ -1,16 +1,24 @@
-"""Putting pictures into `images` and queries into `queries`: which top-level entries they become, in one commit."""
+"""Putting pictures into `images` and taking them out: which top-level entries they become, in one commit.
 
-import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+A picture is a top-level file of its own or is in a block; never both.
+"""
+
+import tarfile
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from pipelines import blocks, pictures
+from pipelines import blocks
+from pipelines.blocks import Span
 from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.pictures import Source
 from pipelines.repository import Change, Put, Remove, Repository
-from stages.names import NAMES_FILE, escape_component, escape_path
+from stages.names import escape_component, escape_path
+
+REPO = "images"
 
 SINGLE_FILES = 1000
 """How many files are put as top-level files of their own at most; more go in as blocks."""
@@ -27,162 +35,141 @@ class Written:
     commit: str
 
 
-def _silent(_: int) -> None:
-    return None
+def add(connection: Connection, sources: Sequence[Source], report: Report = lambda _: None) -> Written:
+    """Puts files under their true names, replacing those of the same name.
+
+    Up to `SINGLE_FILES` become one top-level file each, but for those that are in a block already. More go into blocks,
+    but for archives and other files of many pictures. Raises LookalikeError if there are none or one cannot be read.
+    """
+    if not sources:
+        raise LookalikeError("there is no file in what was named: nothing was put")
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        library = _Library(connection, Path(scratch))
+        return Written(len(sources), library.repo.write(library.adding(sources, report)))
 
 
-class Library:
-    """The `images` repo as lookalike fills it: single top-level files and blocks."""
+def remove(connection: Connection, names: Iterable[str]) -> Written:
+    """Removes the pictures with these true names. Raises LookalikeError, and removes none, if one is not there."""
+    wanted = list(dict.fromkeys(names))
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        library = _Library(connection, Path(scratch))
+        return Written(len(wanted), library.repo.write(library.removing(wanted)))
 
-    def __init__(self, connection: Connection) -> None:
-        self._repo = Repository(connection, "images")
-        self._entries = {info.file.path.strip("/") for info in self._repo.list()}
+
+class _Library:
+    """`images` as lookalike fills it. `scratch` is a directory for blocks to read from."""
+
+    def __init__(self, connection: Connection, scratch: Path) -> None:
+        self.repo = Repository(connection, REPO)
+        self._scratch = scratch
+        self._read: dict[str, dict[str, Span]] = {}
+        self._entries = {path.removeprefix("/") for path in self.repo.list()}
         prefixes = map(blocks.prefix_of, self._entries)
-        self._blocks = sorted(prefix for prefix in prefixes if prefix is not None)
-        self._read: tuple[str, dict[str, bytes]] | None = None
+        self._blocks = {prefix for prefix in prefixes if prefix is not None}
 
-    def add(self, sources: Sequence[Source], report: Report = _silent) -> Written:
-        """Puts files under their true names, replacing those of the same name; up to `SINGLE_FILES` become one
-        top-level file each, unless they are in a block already; more go into blocks."""
-        if not sources:
-            raise LookalikeError("there is no file in what was named: nothing was put")
-        grouped: dict[str, list[Source]] = {}
-        singles: list[Source] = []
+    def adding(self, sources: Sequence[Source], report: Report) -> Iterator[Change]:
+        """The changes that put files. Blocks only grow, so each is read and written once."""
         in_blocks = len(sources) > SINGLE_FILES
-        # In the order of the blocks, so that each is read once.
-        for source in sorted(sources, key=lambda each: blocks.bits_of(each.name)):
-            prefix = blocks.home(source.name, self._blocks)
-            if prefix is not None and (in_blocks or source.name in self._names(prefix)):
-                grouped.setdefault(prefix, []).append(source)
-            else:
-                singles.append(source)
-        if in_blocks:
-            grouped |= self._new_leaves(singles)
-        changes: Iterator[Change] = self._block_changes(grouped, report)
-        if in_blocks:
-            changes = _chain(changes, self._forget_singles(sources))
-        else:
-            changes = _chain(changes, _single_changes(singles, report))
-        return Written(len(sources), self._repo.write(changes))
+        for prefix, group in self._by_leaf(sources).items():
+            held = self._block(prefix)
+            fitting = {each.name: each for each in group if (in_blocks or each.name in held) and not each.holds_many}
+            if fitting:
+                yield from self._growing(prefix, fitting, report)
+            for single in group:
+                if single.name not in fitting:
+                    yield from self._as_file(single, held)
+                    report(1)
+            self._forget(prefix)
 
-    def remove(self, names: Iterable[str]) -> Written:
-        """Removes the pictures with these true names. Raises LookalikeError, and removes none, if one is not there."""
-        changes: list[Change] = []
-        doomed: dict[str, set[str]] = {}
-        missing = []
-        count = 0
-        for name in dict.fromkeys(names):
-            count += 1
-            entry = self._repo.inspect("/" + escape_component(name))
+    def removing(self, names: Sequence[str]) -> Iterator[Change]:
+        """The changes that remove pictures; blocks that have become small are joined."""
+        files: list[str] = []
+        missing: list[str] = []
+        shrunk: dict[str, set[str]] = {}
+        for name in names:
             prefix = blocks.home(name, self._blocks)
-            if entry is not None:
-                changes.append(Remove(entry.file.path))
-            elif prefix is not None and name in self._names(prefix):
-                doomed.setdefault(prefix, set()).add(name)
-            else:
-                missing.append(name)
+            if prefix is not None and name in self._block(prefix):
+                shrunk.setdefault(prefix, set(self._block(prefix))).discard(name)
+                continue
+            found = [path for path in _paths(name) if self.repo.exists(path)]
+            files += found
+            missing += [] if found else [name]
         if missing:
             raise LookalikeError(f"not in the library: {', '.join(missing)}; nothing was removed")
-        for prefix, gone in doomed.items():
-            kept = {name: data for name, data in self._contents(prefix).items() if name not in gone}
-            changes.append(_block_put(prefix, kept) if kept else Remove("/" + blocks.file_name(prefix)))
-        return Written(count, self._repo.write(changes))
+        leaves, gone = blocks.join(shrunk, self._blocks - shrunk.keys(), self._block)
+        spans = {name: span for held in self._read.values() for name, span in held.items()}
+        written = (_block_put(prefix, leaves[prefix], spans) for prefix in sorted(leaves))
+        return chain(map(Remove, files), map(_block_removal, sorted(gone)), written)
 
-    def _names(self, prefix: str) -> set[str]:
-        return set(self._contents(prefix))
-
-    def _contents(self, prefix: str) -> dict[str, bytes]:
-        """A block's pictures; at most `blocks.LIMIT` of them, so one block at a time fits in memory."""
-        if self._read is None or self._read[0] != prefix:
-            block = io.BytesIO(self._repo.read("/" + blocks.file_name(prefix)))
-            self._read = prefix, dict(blocks.read(block))
-        return self._read[1]
-
-    def _new_leaves(self, sources: Sequence[Source]) -> dict[str, list[Source]]:
-        """Blocks for files that belong in none so far: the branches of the tree that hold no block yet."""
+    def _by_leaf(self, sources: Iterable[Source]) -> dict[str, list[Source]]:
+        """The files by the block, there or not yet, that they belong in."""
         leaves: dict[str, list[Source]] = {}
         for source in sources:
-            bits = blocks.bits_of(source.name)
-            depth = 0
-            while any(prefix.startswith(bits[:depth]) for prefix in self._blocks):
-                depth += 1
-            leaves.setdefault(bits[:depth], []).append(source)
+            prefix = blocks.home(source.name, self._blocks)
+            if prefix is None:
+                prefix = blocks.free_branch(source.name, self._blocks)
+            leaves.setdefault(prefix, []).append(source)
         return leaves
 
-    def _block_changes(self, grouped: dict[str, list[Source]], report: Report) -> Iterator[Change]:
-        for prefix in sorted(grouped):
-            there = prefix in self._blocks
-            old = self._contents(prefix) if there else {}
-            new = {source.name: source for source in grouped[prefix]}
-            leaves = blocks.divide(old.keys() | new.keys(), prefix)
-            if there and prefix not in leaves:
-                yield Remove("/" + blocks.file_name(prefix))
-            for leaf in sorted(leaves):
-                held = {name: new[name].path.read_bytes() if name in new else old[name] for name in leaves[leaf]}
-                yield _block_put(leaf, held)
-                report(sum(name in new for name in held))
+    def _growing(self, prefix: str, new: Mapping[str, Source], report: Report) -> Iterator[Change]:
+        spans = self._block(prefix) | {name: Span(source.path) for name, source in new.items()}
+        leaves = blocks.divide(spans, prefix)
+        if prefix in self._blocks and prefix not in leaves:
+            yield _block_removal(prefix)
+        for leaf in sorted(leaves):
+            yield _block_put(leaf, leaves[leaf], spans)
+            report(len(leaves[leaf] & new.keys()))
+        for name in new:
+            yield from self._removals(_paths(name))
 
-    def _forget_singles(self, sources: Sequence[Source]) -> Iterator[Change]:
-        """A picture that goes into a block must not stay in the library as a single file too."""
-        for source in sources:
-            entry = escape_component(source.name)
-            if entry.partition("/")[0] in self._entries:
-                yield Remove("/" + entry)
+    def _as_file(self, source: Source, held: Collection[str]) -> Iterator[Change]:
+        if source.name in held:
+            raise LookalikeError(
+                f"{source.path} holds many pictures, but the library has a single one of that name: take that out "
+                f"first, with `lookalike remove`"
+            )
+        own, *others = _paths(source.name)
+        if f"{own[1:]}/" in self._entries:
+            raise LookalikeError(
+                f"{REPO} holds a directory called {source.name}: rename {source.path}, or remove the directory with "
+                f"`pachctl delete file -r {REPO}@master:{own}`"
+            )
+        yield from self._removals(others)
+        yield Put(own, source.path)
 
+    def _removals(self, paths: Iterable[str]) -> Iterator[Change]:
+        for path in paths:
+            top, _, below = path[1:].partition("/")
+            if (f"{top}/" if below else top) in self._entries:
+                yield Remove(path)
 
-def _chain(*parts: Iterable[Change]) -> Iterator[Change]:
-    for part in parts:
-        yield from part
+    def _block(self, prefix: str) -> dict[str, Span]:
+        """The pictures of a block; none if it is not there yet."""
+        if prefix in self._blocks and prefix not in self._read:
+            name = blocks.file_name(prefix)
+            file = self._scratch / name
+            with file.open("wb") as target:
+                self.repo.fetch(f"/{name}", target)
+            try:
+                self._read[prefix] = blocks.read(file)
+            except tarfile.TarError as error:
+                raise LookalikeError(f"{name} in {REPO} is no block of lookalike's: remove it ({error})") from error
+        return self._read.get(prefix, {})
 
-
-def _single_changes(sources: Sequence[Source], report: Report) -> Iterator[Change]:
-    for source in sources:
-        yield Put("/" + escape_component(source.name), source.path)
-        report(1)
-
-
-def _block_put(prefix: str, held: dict[str, bytes]) -> Put:
-    archive = io.BytesIO()
-    blocks.write(held, held, archive)
-    return Put("/" + blocks.file_name(prefix), archive.getvalue())
-
-
-def put_queries(
-    connection: Connection, arguments: Sequence[Path], report: Report = _silent
-) -> tuple[list[str], Written]:
-    """Puts each path as one query entry, a directory with all its files and a list of their names, replacing entries
-    of the same name. Returns the entries' PFS names: the first component
-    where a name is too long for one."""
-    entries: dict[str, list[Change]] = {}
-    files = 0
-    for argument in arguments:
-        sources = pictures.find([argument])
-        if not sources:
-            raise LookalikeError(f"{argument} holds no file: there is nothing to search for")
-        true_name = argument.resolve().name if argument.is_dir() else argument.name
-        path = escape_component(true_name)
-        entry = path.partition("/")[0]
-        if entry in entries:
-            raise LookalikeError(f"two of the queries are called {true_name}, or begin alike: rename one of them")
-        entries[entry] = _entry_changes(path, argument.is_dir(), sources)
-        files += len(sources)
-
-    def done(change: Change) -> None:
-        report(isinstance(change.content, Path) if isinstance(change, Put) else 0)
-
-    changes = [change for part in entries.values() for change in part]
-    return list(entries), Written(files, Repository(connection, "queries").write(changes, done))
+    def _forget(self, prefix: str) -> None:
+        if self._read.pop(prefix, None) is not None:
+            (self._scratch / blocks.file_name(prefix)).unlink()
 
 
-def _entry_changes(path: str, directory: bool, sources: Sequence[Source]) -> list[Change]:
-    # What was there under this name may have been a file or a directory.
-    entry = path.partition("/")[0]
-    changes: list[Change] = [Remove(f"/{entry}"), Remove(f"/{entry}/")]
-    if not directory:
-        return [*changes, Put(f"/{path}", sources[0].path)]
-    inner = [source.name.partition("/")[2] for source in sources]
-    for name, source in zip(inner, sources, strict=True):
-        changes.append(Put(f"/{path}/{escape_path(name)}", source.path))
-    # Pachyderm's hash of a directory does not see names: without this list a renamed file would go unnoticed.
-    listing = "".join(escape_path(name) + "\n" for name in inner)
-    return [*changes, Put(f"/{path}/{NAMES_FILE}", listing.encode())]
+def _block_put(prefix: str, names: Iterable[str], spans: Mapping[str, Span]) -> Put:
+    return Put(f"/{blocks.file_name(prefix)}", blocks.tar({name: spans[name] for name in names}))
+
+
+def _block_removal(prefix: str) -> Remove:
+    return Remove(f"/{blocks.file_name(prefix)}")
+
+
+def _paths(name: str) -> list[str]:
+    """Where a picture of that true name lies if it is in no block: as lookalike puts it, or in a directory that was put
+    by other means."""
+    return list(dict.fromkeys((f"/{escape_component(name)}", f"/{escape_path(name)}")))

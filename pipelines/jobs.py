@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,9 @@ from pipelines.repository import Repository
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at running jobs: Pachyderm tells of progress only when asked."""
+
+_LOOKS_AT_PIPELINES = 8
+"""Every how many looks at jobs the pipelines are looked at too."""
 
 _ENDED = frozenset({"success", "failure", "killed", "unrunnable"})
 
@@ -44,8 +47,87 @@ class Job:
         return self.processed + self.skipped + self.failed
 
 
-def job(info: Any) -> Job:
-    """The value of a JobInfo."""
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A datum that failed: its id, the paths of its inputs, and why."""
+
+    datum: str
+    paths: tuple[str, ...]
+    reason: str
+
+
+Look = Callable[[Sequence[Job], Mapping[str, str]], None]
+"""Hears the jobs, and the reasons of the pipelines that cannot work now, by name."""
+
+
+class Jobs:
+    """The jobs of one project's pipelines."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
+        self._project = pfs_pb2.Project(name=connection.project)
+
+    def pipelines(self) -> dict[str, Any]:
+        """Every pipeline by name: its PipelineInfo with details."""
+        request = pps_pb2.ListPipelineRequest(details=True, projects=[self._project])
+        return {info.pipeline.name: info for info in self._stub.ListPipeline(request)}
+
+    def of_set(self, commit_set: str) -> list[Job]:
+        """The jobs of a commit set, upstream first; none when it triggered nothing."""
+        request = pps_pb2.InspectJobSetRequest(job_set=pps_pb2.JobSet(id=commit_set))
+        try:
+            found = list(self._stub.InspectJobSet(request))
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.NOT_FOUND:
+                return []
+            raise
+        return [_job(info) for info in found if info.job.pipeline.project.name == self._project.name]
+
+    def newest(self, pipeline: str) -> Job | None:
+        """A pipeline's newest job."""
+        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=1)
+        return next(map(_job, self._stub.ListJob(request)), None)
+
+    def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
+        """Calls `look` again and again until every job of some commit sets has ended; returns these jobs. The jobs of
+        services are left out: they never end."""
+        looks = 0
+        troubles: dict[str, str] = {}
+        transforms: Collection[str] = ()
+        while True:
+            if looks % _LOOKS_AT_PIPELINES == 0:
+                infos = self.pipelines()
+                transforms = {name for name, info in infos.items() if not info.details.HasField("service")}
+                troubles = {
+                    name: info.reason for name, info in infos.items() if info.state == pps_pb2.PIPELINE_CRASHING
+                }
+            looks += 1
+            found = [job for each in commit_sets for job in self.of_set(each) if job.pipeline in transforms]
+            look(found, troubles)
+            if all(job.ended for job in found):
+                return found
+            time.sleep(_LOOK_EVERY)
+
+    def failures(self, failed: Job, most: int) -> list[Failure]:
+        """Why datums of a failed job failed, `most` of them at most. Read from the pipeline's meta commit, since
+        Pachyderm's own reason only names the first datum."""
+        request = pps_pb2.ListDatumRequest(
+            job=pps_pb2.Job(pipeline=self._pipeline(failed.pipeline), id=failed.id),
+            filter=pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.FAILED]),
+            number=most,
+        )
+        meta = Repository(self._connection, failed.pipeline, failed.id, type_="meta")
+        return [
+            Failure(info.datum.id, tuple(data.file.path for data in info.data), _reason(meta, info.datum.id))
+            for info in self._stub.ListDatum(request)
+        ]
+
+    def _pipeline(self, name: str) -> Any:
+        return pps_pb2.Pipeline(name=name, project=self._project)
+
+
+def _job(info: Any) -> Job:
     return Job(
         pipeline=info.job.pipeline.name,
         id=info.job.id,
@@ -65,59 +147,6 @@ def _seconds(info: Any) -> float | None:
     end = info.finished.ToNanoseconds() if info.HasField("finished") else time.time_ns()
     elapsed: float = (end - info.started.ToNanoseconds()) / 1e9
     return max(0.0, elapsed)
-
-
-class Jobs:
-    """The jobs of one server's pipelines."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
-
-    def of_set(self, commit_set: str) -> list[Job]:
-        """The jobs of a commit set, upstream first; none when it triggered nothing."""
-        request = pps_pb2.InspectJobSetRequest(job_set=pps_pb2.JobSet(id=commit_set))
-        try:
-            return [job(info) for info in self._stub.InspectJobSet(request)]
-        except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.NOT_FOUND:
-                return []
-            raise
-
-    def newest(self, pipeline: str) -> Job | None:
-        """A pipeline's newest job."""
-        return next(self._of_pipeline(pipeline, 1), None)
-
-    def unfinished(self) -> list[Job]:
-        """Every job of the project that has not ended, oldest first."""
-        only = [pfs_pb2.Project(name=self._connection.project)]
-        found = map(job, self._stub.ListJob(pps_pb2.ListJobRequest(projects=only)))
-        return [each for each in found if not each.ended][::-1]
-
-    def _of_pipeline(self, pipeline: str, number: int) -> Iterator[Job]:
-        asked = pps_pb2.ListJobRequest(pipeline=self._reference(pipeline), number=number)
-        return map(job, self._stub.ListJob(asked))
-
-    def _reference(self, pipeline: str) -> Any:
-        return pps_pb2.Pipeline(name=pipeline, project=pfs_pb2.Project(name=self._connection.project))
-
-    def watch(self, commit_sets: Sequence[str], look: Callable[[list[Job]], None]) -> list[Job]:
-        """Calls `look` with all jobs of some commit sets until every one has ended; returns them."""
-        while True:
-            found = [each for commit_set in commit_sets for each in self.of_set(commit_set)]
-            look(found)
-            if all(each.ended for each in found):
-                return found
-            time.sleep(_LOOK_EVERY)
-
-    def reasons(self, failed: Job) -> list[tuple[str, str]]:
-        """Why the datums of a failed job failed: (datum id, reason), read from the pipeline's meta commit, since
-        Pachyderm's own reason names only the first datum."""
-        reference = pps_pb2.Job(pipeline=self._reference(failed.pipeline), id=failed.id)
-        only = pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.FAILED])
-        listed = self._stub.ListDatum(pps_pb2.ListDatumRequest(job=reference, filter=only))
-        meta = Repository(self._connection, failed.pipeline, failed.id, type_="meta")
-        return [(info.datum.id, _reason(meta, info.datum.id)) for info in listed]
 
 
 def _reason(meta: Repository, datum: str) -> str:

@@ -10,8 +10,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import grpc
-
 from pipelines.errors import LookalikeError
 from pipelines.repository import Put, Repository
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
@@ -60,18 +58,16 @@ def make(source: str, image_size: int | None, weights: Path | None, directory: P
 
 def put(models: Repository, spec: BackboneSpec, directory: Path) -> Pushed:
     """Puts the two files in the directory, which `spec` describes, unless master holds the same backbone."""
-    before = parse_or_none(_read(models, SPEC_FILE))
+    before = held(models)
     if before is not None and before.sha256 == spec.sha256 and same_model(_read(models, MODEL_FILE), directory):
         return Pushed(before, None, "")
-    try:
-        commit = models.write([Put(f"/{name}", directory / name) for name in _FILES])
-    except grpc.RpcError as error:
-        if error.code() == grpc.StatusCode.NOT_FOUND:
-            raise LookalikeError(
-                f"there is no repo {models.name}: make the repos and pipelines with lookalike deploy"
-            ) from error
-        raise
+    commit = models.write([Put(f"/{name}", directory / name) for name in _FILES])
     return Pushed(spec, before, commit)
+
+
+def held(models: Repository) -> BackboneSpec | None:
+    """The backbone that the repo's master describes; None if there is none, or none that can be read."""
+    return parse_or_none(_read(models, SPEC_FILE))
 
 
 def _read(models: Repository, name: str) -> bytes | None:

@@ -1,67 +1,93 @@
 """What people name on the command line, as sources: one true name each, and the bytes behind it."""
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pipelines.errors import LookalikeError
-
-_DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "desktop.ini", "__MACOSX"})
-"""What operating systems leave in directories of pictures."""
+from stages.kinds import HEAD, kind_of
+from stages.limits import MAX_PICTURE_BYTES
+from stages.names import is_dropping
+from stages.stl10 import is_named_so
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A file to put: `name` is its true name in the library, a relative path; `path` is where it lies; `size` is in
-    bytes."""
+    """A file to put: `name` is its true name, a relative path; `path` is where it lies; `size` is in bytes."""
 
     name: str
     path: Path
     size: int
 
+    @property
+    def holds_many(self) -> bool:
+        """Whether this may be many pictures: an archive, or a file of STL-10; or one too large to be a picture."""
+        if self.size > MAX_PICTURE_BYTES:
+            return True
+        with self.path.open("rb") as file:
+            kind = kind_of(file.read(HEAD))
+        return kind.is_archive or (not kind.is_picture and is_named_so(self.name))
 
-def find(arguments: Sequence[Path]) -> list[Source]:
-    """The files that paths stand for, by name: a file by its own name, a directory by every file below it, named from
-    the directory's own name on. Raises LookalikeError for what is not there, for special files, and where two files
-    would have one name."""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files that paths stand for, by name; and what in directories is no file, with why it is left out."""
+
+    sources: list[Source] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def find(arguments: Sequence[Path]) -> Found:
+    """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
+    directory's own name on. What operating systems drop into directories is not worth a word.
+
+    Raises LookalikeError for what is not there, and where two files would have one name.
+    """
     found: dict[str, Source] = {}
+    left_out: list[str] = []
     for argument in arguments:
-        for source in _expand(argument):
+        try:
+            expanded = _expand(argument)
+        except OSError as error:
+            raise LookalikeError(f"cannot read {error.filename or argument}: {error.strerror}") from error
+        for source in expanded.sources:
             other = found.setdefault(source.name, source)
             if other.path != source.path:
                 raise LookalikeError(
-                    f"{other.path} and {source.path} would both be called {source.name}: add their directories instead"
+                    f"{other.path} and {source.path} would both be called {source.name}: put them into one directory "
+                    "and name that, or rename one"
                 )
-    return sorted(found.values())
+        left_out += expanded.left_out
+    return Found(sorted(found.values()), left_out)
 
 
-def _expand(argument: Path) -> Iterator[Source]:
-    try:
-        if argument.is_dir():
-            yield from _walk(argument)
-        elif argument.is_file():
-            yield Source(argument.name, argument, argument.stat().st_size)
-        elif argument.exists():
-            raise LookalikeError(f"{argument} is neither a file nor a directory")
-        else:
-            raise LookalikeError(f"{argument} is not there")
-    except OSError as error:
-        raise LookalikeError(f"cannot read {argument}: {error.strerror}") from error
+def _expand(argument: Path) -> Found:
+    if argument.is_dir():
+        return _walk(argument)
+    if argument.is_file():
+        return Found([Source(argument.name, argument, argument.stat().st_size)])
+    if argument.is_symlink() and not argument.exists():
+        raise LookalikeError(f"{argument} is a link to nothing")
+    raise LookalikeError(f"{argument} is {'neither a file nor a directory' if argument.exists() else 'not there'}")
 
 
-def _walk(directory: Path) -> Iterator[Source]:
-    top = directory.resolve().name
+def _walk(directory: Path) -> Found:
+    top = directory.name if directory.name not in ("", "..") else directory.resolve().name
+    found = Found()
 
     def fail(error: OSError) -> None:
         raise error
 
     for here, below, files in os.walk(directory, onerror=fail):
-        below[:] = sorted(set(below) - _DROPPINGS)
-        for file in sorted(set(files) - _DROPPINGS):
-            path = Path(here) / file
-            if not path.is_file():
-                raise LookalikeError(
-                    f"{path} is no readable file: a broken link or a special file; remove it or name others"
-                )
-            yield Source((Path(top) / path.relative_to(directory)).as_posix(), path, path.stat().st_size)
+        below[:] = sorted(name for name in below if not is_dropping(name))
+        links = [name for name in below if (Path(here) / name).is_symlink()]
+        for name in sorted(name for name in files if not is_dropping(name)):
+            path = Path(here) / name
+            if path.is_file():
+                true = (Path(top) / path.relative_to(directory)).as_posix()
+                found.sources.append(Source(true, path, path.stat().st_size))
+            else:
+                found.left_out.append(f"{path}: {'a link to nothing' if path.is_symlink() else 'not a file'}")
+        found.left_out.extend(f"{Path(here) / name}: a link to a directory; name it to add it" for name in links)
+    return found

@@ -1,5 +1,7 @@
 """Reading and writing the files of a repo's master branch: one stream for each write, one commit for each stream."""
 
+import io
+import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +20,16 @@ _PIECE = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A file to write over whatever is at `path`; the content is bytes, or a local file read when its turn comes."""
+    """A file to write over the one at `path`; the content is bytes, whole or in pieces, or a local file. The latter two
+    are read when their turn comes."""
 
     path: str
-    content: bytes | Path
+    content: bytes | Path | Iterable[bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A file to remove or, with a trailing slash, a directory."""
+    """A file to remove or, with a trailing slash, a directory. What is not there is removed already."""
 
     path: str
 
@@ -35,17 +38,23 @@ Change = Put | Remove
 
 
 class Repository:
-    """One repo, at the head of its master branch or at the commit set `at`."""
+    """One repo, at the head of its master branch, or at `at`: a commit's id, or an ancestor such as master^."""
 
     def __init__(self, connection: Connection, name: str, at: str = "", type_: str = "user") -> None:
         self.name = name
+        self._at = at
+        self._connection = connection
         self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
         self._repo = pfs_pb2.Repo(name=name, type=type_, project=pfs_pb2.Project(name=connection.project))
         branch = pfs_pb2.Branch(repo=self._repo, name="" if at else "master")
         self._commit = pfs_pb2.Commit(repo=self._repo, branch=branch, id=at)
 
     def write(self, changes: Iterable[Change], done: Callable[[Change], None] = lambda _: None) -> str:
-        """Applies the changes in order as one commit and returns its id. Whatever goes wrong, nothing is written."""
+        """Applies the changes in order as one commit and returns its id. Whatever goes wrong, nothing is written.
+
+        Pachyderm does not say which commit a write has made: if somebody else writes at the same moment, it may be
+        theirs, which holds what was written here too.
+        """
         failure: list[Exception] = []
 
         def requests() -> Iterator[Any]:
@@ -61,41 +70,64 @@ class Repository:
 
         try:
             self._stub.ModifyFile(requests())
-        except grpc.RpcError:
+        except grpc.RpcError as error:
             if failure:
                 raise _readable(failure[0]) from failure[0]
+            if error.code() == grpc.StatusCode.NOT_FOUND:
+                raise LookalikeError(
+                    f"there is no repo {self.name}: make the repos and pipelines with `lookalike deploy`"
+                ) from error
             raise
-        return self.head()
+        written = self._inspect(self._commit)
+        if not written.HasField("finishing"):
+            raise LookalikeError(
+                f"somebody has opened commit {written.commit.id} of {self.name}: what was put is in it, and nothing "
+                f"happens before it ends: `pachctl finish commit {self.name}@master`"
+            )
+        return str(written.commit.id)
 
-    def head(self) -> str:
-        """The id of the commit read from."""
-        commit_id: str = self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=self._commit)).commit.id
-        return commit_id
+    def good(self) -> "Repository | None":
+        """This repo at the newest commit that ended without an error, where `at` names none. A pipeline's head may be
+        open, or that of a failed job. None where there is no such commit.
+
+        With `at`, raises LookalikeError unless that commit is there and ended so.
+        """
+        try:
+            info = self._inspect(self._commit)
+            while not self._at and (info.error or not info.HasField("finished")):
+                if not info.HasField("parent_commit"):
+                    return None
+                info = self._inspect(info.parent_commit)
+        except grpc.RpcError as error:
+            if not self._at and error.code() == grpc.StatusCode.NOT_FOUND:
+                return None
+            if self._at:
+                raise LookalikeError(f"{self.name} knows no commit {self._at}: {error.details()}") from error
+            raise
+        if info.error:
+            raise LookalikeError(f"commit {self._at} of {self.name} failed: {info.error}")
+        if not info.HasField("finished"):
+            raise LookalikeError(f"commit {self._at} of {self.name} has not ended yet: see `lookalike status`")
+        return Repository(self._connection, self.name, info.commit.id, self._repo.type)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory at a path."""
-        return self.inspect(path) is not None
-
-    def inspect(self, path: str) -> Any:
-        """The FileInfo of a file or a directory, or None."""
+        """Whether there is a file or a directory at a path; "/" is there unless the repo is empty or missing."""
         try:
-            return self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path)))
+            self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path)))
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.NOT_FOUND:
-                return None
+                return False
             raise
+        return True
 
-    def list(self, path: str = "/") -> Iterator[Any]:
-        """The FileInfos of what is directly in a directory; none where nothing was ever put."""
-        try:
-            yield from self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path)))
-        except grpc.RpcError as error:
-            if not (error.details() or "").startswith("branch "):
-                raise
+    def list(self, path: str = "/") -> Iterator[str]:
+        """The paths of what is directly in a directory, those of directories with a slash at their end; none where
+        nothing was ever put."""
+        return self._paths(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
 
-    def glob(self, pattern: str) -> Iterator[Any]:
-        """The FileInfos of what matches a pattern."""
-        return iter(self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)))
+    def glob(self, pattern: str) -> Iterator[str]:
+        """The paths of what matches a pattern."""
+        return self._paths(self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)))
 
     def read(self, path: str) -> bytes:
         """A file's whole content."""
@@ -106,6 +138,30 @@ class Repository:
         for piece in self._pieces(path):
             to.write(piece)
 
+    def read_all(self, pattern: str) -> Iterator[tuple[str, bytes]]:
+        """The path and the whole content of every file that matches a pattern, in one call."""
+        stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern)))
+        try:
+            with tarfile.open(fileobj=_Stream(message.value for message in stream), mode="r|") as archive:
+                for member in archive:
+                    content = archive.extractfile(member)
+                    if content is not None:
+                        yield "/" + member.name.lstrip("/"), content.read()
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+
+    def _inspect(self, commit: Any) -> Any:
+        return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED))
+
+    def _paths(self, found: Iterable[Any]) -> Iterator[str]:
+        try:
+            for info in found:
+                yield info.file.path
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+
     def _pieces(self, path: str) -> Iterator[bytes]:
         message: BytesValue
         for message in self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path))):
@@ -115,28 +171,58 @@ class Repository:
         return pfs_pb2.File(commit=self._commit, path=path)
 
 
+class _Stream(io.RawIOBase):
+    """Pieces of bytes as a file that is read once."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._left = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._left:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._left = piece
+        taken = self._left[: len(buffer)]
+        self._left = self._left[len(taken) :]
+        buffer[: len(taken)] = taken
+        return len(taken)
+
+
 def _messages(change: Change) -> Iterator[Any]:
     yield pfs_pb2.ModifyFileRequest(delete_file=pfs_pb2.DeleteFile(path=change.path))
     if isinstance(change, Remove):
         return
-    if isinstance(change.content, bytes):
-        pieces = iter([change.content[start : start + _PIECE] for start in range(0, len(change.content), _PIECE)])
-    else:
-        pieces = _file_pieces(change.content)
-    # A file without content is an addition without a source, so the first message must come in any case.
-    first = next(pieces, b"")
-    yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=change.path, raw=BytesValue(value=first)))
-    for piece in pieces:
+    begun = False
+    for piece in _pieces_of(change.content):
         yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=change.path, raw=BytesValue(value=piece)))
+        begun = True
+    if not begun:  # an empty file is a message without content
+        yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=change.path, raw=BytesValue()))
 
 
-def _file_pieces(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            yield piece
+def _pieces_of(content: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
+    """The content in pieces of `_PIECE` bytes, the last one shorter."""
+    if isinstance(content, Path):
+        with content.open("rb") as file:
+            while piece := file.read(_PIECE):
+                yield piece
+        return
+    gathered = bytearray()
+    for part in (content,) if isinstance(content, bytes) else content:
+        gathered += part
+        while len(gathered) >= _PIECE:
+            yield bytes(gathered[:_PIECE])
+            del gathered[:_PIECE]
+    if gathered:
+        yield bytes(gathered)
 
 
 def _readable(error: Exception) -> Exception:
     if isinstance(error, OSError):
-        return LookalikeError(f"cannot read {error.filename}: {error.strerror}; nothing was put")
+        return LookalikeError(f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put")
     return error

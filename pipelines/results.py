@@ -1,19 +1,23 @@
-"""Result sheets: getting them out of `render` into a directory, whole entries at a time."""
+"""Result sheets: getting them out of `render` into a directory."""
 
-import shutil
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.query import true_name
 from pipelines.repository import Repository
-from stages.names import escape_component, unescape
+from stages.names import escape_component
 
-FILES = ("neighbors.jsonl", "grid.png", "index.html")
+REPO = "render"
 
 _LONGEST_NAME = 200
-"""Bytes of a directory's name at most; the rest of a longer name is left out."""
+"""Bytes of a directory's name at most; a longer name is cut, and told from its like by a hash."""
+
+_MOST_KNOWN = 10
+"""How many entries an error names at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,43 +28,51 @@ class Sheet:
     directory: Path
 
 
-def entries(connection: Connection, at: str = "") -> list[str]:
-    """The PFS names of the entries that have a sheet, now or at a commit set."""
-    return [_entry_of(info.file.path) for info in Repository(connection, "render", at).glob("/*/neighbors.jsonl")]
-
-
-def _entry_of(path: str) -> str:
-    return path.strip("/").rpartition("/")[0]
-
-
 def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str = "") -> list[Sheet]:
-    """Writes the sheets of these entries (PFS names; all when none is given) below a directory, each in one named as
-    the entry. Raises LookalikeError for an entry that has no sheet."""
-    repo = Repository(connection, "render", at)
-    there = entries(connection, at)
-    missing = [unescape(entry) for entry in wanted if entry not in there]
-    if missing:
-        known = ", ".join(sorted(unescape(entry) for entry in there)) or "none"
-        raise LookalikeError(f"there is no result sheet of {', '.join(missing)}; there are sheets of: {known}")
-    return [_export_one(repo, entry, to) for entry in (wanted or there)]
+    """Writes the sheets of these entries (true names; all when none is given), as they are or were at a commit, each
+    into a directory below `to` that is called as the entry. Other files there are left alone.
+
+    Raises LookalikeError for an entry that has no sheet.
+    """
+    repo = Repository(connection, REPO, at).good()
+    there = {path.split("/")[1] for path in repo.glob("/*/neighbors.jsonl")} if repo else set()
+    names = {true_name(connection, entry, at): entry for entry in sorted(there)}
+    missing = [name for name in wanted if name not in names]
+    if repo is None or not names or missing:
+        return _none(missing, list(names))
+    return [_export_one(repo, names[name], name, to) for name in (wanted or names)]
 
 
-def _export_one(repo: Repository, entry: str, to: Path) -> Sheet:
-    target = to / directory_name(entry)
-    fresh = to / f".{directory_name(entry)[:_LONGEST_NAME]}.new"
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
-    for info in repo.list(f"/{entry}/"):
-        name = info.file.path.rpartition("/")[2]
-        with (fresh / name).open("wb") as file:
-            repo.fetch(info.file.path, file)
-    shutil.rmtree(target, ignore_errors=True)
-    fresh.rename(target)
-    return Sheet(unescape(entry), target)
+def _none(missing: Sequence[str], known: Sequence[str]) -> list[Sheet]:
+    if not missing:
+        return []
+    if not known:
+        raise LookalikeError(
+            f"there is no result sheet of {', '.join(missing)}, nor of any other query yet: ask with `lookalike query`"
+        )
+    more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
+    raise LookalikeError(
+        f"there is no result sheet of {', '.join(missing)}; there are those of {', '.join(known[:_MOST_KNOWN])}{more}"
+    )
+
+
+def _export_one(repo: Repository, entry: str, name: str, to: Path) -> Sheet:
+    directory = to / directory_name(name)
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in repo.list(f"/{entry}"):
+        file = directory / path.rpartition("/")[2]
+        fresh = file.with_name(f".{file.name}.new")
+        with fresh.open("wb") as target:
+            repo.fetch(path, target)
+        fresh.replace(file)
+    return Sheet(name, directory)
 
 
 def directory_name(entry: str) -> str:
-    """A name that any file system takes for the directory of an entry's sheet: as the entry is called, where that can
-    be, without what files may not be called and without the length that they may not have."""
-    name = escape_component(unescape(entry)).replace("/", "").replace("%20", " ")
-    return name[:_LONGEST_NAME]
+    """What the directory of an entry's sheet is called: as the entry, where a directory can be."""
+    name = entry if entry.strip(".") and not set(entry) & {"/", "\0"} else escape_component(entry)
+    raw = name.encode("utf-8", "surrogateescape")
+    if len(raw) <= _LONGEST_NAME:
+        return name
+    start = raw[:_LONGEST_NAME].decode("utf-8", "ignore")
+    return f"{start}…{hashlib.sha256(raw).hexdigest()[:16]}"

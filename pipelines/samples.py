@@ -16,6 +16,8 @@ from random import Random
 
 from PIL import Image, ImageEnhance, ImageOps
 
+from pipelines.errors import LookalikeError
+
 PHOTOGRAPHS = {
     "astronaut": "astronaut.png",
     "brick": "brick.png",
@@ -40,8 +42,12 @@ PHOTOGRAPHS = {
 """Label of each photograph and its file in the wheel's `skimage/data`: all the real photographs that are there.
 
 The other picture files of that directory are drawings and test patterns, and `motorcycle_right.png`, which shows the
-scene of `motorcycle_left.png` again and would put into queries what library pictures show. All are in the public
-domain, CC0 or without known restrictions, as `skimage.data` says of each.
+scene of `motorcycle_left.png` again and would put into queries what library pictures show.
+
+What scikit-image 0.26 documents about them, in the docstrings of `skimage.data`: CC0 or the public domain for all but
+five. `coins` and `tissue` are without known copyright restrictions; `motorcycle` is from the Middlebury 2014 stereo
+benchmark, whose authors it names; of the rights in `moon` and `page` it says nothing. The wheel's LICENSE.txt makes no
+exception of pictures from its BSD-3-Clause. We distribute none of them: they are cut from the installed wheel.
 """
 
 LIBRARY_CROPS = 30
@@ -58,7 +64,7 @@ ASPECT = 1.5
 JPEG_QUALITY = 92
 
 
-class SamplesError(Exception):
+class SamplesError(LookalikeError):
     """The sample pictures cannot be made; the text says what to do."""
 
 

@@ -32,49 +32,62 @@ class Spec:
     @property
     def repos(self) -> frozenset[str]:
         """The names of the repos that the pipeline reads."""
-        return frozenset(leaf["repo"] for leaf in _leaves(self.document.get("input", {})))
+        return frozenset(leaf.repo for leaf in _leaves(self.request().input))
 
     def request(self) -> Any:
-        """The specification as a CreatePipelineRequest; a field that Pachyderm does not know is an error."""
+        """The specification as a CreatePipelineRequest. Raises LookalikeError for a field that Pachyderm does not know:
+        it would drop it without a word."""
         request = pps_pb2.CreatePipelineRequest()
         try:
             json_format.ParseDict(dict(self.document), request)
-        except json_format.ParseError as error:
-            raise LookalikeError(f"{self.path}: {error}") from error
+        except (json_format.ParseError, TypeError, ValueError) as error:
+            raise LookalikeError(f"{self.path}: {str(error).splitlines()[0].strip()}") from error
         return request
 
 
-def _leaves(tree: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    if "pfs" in tree:
-        yield tree["pfs"]
-    for kind in ("cross", "union", "join", "group"):
-        for member in tree.get(kind, ()):
-            yield from _leaves(member)
+def _leaves(tree: Any) -> Iterator[Any]:
+    if tree.HasField("pfs"):
+        yield tree.pfs
+    for member in (*tree.cross, *tree.union, *tree.join, *tree.group):
+        yield from _leaves(member)
 
 
 def load(directory: Path = HERE) -> list[Spec]:
     """Every specification of a directory, upstream first."""
     if not directory.is_dir():
         raise LookalikeError(f"there is no directory of specifications at {directory}")
-    found = [read(path) for path in sorted(directory.glob("*.json"))]
+    found: dict[str, Spec] = {}
+    for spec in map(read, sorted(directory.glob("*.json"))):
+        other = found.setdefault(spec.name, spec)
+        if other is not spec:
+            raise LookalikeError(f"{other.path} and {spec.path} both specify the pipeline {spec.name}")
     if not found:
         raise LookalikeError(f"{directory} holds no specification (*.json)")
-    return upstream_first(found)
+    return upstream_first(found.values())
 
 
 def read(path: Path) -> Spec:
-    """One specification file."""
+    """One specification file, decoded. Raises LookalikeError for what is none."""
     try:
-        document = json.loads(path.read_text())
+        document = json.loads(path.read_text(), object_pairs_hook=_once_each)
+    except OSError as error:
+        raise LookalikeError(f"cannot read {path}: {error.strerror}") from error
     except ValueError as error:
         raise LookalikeError(f"{path} is not JSON: {error}") from error
-    try:
-        name = document["pipeline"]["name"]
-    except (KeyError, TypeError) as error:
-        raise LookalikeError(f"{path} names no pipeline: it needs pipeline.name") from error
-    spec = Spec(name, path, document)
-    spec.request()
-    return spec
+    if not isinstance(document, dict):
+        raise LookalikeError(f"{path} is not a JSON object: a file holds one pipeline")
+    name = Spec("", path, document).request().pipeline.name
+    if not name:
+        raise LookalikeError(f"{path} names no pipeline: it needs pipeline.name")
+    return Spec(name, path, document)
+
+
+def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in members]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(twice)} twice in one object")
+    return dict(members)
 
 
 def upstream_first(specs: Iterable[Spec]) -> list[Spec]:

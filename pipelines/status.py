@@ -2,28 +2,36 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.connection import Connection
-from pipelines.deploy import deployed
-from pipelines.jobs import Job, Jobs
+from pipelines.jobs import Failure, Job, Jobs
 from pipelines.repository import Repository
+
+MOST_FAILURES = 10
+"""How many failed datums of a pipeline are told at most."""
+
+_REFUSING = ("preprocess", "preprocess-queries")
+_LACKING = {
+    "models": "there is no backbone yet, so no features are computed: `lookalike model push efficientnet-lite0`",
+    "images": "the library is empty: `lookalike add PATH…`",
+    "queries": "there are no queries yet: `lookalike query PATH…`",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline: its state in lower case and the reason for it, its newest job, and (datum id, reason) of each datum
-    that failed there."""
+    """A pipeline: its state in lower case and the reason for it, its newest job, and some of the datums that failed
+    there."""
 
     name: str
     state: str
     reason: str
     job: Job | None
-    failures: tuple[tuple[str, str], ...] = ()
+    failures: Sequence[Failure] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,52 +50,36 @@ class Status:
     pipelines: list[PipelineStatus]
     missing: list[str]
     rejected: list[Rejection]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def read(connection: Connection, names: Sequence[str]) -> Status:
     """The status of these pipelines."""
-    there = deployed(connection)
     jobs = Jobs(connection)
+    there = jobs.pipelines()
     found = [_pipeline(jobs, there[name]) for name in names if name in there]
     missing = [name for name in names if name not in there]
-    return Status(found, missing, rejections(connection, there), notes(connection))
+    return Status(found, missing, rejections(connection), notes(connection))
 
 
 def _pipeline(jobs: Jobs, info: Any) -> PipelineStatus:
     state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
     job = jobs.newest(info.pipeline.name)
-    failures = jobs.reasons(job) if job is not None and job.failed else []
-    return PipelineStatus(info.pipeline.name, state, info.reason, job, tuple(failures))
+    failures = jobs.failures(job, MOST_FAILURES) if job is not None and job.failed else []
+    return PipelineStatus(info.pipeline.name, state, info.reason, job, failures)
 
 
-def rejections(connection: Connection, there: Any = ("preprocess", "preprocess-queries")) -> list[Rejection]:
+def rejections(connection: Connection) -> list[Rejection]:
     """Every refused file of the library and the queries, by name."""
     found: list[Rejection] = []
-    for pipeline in ("preprocess", "preprocess-queries"):
-        if pipeline not in there:
-            continue
-        repo = Repository(connection, pipeline)
-        for info in repo.glob("/rejected/*/*.jsonl"):
-            lines = repo.read(info.file.path).decode().splitlines()
-            found += [Rejection(each["source"], each["stage"], each["reason"]) for each in map(json.loads, lines)]
+    for pipeline in _REFUSING:
+        repo = Repository(connection, pipeline).good()
+        for _, content in repo.read_all("/rejected/*/*.jsonl") if repo is not None else ():
+            lines = map(json.loads, content.decode().splitlines())
+            found += [Rejection(line["source"], line["stage"], line["reason"]) for line in lines]
     return sorted(found, key=lambda each: (each.source, each.stage))
 
 
 def notes(connection: Connection) -> list[str]:
     """What is missing for an answer: Pachyderm's jobs succeed with no datums when a repo is empty."""
-    lacking = {
-        "models": "there is no backbone yet, so no features are computed: `lookalike model push efficientnet-lite0`",
-        "images": "the library is empty: `lookalike add PATH…`",
-        "queries": "there are no queries yet: `lookalike query PATH…`",
-    }
-    return [note for repo, note in lacking.items() if _is_empty(connection, repo)]
-
-
-def _is_empty(connection: Connection, repo: str) -> bool:
-    try:
-        return next(Repository(connection, repo).list(), None) is None
-    except grpc.RpcError as error:
-        if error.code() == grpc.StatusCode.NOT_FOUND:
-            return True
-        raise
+    return [note for repo, note in _LACKING.items() if not Repository(connection, repo).exists("/")]

@@ -7,7 +7,6 @@ through `_text`; the page runs no script and its policy lets it load nothing.
 from __future__ import annotations
 
 import html
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -19,8 +18,6 @@ from stages.style import STYLE
 _OPEN_SOURCES = 4  # sources of one picture that are seen without unfolding the rest
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def page(answers: Answers, queries: Sequence[str]) -> str:
@@ -130,16 +127,5 @@ def _list(kind: str, items: Iterable[str]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """The text as HTML, in an element or in quotes; what a page cannot hold, or what would
-    turn a name around, is shown by a picture or code of it.
-    """
-    return html.escape(_CONTROL.sub(_visible, text))
-
-
-def _visible(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    if code < 0x20:
-        return chr(0x2400 + code)  # its control picture
-    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte of a file name that is no UTF-8
-        return f"\\x{code - 0xDC00:02x}"
-    return f"\\u{{{code:x}}}"
+    """The text as HTML, in an element or in quotes."""
+    return html.escape(wording.visible(text))

@@ -5,10 +5,14 @@ Knows the answers' values only: no drawing, no markup. What it returns is plain 
 
 from __future__ import annotations
 
+import re
+
 from stages.answers import Answer, Answers, Match, paths
 
 UNNAMED = "(name unknown)"
 """Shown for a query whose own table is missing."""
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def title(answers: Answers) -> str:
@@ -67,3 +71,17 @@ def name(pictured: Answer | Match) -> str:
 def counted(count: int, one: str, many: str) -> str:
     """The number with its noun: "1 picture", "2,000 pictures"."""
     return f"{count:,} {one if count == 1 else many}"
+
+
+def visible(text: str) -> str:
+    """The text with a picture or code in place of what no page or terminal can show, or what would turn it around."""
+    return _CONTROL.sub(_coded, text)
+
+
+def _coded(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # its control picture
+    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte of a file name that is no UTF-8
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{{{code:x}}}"
