@@ -33,6 +33,7 @@ class DatumSet:
         self._watch = watch
         self._log = log
         self._datum_id = ""
+        self._pipes = LazyPipes(workplace.machine.pipes, self._note, watch.end)
         self._process: UserProcess | None = None
         self._batch: Batch | None = None
         self._started = 0.0
@@ -46,6 +47,7 @@ class DatumSet:
                 done(self._datum(work))
         finally:
             self._stop()
+            self._pipes.close()
 
     def _datum(self, work: DatumWork) -> DatumResult:
         recovered = False
@@ -57,30 +59,29 @@ class DatumSet:
         return replace(result, state="RECOVERED" if recovered else "FAILED")
 
     def _attempt(self, work: DatumWork, last: bool) -> DatumResult:
-        pipes = LazyPipes(self._workplace.machine.pipes, self._note, self._watch.end)
         self._datum_id = work.id
         self._watch.begin(work.id)
         try:
-            return self._measured(work, pipes, last)
+            return self._measured(work, last)
         except BaseException:
             self._stop()
             raise
         finally:
             self._watch.finish()
             self._datum_id = ""
-            pipes.close()
+            self._pipes.clear()
             try:
                 self._workplace.layout.clear(work.id)
             except OSError as failure:  # the next datum fails if it is in its way; this one is done
                 self._note(f"cannot clear /pfs: {failure}")
 
-    def _measured(self, work: DatumWork, pipes: LazyPipes, last: bool) -> DatumResult:
+    def _measured(self, work: DatumWork, last: bool) -> DatumResult:
         variables = datum_variables(work, self._workplace.layout.shown)
         env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
         failed = self._boot()  # while a batched process starts, its datum is put in place
         begun = time.monotonic()
         try:
-            placed = self._workplace.layout.place(work, env, pipes, self._watch.check)
+            placed = self._workplace.layout.place(work, env, self._pipes, self._watch.check)
         except PlacementError as failure:
             return DatumResult(work.id, "FAILED", str(failure), Stats(download_time=time.monotonic() - begun))
         placed_at = time.monotonic()
@@ -89,7 +90,7 @@ class DatumSet:
         reason, recovered = self._run(env, variables, failed)
         processed_at = time.monotonic()
         outputs = Outputs(self._workplace.layout, placed, self._workplace.machine.chunks, self._watch.check)
-        stats = Stats(placed_at - begun, processed_at - given_at, 0.0, placed.downloaded + pipes.bytes_served)
+        stats = Stats(placed_at - begun, processed_at - given_at, 0.0, placed.downloaded + self._pipes.bytes_served)
         if not reason:
             try:
                 return self._kept(work, outputs, stats, processed_at)

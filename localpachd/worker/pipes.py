@@ -70,7 +70,7 @@ class _Pipe:
 
 
 class LazyPipes:
-    """The named pipes of one attempt at a datum.
+    """The named pipes of one attempt at a datum after the other: `add`, `start`, `clear`, and in the end `close`.
 
     `note` is told what the user should know of, `misused` the reason why the datum cannot go on: a pipe was opened a
     second time, where Pachyderm would leave the reader waiting for ever. Both are called from another thread.
@@ -81,7 +81,6 @@ class LazyPipes:
         self._note = note
         self._misused = misused
         self._pipes: dict[int, _Pipe] = {}
-        self._held = 0
         self._inotify: Inotify | None = None
         self._stop: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
@@ -108,7 +107,6 @@ class LazyPipes:
             path.unlink(missing_ok=True)
             self._budget.give_back(1)
             return False
-        self._held += 1
         return True
 
     def start(self) -> None:
@@ -120,8 +118,8 @@ class LazyPipes:
             )
             self._thread.start()
 
-    def close(self) -> None:
-        """Stops serving; whoever still reads sees the end of the file."""
+    def clear(self) -> None:
+        """Stops serving and forgets the pipes; whoever still reads sees the end of the file."""
         if self._stop is not None and self._thread is not None:
             os.close(self._stop[1])
             self._thread.join()
@@ -130,12 +128,16 @@ class LazyPipes:
         for pipe in self._pipes.values():
             if pipe.writer is not None:
                 os.close(pipe.writer)
+        self._budget.give_back(len(self._pipes))
         self._pipes.clear()
+        self.bytes_served = 0
+
+    def close(self) -> None:
+        """Clears, and lets go of the system's resources, which takes it several milliseconds."""
+        self.clear()
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
-        self._budget.give_back(self._held)
-        self._held = 0
 
     def _arm(self, pipe: _Pipe) -> None:
         """Opens a pipe for writing, which needs a reader for a moment: one whose end looks unlike a real reader's."""
