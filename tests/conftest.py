@@ -69,9 +69,7 @@ def _start(root: Path, *options: str) -> Pachd:
     return Pachd(match[1], process)
 
 
-@pytest.fixture
-def start_pachd() -> Iterator[StartPachd]:
-    """Starts localpachd on a root directory, with further options; every server started is gone after the test."""
+def _starting() -> Iterator[StartPachd]:
     running: list[Pachd] = []
 
     def start(root: Path, *options: str) -> Pachd:
@@ -81,6 +79,18 @@ def start_pachd() -> Iterator[StartPachd]:
     yield start
     for each in running:
         each.kill()
+
+
+@pytest.fixture
+def start_pachd() -> Iterator[StartPachd]:
+    """Starts localpachd on a root directory, with further options; every server started is gone after the test."""
+    yield from _starting()
+
+
+@pytest.fixture(scope="module")
+def start_shared_pachd() -> Iterator[StartPachd]:
+    """As `start_pachd`, for servers that the tests of a module share: they are gone after the last of them."""
+    yield from _starting()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,185 @@
+"""One change after the other on one server: what is computed for it, what is not, and what comes out."""
+
+import io
+import itertools
+import json
+import platform
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from stages.pictures import picture_id
+
+PER_QUERY = ("preprocess-queries", "features-queries")
+PER_PICTURE = ("preprocess", "features", "index")
+BELOW = ("search", "render")
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a change led to: the jobs by pipeline, their datums by state, and the outputs' hashes after it."""
+
+    jobs: dict[str, Any]
+    datums: dict[str, dict[str, int]]
+    trees: dict[str, dict[str, bytes]]
+
+    @property
+    def processed(self) -> dict[str, int]:
+        """Datums processed by pipeline, of the pipelines that had a job."""
+        return {name: job.processed for name, job in self.jobs.items()}
+
+
+@dataclass(frozen=True)
+class Story:
+    """The steps by name, with the files that the pipelines hold after the step "twin" and all commits' ids."""
+
+    steps: dict[str, Step]
+    files: dict[str, dict[str, bytes]]
+    commits: set[str]
+    places: tuple[Path, ...]
+
+
+def id_of(picture: bytes) -> str:
+    """The id of a picture file of 96 × 96 pixels, which preprocess leaves as they are."""
+    return picture_id(np.asarray(Image.open(io.BytesIO(picture))))
+
+
+def variants(paint: Any, seed: int, segment: str) -> Iterator[bytes]:
+    """Pictures that differ from the seed's in one pixel and are in one segment."""
+    return (each for number in itertools.count(1) if id_of(each := paint(seed, number))[0] == segment)
+
+
+@pytest.fixture(scope="module")
+def story(make_world: Callable[[str], Any], backbones: dict[str, Path], paint: Any) -> Story:
+    """Plays it all once."""
+    world = make_world("increments")
+    world.deploy()
+    red, blue, green = paint(1), {"b.png": paint(2), "c d.png": paint(3)}, paint(4)
+    segment = id_of(red)[0]
+    # Three near relatives of each query in that segment, so that nothing else in it matters to them.
+    library = {
+        f"near/{seed}-{number}.png": picture
+        for seed in (1, 2, 3)
+        for number, picture in enumerate(itertools.islice(variants(paint, seed, segment), 3))
+    }
+    library |= {f"{seed}.png": paint(seed) for seed in range(10, 20)}
+    world.add(library)
+    world.query("red.png", red)
+    world.query("blue", blue)
+    steps: dict[str, Step] = {}
+
+    def step(name: str, *commits: str) -> None:
+        jobs = world.settle(*commits)
+        steps[name] = Step(jobs, {each: world.datums(job) for each, job in jobs.items()}, world.trees())
+
+    step("built", world.push(backbones["first"]))
+    step("far", world.add({"far.png": next(variants(paint, 5, segment))}))
+    step("near", world.add({"red itself.png": red}))
+    step("asked", world.query("green.png", green))
+    step("twin", world.add({"copies/red again.png": red}))
+    files = {repo: world.content(repo) for repo in steps["twin"].trees}
+    step("forgotten", world.forget("green.png"))
+    step("removed", world.remove("far.png", "red itself.png", "copies/red again.png"))
+    step("second model", world.push(backbones["second"]))
+    step("first model", world.push(backbones["first"]))
+    return Story(steps, files, world.commits(), (world.scratch, world.root))
+
+
+def test_a_picture_that_changes_no_answer_is_one_datum_per_stage_and_no_sheet(story: Story) -> None:
+    step, before = story.steps["far"], story.steps["built"].datums
+    assert step.processed == {"preprocess": 1, "features": 1, "index": 1, "search": 2, "render": 0}
+    assert step.jobs["preprocess"].counts == (1, 19, 0)
+    assert step.jobs["search"].skipped == before["search"]["success"] - 2
+    assert step.datums["render"] == {"skipped": 2}
+
+
+def test_a_picture_that_changes_an_answer_renders_that_entry_alone(story: Story) -> None:
+    step = story.steps["near"]
+    assert step.processed == {"preprocess": 1, "features": 1, "index": 1, "search": 2, "render": 1}
+    assert step.datums["render"] == {"success": 1, "skipped": 1}
+    changed = {path for path, hash in step.trees["render"].items() if story.steps["far"].trees["render"][path] != hash}
+    assert {path.strip("/").partition("/")[0] for path in changed} == {"", "red.png"}
+
+
+def test_list_datum_shows_what_was_skipped(story: Story) -> None:
+    for step in story.steps.values():
+        for name, job in step.jobs.items():
+            counted = {"success": job.processed, "skipped": job.skipped}
+            assert step.datums[name] == {state: count for state, count in counted.items() if count}
+
+
+def test_a_query_touches_neither_the_library_nor_other_entries(story: Story) -> None:
+    step, before = story.steps["asked"], story.steps["near"]
+    segments = sum(path.endswith("/index.json") for path in before.trees["index"])
+    assert {name: job.counts for name, job in step.jobs.items()} == {
+        "preprocess-queries": (1, 2, 0),
+        "features-queries": (1, 2, 0),
+        "search": (segments, 2 * segments, 0),
+        "render": (1, 2, 0),
+    }
+    assert all(step.trees[name] == before.trees[name] for name in PER_PICTURE)
+    for name in (*PER_QUERY, *BELOW):
+        old = {path: hash for path, hash in before.trees[name].items() if path not in ("/", "/queries/")}
+        assert old.items() <= step.trees[name].items()
+
+
+def test_forgetting_a_query_computes_nothing(story: Story) -> None:
+    step = story.steps["forgotten"]
+    assert step.processed == dict.fromkeys((*PER_QUERY, *BELOW), 0)
+    assert step.trees["render"].keys() == story.steps["near"].trees["render"].keys()
+
+
+def test_removing_what_was_added_gives_the_same_bytes_as_before(story: Story) -> None:
+    step = story.steps["removed"]
+    assert step.trees == story.steps["built"].trees
+    assert step.jobs.keys() == {*PER_PICTURE, *BELOW}
+    assert step.jobs["preprocess"].counts == (0, 19, 0)
+
+
+def test_another_backbone_recomputes_features_and_all_below(story: Story) -> None:
+    built, step = story.steps["built"], story.steps["second model"]
+    assert step.jobs.keys() == {"features", "features-queries", "index", *BELOW}
+    assert all(job.skipped == 0 for job in step.jobs.values())
+    assert step.processed == {name: built.jobs[name].processed for name in step.jobs}
+    for name in step.jobs:
+        assert step.trees[name].keys() == built.trees[name].keys()
+        assert step.trees[name]["/"] != built.trees[name]["/"]
+    assert all(step.trees[name] == built.trees[name] for name in ("preprocess", "preprocess-queries"))
+    assert story.steps["first model"].trees == built.trees
+
+
+def test_a_picture_of_the_library_finds_itself_first(story: Story) -> None:
+    (answer,) = map(json.loads, story.files["render"]["/red.png/neighbors.jsonl"].splitlines())
+    first, *others = answer["neighbors"]
+    assert (first["id"], first["distance"]) == (answer["query"], 0)
+    assert all(0 < each["distance"] for each in others)
+
+
+def test_two_copies_are_one_neighbour_with_both_names(story: Story) -> None:
+    (answer,) = map(json.loads, story.files["render"]["/red.png/neighbors.jsonl"].splitlines())
+    assert len({each["id"] for each in answer["neighbors"]}) == 3
+    assert answer["neighbors"][0]["sources"] == ["copies/red again.png", "red itself.png"]
+    page = story.files["render"]["/red.png/index.html"].decode()
+    assert "red itself.png" in page
+    assert "copies/red again.png" in page
+
+
+def test_no_output_says_where_or_when_it_was_made(story: Story) -> None:
+    words = {*story.commits, *map(str, story.places), time.strftime("%Y-%m-%d"), time.strftime("%d %b %Y")}
+    everywhere = re.compile("|".join(map(re.escape, words)).encode())
+    # A machine may have so short a name that pixels and their base64 hold it by chance.
+    machine = re.compile(rf"\b{re.escape(platform.node())}\b".encode())
+    found = {}
+    for repo, files in story.files.items():
+        for path, data in files.items():
+            text = re.sub(rb"data:[^\"]*", b"", data) if path.endswith(("html", "json", "jsonl")) else b""
+            if match := everywhere.search(data + path.encode()) or machine.search(text + path.encode()):
+                found[f"{repo}:{path}"] = match[0]
+    assert not found
