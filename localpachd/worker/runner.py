@@ -71,7 +71,7 @@ class ProcessRunner:
             return
 
     def close(self) -> None:
-        """Ends what still runs, if anything does, and lets go of the machine."""
+        """Lets go of the machine; call it when no set runs any more."""
         for end in reversed(self._lifeline):
             os.close(end)
 
