@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from python_pachyderm.proto.v2.admin import admin_pb2, admin_pb2_grpc
-from python_pachyderm.proto.v2.enterprise import enterprise_pb2, enterprise_pb2_grpc
-from python_pachyderm.proto.v2.version.versionpb import version_pb2, version_pb2_grpc
-
 from localpachd import ids
+from localpachd.api.schema import admin_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import projects
 from localpachd.pfs.service import Pfs
@@ -16,7 +13,7 @@ MAJOR, MINOR, MICRO = 2, 7, 8
 ADDITIONAL = "+localpachd"
 
 
-class AdminServicer(admin_pb2_grpc.APIServicer):  # type: ignore[misc]
+class AdminServicer:
     """`admin_v2.API`."""
 
     def __init__(self, pfs: Pfs) -> None:
@@ -43,14 +40,14 @@ class AdminServicer(admin_pb2_grpc.APIServicer):  # type: ignore[misc]
         return []
 
 
-class VersionServicer(version_pb2_grpc.APIServicer):  # type: ignore[misc]
+class VersionServicer:
     """`versionpb_v2.API`."""
 
     def GetVersion(self, request: Any, context: Any) -> Any:
         return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
 
 
-class EnterpriseServicer(enterprise_pb2_grpc.APIServicer):  # type: ignore[misc]
+class EnterpriseServicer:
     """`enterprise_v2.API`: there is no licence, and clients may ask."""
 
     def GetState(self, request: Any, context: Any) -> Any:

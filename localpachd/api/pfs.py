@@ -1,14 +1,12 @@
 """The `pfs_v2.API` service: its calls by noun, put together."""
 
-from python_pachyderm.proto.v2.pfs import pfs_pb2_grpc
-
 from localpachd.api.pfs_commits import CommitCalls
 from localpachd.api.pfs_files import FileCalls
 from localpachd.api.pfs_repos import RepoCalls
 from localpachd.pfs.service import Pfs
 
 
-class PfsServicer(RepoCalls, CommitCalls, FileCalls, pfs_pb2_grpc.APIServicer):  # type: ignore[misc]
+class PfsServicer(RepoCalls, CommitCalls, FileCalls):
     """Serves repos, commits and files."""
 
     def __init__(self, pfs: Pfs) -> None:

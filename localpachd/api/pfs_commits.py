@@ -4,10 +4,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-
 from localpachd.api import pfs_messages as messages
+from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commit_sets, commits, repos

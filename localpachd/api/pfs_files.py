@@ -5,11 +5,8 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-from google.protobuf.wrappers_pb2 import BytesValue
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-
 from localpachd.api import pfs_messages as messages
+from localpachd.api.schema import BytesValue, Empty, pfs_pb2
 from localpachd.errors import NotFound, PachError, Unimplemented
 from localpachd.pfs import commits, contents, modify
 from localpachd.pfs.service import Pfs

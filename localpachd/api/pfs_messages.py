@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-
+from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import InvalidArgument
 from localpachd.pfs.values import (

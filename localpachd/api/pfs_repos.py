@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-
 from localpachd.api import pfs_messages as messages
+from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.errors import Unimplemented
 from localpachd.pfs import branches, projects, repos
 from localpachd.pfs.service import Pfs

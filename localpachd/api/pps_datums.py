@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-
 from localpachd.api import pps_messages as messages
+from localpachd.api.schema import Empty
 from localpachd.api.times import seconds
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-
 from localpachd.api import pfs_messages
 from localpachd.api import pps_messages as messages
+from localpachd.api.schema import Empty
 from localpachd.api.times import nanoseconds
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from google.protobuf import json_format
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.api import pfs_messages
 from localpachd.api.filters import compile_filter
+from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.api.times import duration, timestamp
 from localpachd.errors import InvalidArgument
 from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo

@@ -3,10 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-from python_pachyderm.proto.v2.pps import pps_pb2
-
 from localpachd.api import pps_messages as messages
+from localpachd.api.schema import Empty, pps_pb2
 from localpachd.errors import PachError
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps.service import Pps

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import grpc
 
 from localpachd import errors
+from localpachd.api.serving import handler
 
 log = logging.getLogger(__name__)
 
@@ -58,15 +59,15 @@ class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
 
     def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
         method = handler_call_details.method.lstrip("/")
-        handler = continuation(handler_call_details)
-        if handler is None:
+        found = continuation(handler_call_details)
+        if found is None:
             return _refusal(_unknown(method))
         if any(key == _TRANSACTION_KEY and value for key, value in handler_call_details.invocation_metadata):
             # To run the call at once would be to lie to a client that believes it can still be taken back.
             return _refusal(f"localpachd does not serve transactions yet: {method} was not run")
-        if handler.response_streaming:
-            return _rebuilt(handler, _streaming(handler.unary_stream or handler.stream_stream, method))
-        return _rebuilt(handler, _single(handler.unary_unary or handler.stream_unary, method))
+        if found.response_streaming:
+            return _rebuilt(found, _streaming(found.unary_stream or found.stream_stream, method))
+        return _rebuilt(found, _single(found.unary_unary or found.stream_unary, method))
 
 
 def _single(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Any]:
@@ -97,17 +98,9 @@ def _abort(context: Any, error: Exception, method: str) -> NoReturn:
     raise AssertionError("abort returns never")
 
 
-def _rebuilt(handler: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
-    build = {
-        (False, False): grpc.unary_unary_rpc_method_handler,
-        (False, True): grpc.unary_stream_rpc_method_handler,
-        (True, False): grpc.stream_unary_rpc_method_handler,
-        (True, True): grpc.stream_stream_rpc_method_handler,
-    }[handler.request_streaming, handler.response_streaming]
-    return build(
-        behaviour,
-        request_deserializer=handler.request_deserializer,
-        response_serializer=handler.response_serializer,
+def _rebuilt(old: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
+    return handler(
+        behaviour, (old.request_streaming, old.response_streaming), old.request_deserializer, old.response_serializer
     )
 
 
@@ -127,4 +120,4 @@ def _refusal(text: str) -> Any:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         raise AssertionError("abort returns never")
 
-    return grpc.stream_stream_rpc_method_handler(refuse)
+    return handler(refuse, (True, True), None, None)

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from google.protobuf.empty_pb2 import Empty
-from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
-
 from localpachd.api import pps_messages as messages
+from localpachd.api.schema import Empty, transaction_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import Unimplemented
 from localpachd.pfs.service import Pfs
@@ -13,7 +11,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs
 
 
-class TransactionServicer(transaction_pb2_grpc.APIServicer):  # type: ignore[misc]
+class TransactionServicer:
     """Runs batches at once, as one atomic step; keeps no transactions open."""
 
     def __init__(self, pfs: Pfs) -> None:

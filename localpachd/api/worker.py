@@ -6,15 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
-from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
 
 from localpachd.api.limits import OPTIONS
+from localpachd.api.schema import worker_pb2
+from localpachd.api.serving import serve
 from localpachd.api.status import StatusInterceptor
 
 Handler = Callable[[str], list[str] | None]
 
 
-class WorkerServicer(worker_pb2_grpc.WorkerServicer):  # type: ignore[misc]
+class WorkerServicer:
     """`pachyderm.worker.Worker`, as far as user code may call it."""
 
     def __init__(self, handler: Handler) -> None:
@@ -37,7 +38,7 @@ class GrpcBatchServer:
         # process before it has noticed that its caller is dead.
         pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="next-datum")
         server = grpc.server(pool, options=OPTIONS, interceptors=(StatusInterceptor(),))
-        worker_pb2_grpc.add_WorkerServicer_to_server(WorkerServicer(handler), server)
+        serve(server, "pachyderm.worker.Worker", WorkerServicer(handler))
         port = int(server.add_insecure_port("127.0.0.1:0"))
         server.start()
         with self._lock:

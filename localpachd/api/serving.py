@@ -1,0 +1,40 @@
+"""How the calls of a service reach the methods of a class. Knows no service by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+
+from localpachd.api.schema import SERVICES, message_class
+
+_KINDS = {
+    (False, False): grpc.unary_unary_rpc_method_handler,
+    (False, True): grpc.unary_stream_rpc_method_handler,
+    (True, False): grpc.stream_unary_rpc_method_handler,
+    (True, True): grpc.stream_stream_rpc_method_handler,
+}
+
+
+def serve(server: grpc.Server, service: str, servicer: Any) -> None:
+    """Adds a service of this full name to a server: every call for which `servicer` has a method."""
+    handlers = {
+        call.name: handler(
+            getattr(servicer, call.name),
+            (call.client_streaming, call.server_streaming),
+            message_class(call.input_type).FromString,
+            message_class(call.output_type).SerializeToString,
+        )
+        for call in SERVICES[service].methods
+        if hasattr(servicer, call.name)
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+
+
+def handler(
+    behaviour: Callable[[Any, Any], Any],
+    streams: tuple[bool, bool],
+    deserialize: Callable[[bytes], Any] | None,
+    serialize: Callable[[Any], bytes] | None,
+) -> Any:
+    """gRPC's handler of a call; `streams` says whether its request and its reply are."""
+    return _KINDS[streams](behaviour, request_deserializer=deserialize, response_serializer=serialize)
