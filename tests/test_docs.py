@@ -1,0 +1,227 @@
+"""The documents say what is so: commands, options, make targets, paths, names in the code, links, limits and tables."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from pipelines import cli
+from stages import limits
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/api-coverage.md")
+PACKAGES = ("localpachd", "stages", "pipelines")
+ROOMS = ("api", "pps", "pfs", "worker", "storage", "db", "ids", "errors", "server")
+
+
+@cache
+def text(document: str) -> str:
+    return (ROOT / document).read_text(encoding="utf-8")
+
+
+def code(document: str) -> list[str]:
+    """The code of a document: its indented and fenced lines, and what stands between backticks."""
+    fenced = re.findall(r"^```.*?\n(.*?)^```", text(document), re.MULTILINE | re.DOTALL)
+    indented = re.findall(r"^    (.*)$", text(document), re.MULTILINE)
+    return [*"\n".join(fenced).splitlines(), *indented, *re.findall(r"`([^`\n]+)`", text(document))]
+
+
+@cache
+def specs() -> dict[str, dict[str, Any]]:
+    return {path.stem: json.loads(path.read_text()) for path in (ROOT / "specs").glob("*.json")}
+
+
+def rows(document: str, header: str) -> list[list[str]]:
+    """The cells of the table whose first line begins so."""
+    lines = iter(text(document).splitlines())
+    assert any(line.startswith(header) for line in lines), f"{document} has no table {header}"
+    next(lines)
+    found = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        found.append([cell.strip() for cell in line.strip("|").split("|")])
+    return found
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_make_targets_exist(document: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", text("Makefile"), re.MULTILINE))
+    named = {target for line in code(document) for target in re.findall(r"(?:^|\s)make ([a-z]+)", line)}
+    assert named <= targets
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_and_their_options_exist(document: str) -> None:
+    top: Any = typer.main.get_command(cli.app)
+    for line in code(document):
+        for typed in re.findall(r"(?:^|/)lookalike ([a-z][^#]*)", line):
+            command = top
+            for word in typed.split():
+                if not hasattr(command, "commands"):
+                    break
+                assert word in command.commands, f"{document}: lookalike {typed}"
+                command = command.commands[word]
+            options = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+            assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", typed)) <= options, f"{document}: lookalike {typed}"
+
+
+def test_every_command_is_in_the_readme() -> None:
+    top: Any = typer.main.get_command(cli.app)
+    said = "\n".join(code("README.md"))
+    assert all(re.search(rf"lookalike {name}\b|make {name}\b", said) for name in top.commands)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_relative_links_resolve(document: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text(document))
+    links += re.findall(r'src="([^"]+)"', text(document))
+    broken = [link for link in links if "://" not in link and not (ROOT / document).parent.joinpath(link).exists()]
+    assert not broken
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_paths_exist(document: str) -> None:
+    places = {path.name for path in ROOT.iterdir() if path.is_dir()} & {*PACKAGES, "specs", "tests", "docs", ".ci"}
+    words = {word for line in code(document) for word in re.findall(r"(?<![\w./<-])([\w.-]+/[\w./-]*)(?![\w<*])", line)}
+    named = {word for word in words if word.split("/")[0] in places}
+    assert not [word for word in named if not (ROOT / word).exists()]
+
+
+def test_the_tables_of_the_architecture_name_every_module() -> None:
+    listed = text("ARCHITECTURE.md").partition("### pipelines/")[2].partition("## The data's way")[0]
+    named = set(re.findall(r"`([\w/]+\.py|[\w]+/)`", listed))
+    for package in PACKAGES:
+        there = {
+            f"{path.name}/" if path.is_dir() else path.name
+            for path in (ROOT / package).iterdir()
+            if path.name not in ("__init__.py", "__pycache__")
+        }
+        assert there <= named, package
+    bare = {name for name in named if name.endswith(".py")}
+    assert not [name for name in bare if not any((ROOT / package).glob(f"**/{name}") for package in PACKAGES)]
+
+
+def test_what_the_architecture_names_in_the_code_is_there() -> None:
+    missing = []
+    for name in set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", text("ARCHITECTURE.md"))):
+        parts = name.split(".")
+        if parts[-1] in (
+            "py",
+            "json",
+            "toml",
+            "lock",
+            "keras",
+            "npy",
+            "jsonl",
+            "png",
+            "html",
+            "sqlite",
+            "parquet",
+            "env",
+        ):
+            continue
+        if parts[0] in ROOMS:
+            parts.insert(0, "localpachd")
+        if parts[0] in PACKAGES and not _is_there(parts):
+            missing.append(name)
+    assert not missing
+
+
+def _is_there(parts: list[str]) -> bool:
+    """Whether a dotted name is a module, or is defined in one. Read, not imported: some take seconds to import."""
+    for end in range(len(parts), 0, -1):
+        file = ROOT.joinpath(*parts[:end]).with_suffix(".py")
+        if file.is_file():
+            return _defines(ast.parse(file.read_text()).body, parts[end:])
+    return ROOT.joinpath(*parts).is_dir()
+
+
+def _defines(body: list[ast.stmt], names: list[str]) -> bool:
+    if not names:
+        return True
+    for each in body:
+        if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == names[0]:
+            return _defines(each.body, names[1:])
+    return False
+
+
+def _leaves(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for kind in ("cross", "join"):
+        for member in tree.get(kind, ()):
+            yield member["pfs"]
+    if "pfs" in tree:
+        yield tree["pfs"]
+
+
+def _input(tree: dict[str, Any]) -> str:
+    """A specification's input as the README writes it."""
+    leaves = [
+        f"`{leaf['repo']}:{leaf['glob']}`"
+        + (" (lazy)" if leaf.get("lazy") else "")
+        + (f" as `{leaf['name']}`" if leaf["name"] != leaf["repo"] else "")
+        for leaf in _leaves(tree)
+    ]
+    if "cross" in tree:
+        return f"cross of {' and '.join(leaves)}"
+    if "join" in tree:
+        assert all(leaf["outer_join"] for leaf in _leaves(tree))
+        return f"outer join of {' and '.join(leaves)}"
+    return leaves[0]
+
+
+def test_the_table_of_pipelines_is_that_of_the_specifications() -> None:
+    said = {row[0].strip("`"): (row[1], int(row[3])) for row in rows("README.md", "| pipeline | input |")}
+    so = {
+        name: (_input(spec["input"]), spec.get("resource_limits", {}).get("gpu", {}).get("number", 0))
+        for name, spec in specs().items()
+    }
+    assert said == so
+
+
+def test_the_table_of_parameters_is_that_of_the_specifications() -> None:
+    said = {}
+    for variable, value, where, _ in rows("README.md", "| variable | is |"):
+        names = specs() if where == "all" else where.split(", ")
+        said[variable.strip("`")] = {name: value.strip("`") for name in names}
+    so: dict[str, dict[str, str]] = {}
+    for name, spec in specs().items():
+        for variable, value in spec["transform"]["env"].items():
+            so.setdefault(variable, {})[name] = "" if variable == "LOOKALIKE_STAGE" else value
+    assert said == so
+
+
+def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
+    for name, spec in specs().items():
+        stage = name.removesuffix("-queries")
+        assert spec["pipeline"]["name"] == name
+        assert spec["transform"]["cmd"] == ["python3", "-m", f"stages.{stage}"]
+        assert (ROOT / "stages" / f"{stage}.py").is_file()
+        assert re.fullmatch(rf"{stage}-[1-9]\d*", spec["transform"]["env"]["LOOKALIKE_STAGE"])
+
+
+def test_the_limits_are_those_of_the_stages() -> None:
+    assert rows("README.md", "| limit |") == [
+        ["file of one picture", f"{limits.MAX_PICTURE_BYTES >> 20} MiB"],
+        [
+            "pixels of one picture",
+            f"{limits.MAX_PIXELS // 10**6} million; JPEG {limits.MAX_JPEG_PIXELS // 10**6} million, "
+            f"WebP {limits.MAX_WEBP_PIXELS // 10**6} million",
+        ],
+        ["members of an archive", f"{limits.MAX_MEMBERS:,}"],
+        [
+            "what an archive may expand to",
+            f"{limits.MIN_EXPANSION_BYTES >> 30} GiB, or {limits.MAX_EXPANSION} times its size if that is more",
+        ],
+    ]
+
+
+def test_the_markers_are_those_of_the_configuration() -> None:
+    configured = re.findall(r'^    "(\w+): needs', text("pyproject.toml"), re.MULTILINE)
+    assert [row[0].strip("`") for row in rows("CONTRIBUTING.md", "| marker |")] == configured
