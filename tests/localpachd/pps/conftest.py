@@ -16,8 +16,10 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 from localpachd.pps.values import DatumInfo, Job, JobInfo, Pipeline
 from localpachd.storage.chunks import Chunks
+from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.secrets import Secrets
 
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
 
@@ -31,11 +33,13 @@ class Engine:
         self.chunks = Chunks(root / "chunks")
         self.pfs = Pfs(self.db, self.chunks)
         self.gpus = gpus
+        self.secrets = Secrets(root / "secrets")
         self._begin()
 
     def _begin(self) -> None:
-        self.runner = ProcessRunner(self.root / "scratch", self.db, self.chunks, self.gpus, GrpcBatchServer())
-        self.pps = Pps(self.pfs, self.runner, self.gpus, {})
+        scratch, batches = self.root / "scratch", GrpcBatchServer()
+        self.runner = ProcessRunner(scratch, self.db, self.chunks, self.gpus, batches, self.secrets)
+        self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets)
         self.pps.start()
 
     def _end(self) -> None:
@@ -61,10 +65,10 @@ class Engine:
         """Writes files in one commit; None deletes."""
         changes: list[modify.Change] = []
         for path, text in files.items():
-            changes.append(modify.Removal(path, modify.DEFAULT_TAG))
+            changes.append(modify.Removal(path, DEFAULT_TAG))
             if text is not None:
                 content = self.chunks.store([text.encode()])
-                changes.append(modify.Addition(path, modify.DEFAULT_TAG, content))
+                changes.append(modify.Addition(path, DEFAULT_TAG, content))
         modify.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
 
     def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:
