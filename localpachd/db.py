@@ -73,9 +73,18 @@ CREATE TABLE IF NOT EXISTS pipelines (
     project TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,
     state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '', stopped INTEGER NOT NULL DEFAULT 0,
     spec TEXT NOT NULL,          -- protojson of the specification with every default filled in
+    user_spec TEXT NOT NULL,     -- the specification as it was sent
+    effective_spec TEXT NOT NULL, -- the same with the server's and the project's defaults below it
     spec_commit TEXT NOT NULL, created INTEGER NOT NULL,
     UNIQUE (project, name, version)
 );
+CREATE TABLE IF NOT EXISTS defaults (
+    project TEXT PRIMARY KEY,    -- '' for those of the whole server
+    spec TEXT NOT NULL,          -- JSON of ClusterDefaults or ProjectDefaults as it was sent
+    created INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS no_defaults_without_project AFTER DELETE ON projects
+BEGIN DELETE FROM defaults WHERE project = OLD.name; END;
 CREATE TABLE IF NOT EXISTS jobs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     project TEXT NOT NULL, pipeline TEXT NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL,

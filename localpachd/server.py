@@ -22,6 +22,7 @@ from localpachd.storage.chunks import Chunks
 from localpachd.worker import gpus
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.secrets import Secrets
 
 # A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
 _CALLS_AT_ONCE = 512
@@ -70,8 +71,9 @@ class Server:
         self._db = Database(options.root / "pachd.sqlite")
         self._chunks = Chunks(options.root / "chunks")
         self._pfs = Pfs(self._db, self._chunks)
-        self._runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer())
-        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port))
+        secrets = Secrets(options.root / "secrets")
+        self._runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer(), secrets)
+        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets)
         register(self._grpc, self._pfs, self._pps)
 
     def start(self) -> None:

@@ -9,14 +9,14 @@ from localpachd.pfs import branches, commits, names, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
 from localpachd.pps import inputs, jobs, spec
-from localpachd.pps.values import Pipeline, PipelineInfo, PipelineState
+from localpachd.pps.values import Pipeline, PipelineInfo, PipelineState, Written
 
 ALL_VERSIONS = -1
 
 
-def create(txn: Transaction, request: Mapping[str, Any]) -> None:
+def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
     """Creates the pipeline of a CreatePipelineRequest (protojson, snake_case names) or, with `update` set in it, makes
-    its next version. Every check comes first; nothing is left behind when one fails."""
+    its next version. `written` is kept beside it. Every check comes first; nothing is left behind when one fails."""
     pipeline = _asked(request)
     old = _newest(txn.conn, pipeline)
     if old is not None and not request.get("update"):
@@ -30,8 +30,8 @@ def create(txn: Transaction, request: Mapping[str, Any]) -> None:
     commits.finish(txn, marker)
     stopped = bool(old and old["stopped"])
     txn.conn.execute(
-        "INSERT INTO pipelines (project, name, version, state, stopped, spec, spec_commit, created) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO pipelines (project, name, version, state, stopped, spec, user_spec, effective_spec, spec_commit, "
+        "created) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             pipeline.project,
             pipeline.name,
@@ -39,6 +39,8 @@ def create(txn: Transaction, request: Mapping[str, Any]) -> None:
             PipelineState.STARTING,
             stopped,
             new.to_json(),
+            written.user,
+            written.effective,
             marker.id,
             txn.now,
         ),
@@ -51,6 +53,13 @@ def create(txn: Transaction, request: Mapping[str, Any]) -> None:
         raise type(error)(f"could not create/update output branch: {error}") from error
 
 
+def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None:
+    """Makes a next version of a pipeline that is as the last one, which is a new job."""
+    row = _version(txn.conn, pipeline)
+    request = {**jobs.parsed(row["spec"]).raw, "update": True, "reprocess": reprocess}
+    create(txn, request, Written(row["user_spec"], row["effective_spec"]))
+
+
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
     row = _version(txn.conn, pipeline)
@@ -58,9 +67,10 @@ def start(txn: Transaction, pipeline: Pipeline) -> None:
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
 
 
-def stop(txn: Transaction, pipeline: Pipeline) -> None:
-    """Cuts a pipeline off from its inputs and kills its jobs; silent where there is no such pipeline."""
-    row = _newest(txn.conn, pipeline)
+def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None:
+    """Cuts a pipeline off from its inputs and kills its jobs; silent where there is no such pipeline, NotFound with
+    `must_exist`."""
+    row = _version(txn.conn, pipeline) if must_exist else _newest(txn.conn, pipeline)
     if row is not None:
         _wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
@@ -87,6 +97,11 @@ def downstream_first(conn: sqlite3.Connection, found: Collection[Pipeline]) -> l
     """Pipelines in an order in which each can be deleted before those it reads from."""
     output = {Branch(each.repo, jobs.parsed(_version(conn, each)["spec"]).output_branch): each for each in found}
     return [output[branch] for branch in branches.downstream_first(conn, list(output))]
+
+
+def require(conn: sqlite3.Connection, pipeline: Pipeline) -> None:
+    """Raises NotFound where there is no pipeline of this name."""
+    _version(conn, pipeline)
 
 
 def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
@@ -229,6 +244,7 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> Pip
         last_job_state=jobs.last_state(conn, pipeline, row["version"] if then else None),
         parallelism=details.parallelism,
         spec=details,
+        written=Written(row["user_spec"], row["effective_spec"]),
         created=row["created"],
         workers_available=details.parallelism if state is PipelineState.RUNNING else 0,
     )

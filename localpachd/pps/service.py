@@ -10,12 +10,24 @@ from localpachd.pfs import commit_sets, commits
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit, CommitInfo
-from localpachd.pps import jobs, listing, logs, pipelines
+from localpachd.pps import jobs, listing, logs, pipelines, secrets
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.scheduler import Scheduler
-from localpachd.pps.values import DatumInfo, Job, JobInfo, JobSetInfo, LogMessage, Pipeline, PipelineInfo
+from localpachd.pps.values import (
+    DatumInfo,
+    Job,
+    JobInfo,
+    JobSetInfo,
+    LogMessage,
+    Pipeline,
+    PipelineInfo,
+    Written,
+)
 from localpachd.worker.gpus import GpuPool
+from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Runner
+
+_NOT_WRITTEN = Written()
 
 
 def always() -> bool:
@@ -29,8 +41,11 @@ class Pps:
     `environment` holds what every worker's process is told of this server.
     """
 
-    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str], secrets: Secrets
+    ) -> None:
         self._pfs = pfs
+        self._secrets = secrets
         self._db = pfs.db
         self._scheduler = Scheduler(pfs, runner, gpus, environment)
         pfs.observe(self)
@@ -55,21 +70,40 @@ class Pps:
         """Ends the jobs of commits that are going away."""
         jobs.commits_removed(txn, removed)
 
-    def create_pipeline(self, request: Mapping[str, Any]) -> None:
+    def create_pipeline(self, request: Mapping[str, Any], written: Written = _NOT_WRITTEN) -> None:
         """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""
-        self._pfs.transact(lambda txn: pipelines.create(txn, request))
+        self._pfs.transact(lambda txn: self.add_pipeline(txn, request, written))
+
+    def add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
+        """`create_pipeline` as a part of an atomic step."""
+        secrets.check(request, self._secrets)
+        pipelines.create(txn, request, written)
+
+    def rerun_pipeline(self, pipeline: Pipeline, reprocess: bool = False) -> None:
+        """Runs a pipeline again on what it reads, skipping what it may unless `reprocess`: its next version is as its
+        last. NotFound for an unknown one."""
+        self._pfs.transact(lambda txn: pipelines.rerun(txn, pipeline, reprocess))
 
     def start_pipeline(self, pipeline: Pipeline) -> None:
         """Lets a stopped pipeline run again; NotFound for an unknown one."""
         self._pfs.transact(lambda txn: pipelines.start(txn, pipeline))
 
-    def stop_pipeline(self, pipeline: Pipeline) -> None:
-        """Stops a pipeline and its jobs; silent for an unknown one."""
-        self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline))
+    def stop_pipeline(self, pipeline: Pipeline, must_exist: bool = False) -> None:
+        """Stops a pipeline and its jobs; for an unknown one silent, or NotFound with `must_exist`."""
+        self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline, must_exist))
 
-    def delete_pipeline(self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False) -> None:
-        """Deletes a pipeline and, unless `keep_repo`, its output; silent for an unknown one."""
-        self._pfs.transact(lambda txn: pipelines.delete(txn, pipeline, force, keep_repo))
+    def delete_pipeline(
+        self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False
+    ) -> None:
+        """Deletes a pipeline and, unless `keep_repo`, its output; for an unknown one silent, or NotFound with
+        `must_exist`."""
+
+        def step(txn: Transaction) -> None:
+            if must_exist:
+                pipelines.require(txn.conn, pipeline)
+            pipelines.delete(txn, pipeline, force, keep_repo)
+
+        self._pfs.transact(step)
 
     def delete_pipelines(
         self, projects: Collection[str] | None = None, force: bool = False, keep_repo: bool = False

@@ -15,7 +15,7 @@ from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps import inputs, validation
-from localpachd.worker.tasks import Task
+from localpachd.worker.tasks import SecretUse, Task
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
@@ -38,6 +38,7 @@ class Transform:
     user: str
     working_dir: str
     batching: bool
+    secrets: tuple[SecretUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ class PipelineSpec:
             user=transform.user,
             gpus=self.gpus,
             image=transform.image,
+            secrets=transform.secrets,
         )
 
 
@@ -107,7 +109,6 @@ def parse(request: Mapping[str, Any], now: int, previous: PipelineSpec | None = 
     project = raw["pipeline"].setdefault("project", {})
     if not project.get("name"):
         project["name"] = DEFAULT_PROJECT
-    validation.check_secrets(raw)
     validation.check_request(raw)
     raw["salt"] = _salt(request, previous)
     _fill(raw, now)
@@ -190,6 +191,7 @@ def _transform(raw: Mapping[str, Any]) -> Transform:
         user=raw.get("user", ""),
         working_dir=raw.get("working_dir", ""),
         batching=bool(raw.get("datum_batching")),
+        secrets=tuple(SecretUse(**use) for use in raw.get("secrets", ())),
     )
 
 

@@ -56,14 +56,6 @@ def check_final(raw: Mapping[str, Any]) -> None:
     _check_served(raw)
 
 
-def check_secrets(raw: Mapping[str, Any]) -> None:
-    """Refuses what a transform wants of secrets. localpachd keeps none, so every secret is a missing one."""
-    for secret in raw.get("transform", {}).get("secrets", ()):
-        if secret.get("env_var") and not secret.get("key"):
-            raise PachError(f"secret {secret.get('name', '')} has env_var set but is missing key")
-        raise PachError(f"missing Kubernetes secret {secret.get('name', '')}")
-
-
 def check_input(raw: Mapping[str, Any]) -> None:
     """Refuses an input, defaults filled in, that Pachyderm refuses, with its text."""
     _check_input_names(set(), raw)

@@ -108,6 +108,22 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A specification in the JSON that people wrote: as it was sent, and with the defaults of its day below it."""
+
+    user: str = ""
+    effective: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Defaults of specifications: JSON as it was set, and when, in nanoseconds since the epoch, None for never."""
+
+    spec: str = "{}"
+    created: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineInfo:
     """What is known about one version of a pipeline. `created` is this version's, in nanoseconds since the epoch;
     `workers_available` counts the worker slots that hold work or stand ready for it."""
@@ -121,6 +137,7 @@ class PipelineInfo:
     last_job_state: JobState
     parallelism: int
     spec: PipelineSpec
+    written: Written
     created: int
     workers_available: int
 

@@ -14,6 +14,7 @@ from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.layout import remove
 from localpachd.worker.namespaces import PFS, PFS_VARIABLE, Confinement
+from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, LogLine, Task
 from localpachd.worker.watch import Cancelled, Watch
 from localpachd.worker.workplace import Machine, Workplace
@@ -32,6 +33,7 @@ class ProcessRunner:
         chunks: Chunks,
         gpus: GpuPool,
         server: BatchServer,
+        secrets: Secrets,
         confinement: Confinement | None = None,
     ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
@@ -42,7 +44,7 @@ class ProcessRunner:
         self._gpus = gpus
         self._lifeline = os.pipe()
         self.confinement = confinement or namespaces.detect(self._scratch)
-        self._machine = Machine(db, chunks, self.confinement, self._lifeline[0])
+        self._machine = Machine(db, chunks, secrets, self.confinement, self._lifeline[0])
         self._lock = threading.Lock()
         self._told: set[str] = set()
 

@@ -15,11 +15,23 @@ DatumState = Literal["PROCESSED", "FAILED", "RECOVERED"]
 
 
 @dataclass(frozen=True, slots=True)
+class SecretUse:
+    """What a task wants of the secret `name`: the value of `key` in the variable `env_var`, all of it as files in the
+    directory `mount_path`, or both; "" is neither."""
+
+    name: str
+    key: str = ""
+    env_var: str = ""
+    mount_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """What a worker of one pipeline runs for each datum, or, with `batching`, for each datum set.
 
     `env` holds `transform.env` and the variables of the pod; `datum_timeout` is in seconds, per attempt; `tries` counts
-    all attempts. `gpus` are leased for the run of a set. `image` is for runners that start containers.
+    all attempts. `gpus` are leased for the run of a set. `image` is for runners that start containers. The values of
+    `secrets` are looked up for each set and are no part of `env`, which is kept with the datums.
     """
 
     cmd: tuple[str, ...]
@@ -35,6 +47,7 @@ class Task:
     user: str = ""
     gpus: int = 0
     image: str = ""
+    secrets: tuple[SecretUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

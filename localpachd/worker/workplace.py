@@ -1,16 +1,18 @@
 """One worker's place on this machine: its `/pfs`, its variables, and how a command is started there. Judges nothing."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
-from localpachd.worker import environment
+from localpachd.worker import environment, secrets
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.layout import Layout
-from localpachd.worker.namespaces import Confinement
+from localpachd.worker.namespaces import Confinement, MountProblem
 from localpachd.worker.pipes import PipeBudget
 from localpachd.worker.processes import UserProcess
+from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Task
 
 
@@ -20,9 +22,10 @@ class Machine:
     `lifeline` is the read end of a pipe whose other end closes when this process dies.
     """
 
-    def __init__(self, db: Database, chunks: Chunks, confinement: Confinement, lifeline: int) -> None:
+    def __init__(self, db: Database, chunks: Chunks, secrets: Secrets, confinement: Confinement, lifeline: int) -> None:
         self.db = db
         self.chunks = chunks
+        self.secrets = secrets
         self.confinement = confinement
         self.lifeline = lifeline
         self.pipes = PipeBudget()
@@ -32,7 +35,7 @@ class Workplace:
     """The place where one datum set is processed, in `directory`, which it has for itself.
 
     Raises EnvironmentProblem when the task asks for what this machine cannot give. `env` are the variables of every
-    process started here.
+    process started here, but for those that hold secrets.
     """
 
     def __init__(self, machine: Machine, directory: Path, task: Task, gpus: tuple[str, ...]) -> None:
@@ -46,9 +49,20 @@ class Workplace:
         temporary = self.layout.directory("tmp")
         self.env = environment.worker_variables(task, shown, temporary, gpus)
         self._cwd = environment.working_directory(task, shown, self.layout.directory("work"))
+        self._secret_env = secrets.variables(task.secrets, machine.secrets)
+        mounts = secrets.mounts(task.secrets, machine.secrets, directory / "secrets", self._user.owner)
+        if mounts and not self._confinement.mounts:
+            raise EnvironmentProblem(
+                "transform.secrets: nothing can be mounted on this machine: use env_var in the place of mount_path"
+            )
+        if mounts:
+            self._confinement = replace(self._confinement, rebuild=True)
         if self._confinement.mounts:
             self._root.mkdir()
-            self._confinement.prepare(self._root)
+            try:
+                self._confinement.prepare(self._root, mounts)
+            except MountProblem as problem:
+                raise EnvironmentProblem(f"transform.secrets: {problem}") from problem
 
     def start(
         self,
@@ -63,7 +77,7 @@ class Workplace:
         Raises EnvironmentProblem when it cannot be started.
         """
         confinement = self._confinement
-        env = {**self.env, **variables}
+        env = {**self.env, **self._secret_env, **variables}
         env, found = environment.through_shell(env, environment.program(cmd, env, self._cwd))
         lifeline = self.machine.lifeline
         command = confinement.command(found, self.layout.pfs, self._cwd, self._root, self._user.options, lifeline)

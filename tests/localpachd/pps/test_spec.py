@@ -130,8 +130,6 @@ def test_salts() -> None:
         ({"pod_patch": "["}, "malformed PodPatch"),
         ({"service": {"type": "Odd"}}, "the following service type Odd is not allowed"),
         ({"spout": {}}, "spout pipelines (without a service) must not have an input"),
-        ({"transform": {"secrets": [{"name": "s", "env_var": "E"}]}}, "secret s has env_var set but is missing key"),
-        ({"transform": {"secrets": [{"name": "s", "mount_path": "/s"}]}}, "missing Kubernetes secret s"),
         ({"input": {"pfs": {"repo": "r"}}}, "input must specify a glob"),
     ],
 )

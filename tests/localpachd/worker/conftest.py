@@ -16,6 +16,7 @@ from localpachd.worker import namespaces
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.namespaces import Confinement
 from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
 
 BEST = namespaces.detect(Path("/tmp"))
@@ -39,7 +40,10 @@ class Bench:
         self.db = Database(self.root / "db.sqlite")
         self.chunks = Chunks(self.root / "chunks")
         self.scratch = self.root / "scratch"
-        self.runner = ProcessRunner(self.scratch, self.db, self.chunks, self.gpus, GrpcBatchServer(), self.confinement)
+        self.secrets = Secrets(self.root / "secrets")
+        self.runner = ProcessRunner(
+            self.scratch, self.db, self.chunks, self.gpus, GrpcBatchServer(), self.secrets, self.confinement
+        )
         self._numbers = itertools.count()
 
     def files(self, content: Mapping[str, bytes]) -> FileSetRef:
