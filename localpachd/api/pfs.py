@@ -2,11 +2,12 @@
 
 from localpachd.api.pfs_commits import CommitCalls
 from localpachd.api.pfs_files import FileCalls
+from localpachd.api.pfs_modify import ModifyCalls
 from localpachd.api.pfs_repos import RepoCalls
 from localpachd.pfs.service import Pfs
 
 
-class PfsServicer(RepoCalls, CommitCalls, FileCalls):
+class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls):
     """Serves repos, commits and files."""
 
     def __init__(self, pfs: Pfs) -> None:

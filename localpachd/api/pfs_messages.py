@@ -5,7 +5,7 @@ from typing import Any
 
 from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
-from localpachd.errors import InvalidArgument
+from localpachd.errors import PachError
 from localpachd.pfs.values import (
     DEFAULT_PROJECT,
     USER,
@@ -24,8 +24,6 @@ ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}
 
 def to_repo(message: Any) -> Repo:
     """The repo that a request names; no project means `default`, no type `user`."""
-    if not message.name:
-        raise InvalidArgument("no repo specified")
     return Repo(message.project.name or DEFAULT_PROJECT, message.name, message.type or USER)
 
 
@@ -36,7 +34,9 @@ def to_branch(message: Any) -> Branch:
 
 def to_commit(message: Any) -> Commit:
     """The commit that a request names; its repo may be given as the branch's only."""
-    repo = message.repo if message.repo.name else message.branch.repo
+    repo = message.repo if message.HasField("repo") else message.branch.repo
+    if not repo.name:
+        raise PachError("commit must have a repo")
     return Commit(to_repo(repo), message.id, message.branch.name)
 
 
@@ -57,8 +57,9 @@ def commit(value: Commit) -> Any:
     )
 
 
-def commit_info(info: CommitInfo) -> Any:
-    """A CommitInfo message; details only for commits finished without error."""
+def commit_info(info: CommitInfo, bound: int | None = None) -> Any:
+    """A CommitInfo message; details once the content was looked through. `bound` (bytes) is what it holds at most,
+    where that is known of one that has no details."""
     message = pfs_pb2.CommitInfo(
         commit=commit(info.commit),
         origin=pfs_pb2.CommitOrigin(kind=ORIGINS[info.origin]),
@@ -70,7 +71,7 @@ def commit_info(info: CommitInfo) -> Any:
         finished=timestamp(info.finished),
         direct_provenance=[commit(each) for each in info.provenance],
         error=info.error,
-        size_bytes_upper_bound=info.size or 0,
+        size_bytes_upper_bound=info.size if info.size is not None else bound,
     )
     if info.size is not None:
         message.details.size_bytes = info.size
@@ -97,11 +98,11 @@ def branch_info(info: BranchInfo) -> Any:
 
 
 def repo_info(info: RepoInfo, details: bool) -> Any:
-    """A RepoInfo message; with `details` the exact size."""
+    """A RepoInfo message; with `details` the exact size, else the same as the upper bound."""
     return pfs_pb2.RepoInfo(
         repo=repo(info.repo),
         created=timestamp(info.created),
-        size_bytes_upper_bound=info.size,
+        size_bytes_upper_bound=None if details else info.size,
         description=info.description,
         branches=[branch(each) for each in info.branches],
         details=pfs_pb2.RepoInfo.Details(size_bytes=info.size) if details else None,
@@ -116,18 +117,19 @@ def project_info(info: ProjectInfo) -> Any:
 
 
 class FileInfos:
-    """FileInfo messages of one commit's nodes. The commit part is the same in all of them and is made once."""
+    """FileInfo messages of one commit's nodes, each good until the next is asked for: they are one message, whose
+    commit part is filled once. Listings spend most of their time on messages."""
 
     def __init__(self, info: CommitInfo) -> None:
-        self._commit = commit(info.commit)
-        self._committed = timestamp(info.finishing)
+        self._message = pfs_pb2.FileInfo(
+            file=pfs_pb2.File(commit=commit(info.commit)), committed=timestamp(info.finishing)
+        )
+        self._file = self._message.file
 
     def __call__(self, node: Node) -> Any:
-        """A FileInfo message."""
-        return pfs_pb2.FileInfo(
-            file=pfs_pb2.File(commit=self._commit, path=node.path, datum=node.tag),
-            file_type=pfs_pb2.DIR if node.is_dir else pfs_pb2.FILE,
-            committed=self._committed,
-            size_bytes=node.size,
-            hash=node.hash,
-        )
+        """The FileInfo message of a node."""
+        message, file = self._message, self._file
+        file.path, file.datum = node.path, node.tag
+        message.file_type = pfs_pb2.DIR if node.is_dir else pfs_pb2.FILE
+        message.size_bytes, message.hash = node.size, node.hash
+        return message

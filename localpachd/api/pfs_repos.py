@@ -5,7 +5,7 @@ from typing import Any
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
-from localpachd.errors import Unimplemented
+from localpachd.errors import InvalidArgument, Unimplemented
 from localpachd.pfs import branches, projects, repos
 from localpachd.pfs.service import Pfs
 
@@ -47,6 +47,8 @@ class RepoCalls:
                 yield messages.repo_info(info, details=False)
 
     def DeleteRepo(self, request: Any, context: Any) -> Any:
+        if not request.HasField("repo"):
+            raise InvalidArgument("no repo specified")
         repo = messages.to_repo(request.repo)
         self._pfs.transact(lambda txn: repos.delete_by_user(txn, repo, request.force))
         return Empty()
@@ -55,7 +57,7 @@ class RepoCalls:
         wanted = {project.name for project in request.projects}
         if not wanted and not request.all:
             return pfs_pb2.DeleteReposResponse()
-        gone = self._pfs.transact(lambda txn: repos.delete_many(txn, wanted, request.force))
+        gone = self._pfs.transact(lambda txn: repos.delete_many(txn, () if request.all else wanted))
         return pfs_pb2.DeleteReposResponse(repos=[messages.repo(each) for each in gone])
 
     def CreateBranch(self, request: Any, context: Any) -> Any:
@@ -72,11 +74,15 @@ class RepoCalls:
             return messages.branch_info(branches.inspect(conn, messages.to_branch(request.branch)))
 
     def ListBranch(self, request: Any, context: Any) -> Iterator[Any]:
-        repo = messages.to_repo(request.repo) if request.repo.name else None
+        repo = messages.to_repo(request.repo) if request.HasField("repo") else None
         with self._pfs.db.read() as conn:
             yield from map(messages.branch_info, branches.list_all(conn, repo, request.reverse))
 
     def DeleteBranch(self, request: Any, context: Any) -> Any:
         branch = messages.to_branch(request.branch)
         self._pfs.transact(lambda txn: branches.delete(txn, branch, request.force))
+        return Empty()
+
+    def DeleteAll(self, request: Any, context: Any) -> Any:
+        self._pfs.transact(repos.delete_everything)
         return Empty()

@@ -5,8 +5,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localpachd.errors import NotFound, PachError
-from localpachd.pfs import commits, contents, graph, lookup, names
+from localpachd.errors import PachError
+from localpachd.pfs import commits, graph, lookup, names
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import SPEC, Branch, BranchInfo, Commit, Repo
 
@@ -29,9 +29,8 @@ def create(
     upstream = _provenance_rows(txn, branch, provenance)
     target = _target(txn.conn, branch, head)
     row = lookup.find_branch(txn.conn, branch)
-    if row is not None and any(row["id"] in graph.upstream(txn.conn, each) for each in upstream):
-        # Pachyderm 2.7 accepts a cycle, and then opens commits that nothing can ever finish.
-        raise PachError(f"branch {branch} cannot be in the provenance of its own provenance: that would be a cycle")
+    if row is not None:
+        _refuse_cycle(txn.conn, row["id"], upstream)
     rewired = row is None or set(graph.direct(txn.conn, row["id"])) != set(upstream)
     fresh = target is None and row is None
     if fresh or (rewired and upstream):
@@ -39,7 +38,7 @@ def create(
         target = _empty_commit(txn, branch, provenance, above)
     branch_id = _store(txn, repo, branch, row, target, trigger)
     if rewired:
-        graph.rewire(txn.conn, branch_id, upstream)
+        graph.rewire(txn.conn, branch_id, sorted(upstream, key=lambda each: lookup.branch_by_id(txn.conn, each).key))
         txn.rewired.append(branch_id)
     if target is not None:
         txn.moved.append(branch_id)
@@ -61,6 +60,14 @@ def _provenance_rows(txn: Transaction, branch: Branch, provenance: Sequence[Bran
     return rows
 
 
+def _refuse_cycle(conn: sqlite3.Connection, branch: int, upstream: Sequence[int]) -> None:
+    below = graph.downstream(conn, branch)
+    for each in upstream:
+        if each in below:
+            above, itself = lookup.branch_by_id(conn, each), lookup.branch_by_id(conn, branch)
+            raise PachError(f'branch "{above}" cannot be both in "{itself}"\'s provenance and subvenance')
+
+
 def _target(conn: sqlite3.Connection, branch: Branch, head: Commit | None) -> int | None:
     if head is None:
         return None
@@ -68,16 +75,16 @@ def _target(conn: sqlite3.Connection, branch: Branch, head: Commit | None) -> in
         raise PachError("branch and head commit must belong to the same repo")
     try:
         return commits.resolve(conn, head).seq
-    except NotFound as error:
-        raise NotFound(f"unable to inspect {head}: {error}") from error
+    except PachError as error:
+        raise type(error)(f"unable to inspect {head}: {error}") from error
 
 
 def _empty_commit(txn: Transaction, branch: Branch, provenance: Sequence[Branch], parent: int | None) -> int:
     heads = [lookup.branch_row(txn.conn, each)["head"] for each in provenance]
     seq = commits.insert(txn, branch, "AUTO", parent, heads)
     if all(each.repo.type == SPEC for each in provenance):
+        # Nobody will fill it: it is closed at once, and empty even where its parent is not.
         txn.conn.execute("UPDATE commits SET finishing = started, finished = started, size = 0 WHERE seq = ?", (seq,))
-        contents.adopt(txn, seq)
     return seq
 
 
@@ -118,7 +125,7 @@ def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
 
 
 def _references(conn: sqlite3.Connection, rows: Sequence[int]) -> tuple[Branch, ...]:
-    return tuple(lookup.branch_by_id(conn, row) for row in rows)
+    return tuple(sorted((lookup.branch_by_id(conn, row) for row in rows), key=lambda each: each.key))
 
 
 def of_repo(conn: sqlite3.Connection, repo: Repo) -> list[Branch]:
@@ -148,10 +155,12 @@ def downstream_first(conn: sqlite3.Connection, found: Sequence[Branch]) -> list[
 
 
 def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:
-    """Deletes a branch, silent when there is none; its commits stay. With `force` the branches downstream of it lose
-    that provenance, else they forbid it."""
+    """Deletes a branch, silent when there is none in the repo; its commits stay. With `force` the branches downstream
+    of it lose that provenance, else they forbid it."""
     row = lookup.find_branch(txn.conn, branch)
     if row is None:
+        if not force:
+            lookup.repo_id(txn.conn, branch.repo)
         return
     below = graph.downstream(txn.conn, row["id"])
     if below and not force:

@@ -50,9 +50,12 @@ def upstream_first(conn: sqlite3.Connection, seqs: list[int]) -> list[CommitInfo
 
 
 def list_all(conn: sqlite3.Connection, project: str = "") -> Iterator[tuple[str, list[CommitInfo]]]:
-    """Every commit set with its commits, newest first; `project` keeps those that touch it, and shows only its part."""
-    rows = conn.execute("SELECT id, MAX(seq) AS newest FROM commits GROUP BY id ORDER BY newest DESC").fetchall()
+    """Every commit set as `inspect` shows it, that of the newest commit first; with `project`, only the sets that have
+    a commit there."""
+    rows = conn.execute(
+        "SELECT c.id, MAX(c.seq) AS newest FROM commits c JOIN repos r ON r.id = c.repo "
+        "WHERE ? IN ('', r.project) GROUP BY c.id ORDER BY newest DESC",
+        (project,),
+    ).fetchall()
     for row in rows:
-        infos = [info for info in members(conn, row["id"]) if not project or info.commit.repo.project == project]
-        if infos:
-            yield row["id"], infos
+        yield row["id"], inspect(conn, row["id"])

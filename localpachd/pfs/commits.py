@@ -1,7 +1,8 @@
 """Commits: starting, finishing, resolving and listing them. Their content is `contents`' business."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections import deque
+from itertools import chain, islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
@@ -23,8 +24,8 @@ def insert(
     taken = txn.conn.execute("SELECT 1 FROM commits WHERE repo = ? AND id = ?", (repo, txn.id)).fetchone()
     if taken:
         raise PachError(
-            f"inconsistent dependencies: cannot create commit from {branch}; repo ({branch.repo}) already has a commit "
-            "in this transaction"
+            f"inconsistent dependencies: cannot create commit from {branch.repo}@{txn.id}; repo ({branch.repo.name}) "
+            "already has a commit in this transaction"
         )
     cursor = txn.conn.execute(
         "INSERT INTO commits (repo, id, branch, origin, description, parent, started) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -42,16 +43,8 @@ def insert(
 
 def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> Commit:
     """Opens a commit on a branch, which is made where it is missing. The parent must be finished."""
-    if not branch.name:
-        raise PachError("branch must be specified")
-    names.check_branch(branch.name)
-    repo = lookup.repo_id(txn.conn, branch.repo)
-    row = lookup.find_branch(txn.conn, branch)
-    if row and txn.conn.execute("SELECT 1 FROM branch_provenance WHERE branch = ?", (row["id"],)).fetchone():
-        raise PachError(f"cannot start a commit on an output branch: {branch}")
-    above = by_seq(txn.conn, row["head"]) if row else None
-    if parent is not None:
-        above = resolve(txn.conn, parent)
+    row = check_start(txn.conn, branch)
+    above = _parent(txn.conn, parent) if parent is not None else by_seq(txn.conn, row["head"]) if row else None
     if above is not None and above.finishing is None:
         raise PachError(f"parent commit {above.commit} has not been finished")
     seq = insert(txn, branch, "USER", above.seq if above else None, [], description)
@@ -60,10 +53,30 @@ def start(txn: Transaction, branch: Branch, parent: Commit | None = None, descri
         txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (seq, branch_id))
     else:
         branch_id = txn.conn.execute(
-            "INSERT INTO branches (repo, name, head, created) VALUES (?, ?, ?, ?)", (repo, branch.name, seq, txn.now)
+            "INSERT INTO branches (repo, name, head, created) VALUES (?, ?, ?, ?)",
+            (lookup.repo_id(txn.conn, branch.repo), branch.name, seq, txn.now),
         ).lastrowid
     txn.moved.append(branch_id)
     return Commit(branch.repo, txn.id, branch.name)
+
+
+def check_start(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row | None:
+    """Refuses a branch that users may not commit to; returns its row, None for one that is to be made."""
+    if not branch.name:
+        raise PachError("branch must be specified")
+    names.check_branch(branch.name)
+    lookup.repo_id(conn, branch.repo)
+    row = lookup.find_branch(conn, branch)
+    if row and conn.execute("SELECT 1 FROM branch_provenance WHERE branch = ?", (row["id"],)).fetchone():
+        raise PachError(f"cannot start a commit on an output branch: {branch}")
+    return row
+
+
+def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
+    try:
+        return resolve(conn, parent)
+    except PachError as error:
+        raise type(error)(f"parent commit not found: {error}") from error
 
 
 def finish(txn: Transaction, commit: Commit, error: str = "", description: str = "") -> CommitInfo:
@@ -125,7 +138,7 @@ def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
     branch = commit.branch
     if name and not ids.is_id(name):
         if branch:
-            raise PachError(f"invalid commit ID given with a branch ({Branch(commit.repo, branch)}): {name}")
+            raise PachError(f"invalid commit ID given with a branch ({Branch(commit.repo, branch)}): {name}\n")
         name, branch = "", name
     found = _by_id(conn, commit.repo, name) if name else _head(conn, Branch(commit.repo, branch))
     return _ancestor(conn, commit, found, steps) if steps else found
@@ -153,72 +166,15 @@ def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
 
 
 def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps: int) -> CommitInfo:
-    line = [start_.seq, *lineage.parents(conn, start_.seq)]
-    position = steps if steps > 0 else len(line) + steps
-    if not 0 <= position < len(line):
-        raise NotFound(f"commit {asked} not found")
-    return by_seq(conn, line[position])
-
-
-def list_repo(
-    conn: sqlite3.Connection,
-    repo: Repo,
-    origin: str = "",
-    reverse: bool = False,
-    before: int | None = None,
-) -> Iterator[CommitInfo]:
-    """A repo's commits, newest first; `before` (ns) keeps those started earlier."""
-    row = lookup.repo_id(conn, repo)
-    order = "ASC" if reverse else "DESC"
-    seqs = conn.execute(
-        f"SELECT seq FROM commits WHERE repo = ? AND (? = '' OR origin = ?) AND (? IS NULL OR started < ?) "
-        f"ORDER BY seq {order}",
-        (row, origin, origin, before, before),
-    ).fetchall()
-    return (by_seq(conn, each[0]) for each in seqs)
-
-
-def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin: str = "") -> Iterator[CommitInfo]:
-    """The commits from `to` back to `from_` (exclusive) along parents, newest first."""
-    newest = resolve(conn, to)
-    stop = resolve(conn, from_).seq if from_ is not None else None
-    for seq in (newest.seq, *lineage.parents(conn, newest.seq)):
-        if seq == stop:
-            return
-        info = by_seq(conn, seq)
-        if not origin or info.origin == origin:
-            yield info
-
-
-def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:
-    """The oldest commit made after sequence number `after` on a branch (in the repo, when the branch has no name)."""
-    repo = lookup.repo_id(conn, branch.repo)
-    if branch.name:
-        row = lookup.find_branch(conn, branch)
-        line = {row["head"], *lineage.parents(conn, row["head"])} if row else set()
-        seqs = sorted(seq for seq in line if seq > after)
+    line = chain((start_.seq,), lineage.parents(conn, start_.seq))
+    if steps > 0:
+        found = next(islice(line, steps, None), None)
     else:
-        rows = conn.execute("SELECT seq FROM commits WHERE repo = ? AND seq > ? ORDER BY seq", (repo, after))
-        seqs = [row[0] for row in rows]
-    for seq in seqs:
-        info = by_seq(conn, seq)
-        if not origin or info.origin == origin:
-            return info
-    return None
-
-
-def has_reached(conn: sqlite3.Connection, info: CommitInfo, state: str) -> bool:
-    """Whether a commit is at least STARTED, READY (all it is made from is finished), FINISHING or FINISHED."""
-    if state == "READY":
-        return all(_finished(conn, each) for each in info.provenance)
-    if state == "FINISHING":
-        return info.finishing is not None
-    return state == "STARTED" or info.finished is not None
-
-
-def _finished(conn: sqlite3.Connection, commit: Commit) -> bool:
-    info = find(conn, commit.repo, commit.id)
-    return info is None or info.finished is not None
+        oldest = deque(line, maxlen=-steps)
+        found = oldest[0] if len(oldest) == -steps else None
+    if found is None:
+        raise NotFound(f"commit {asked} not found")
+    return by_seq(conn, found)
 
 
 def delete_all_of(txn: Transaction, repo: int) -> None:

@@ -61,23 +61,30 @@ def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None
 
 
 def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
-    """Checks an open commit's content and fixes what it reads as from now on. Returns the fault found, if any, and the
-    content's size in bytes."""
+    """Checks an open commit's content and, if it is sound, fixes what it reads as from now on. Returns the fault found
+    or "", and the content's size in bytes."""
     below = _base_layers(txn.conn, info)
     written = _stored(txn.conn, info.seq, _DIFF)
     whole = FileSet(txn.conn, below + written)
     before = FileSet(txn.conn, below)
     fault, size = survey(before, FileSet(txn.conn, written), whole, _base_size(txn.conn, info))
-    if fault:
-        return fault, 0
-    _store(txn, info.seq, _TOTAL, compact(txn.conn, below + written) if written else below)
-    return "", size
+    if not fault:
+        _store(txn, info.seq, _TOTAL, compact(txn.conn, below + written) if written else below)
+    return fault, size
 
 
-def adopt(txn: Transaction, seq: int) -> None:
-    """Gives a commit that was closed as it was made the content it stands on, so that it reads as its parent."""
-    parent = lineage.base(txn.conn, seq)
-    _store(txn, seq, _TOTAL, _finished_layers(txn.conn, parent) if parent is not None else ())
+def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
+    """Bytes that a commit holds at most: of one that is open or failed, all that was written counts, removed or not."""
+    if info.finished is not None and info.size is not None:
+        return info.size
+    base = lineage.nearest_whole(conn, info.seq)
+    written = conn.execute(
+        "SELECT COALESCE(SUM(e.size), 0) FROM commit_layers l JOIN entries e ON e.layer = l.layer "
+        "WHERE l.commit_seq = ? AND l.part = ?",
+        (info.seq, _DIFF),
+    ).fetchone()[0]
+    below = conn.execute("SELECT size FROM commits WHERE seq = ?", (base,)).fetchone()[0] if base is not None else 0
+    return int(below + written)
 
 
 def _stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
@@ -102,10 +109,6 @@ def _base_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
     row = conn.execute("SELECT id, finished FROM commits WHERE seq = ?", (seq,)).fetchone()
     if row["finished"] is None:
         raise PachError(f"base commit {Commit(info.commit.repo, row['id'])} for commit {info.commit} unfinished")
-    return _finished_layers(conn, seq)
-
-
-def _finished_layers(conn: sqlite3.Connection, seq: int) -> tuple[int, ...]:
     return _stored(conn, seq, _TOTAL)
 
 

@@ -1,19 +1,19 @@
 """Writing files: one stream of additions, removals and copies, applied to a commit as one step."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import sqlite3
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import commits, contents, lookup
+from localpachd.pfs import commits, contents
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Commit, CommitInfo
-from localpachd.storage import paths, trees
+from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
-from localpachd.storage.filesets import Content, FileSet
-
-DEFAULT_TAG = "default"
+from localpachd.storage.filesets import Content, File
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,12 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A file or directory to copy from a readable commit, over or behind what is there."""
+    """A file or directory to copy from a readable commit, over or behind what is there. `source_tag` restricts what is
+    read to one datum's files. Nothing at the source copies nothing, as in Pachyderm."""
 
     source: Commit
     source_path: str
+    source_tag: str
     path: str
     tag: str
     append: bool
@@ -47,49 +49,56 @@ class Copy:
 Change = Addition | Removal | Copy
 
 
-def modify(pfs: Pfs, target: Commit, changes: Sequence[Change]) -> None:
+def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
     """Applies changes in order and all at once: to the open commit that `target` names, or, where it names a branch
-    without one, to a commit of their own, which is finished with them."""
+    without one, to a commit of their own, which is finished with them.
+
+    A target that cannot be written to is refused before the first change is asked for.
+    """
+    with pfs.db.read() as conn:
+        _place(conn, target)
+    listed = list(changes)
     pfs.chunks.flush()
-    pfs.transact(lambda txn: _apply(txn, pfs.chunks, target, changes))
+    pfs.transact(lambda txn: _apply(txn, pfs.chunks, target, listed))
 
 
-def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Sequence[Change]) -> None:
-    commit, own = _open(txn, target)
-    contents.add_layer(txn, commit, _Staged(txn, chunks, commit, changes).entries())
+def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:
+    place = _place(txn.conn, target)
+    own = isinstance(place, Branch)
+    commit = commits.resolve(txn.conn, commits.start(txn, place)) if isinstance(place, Branch) else place
+    staged = _Staged(txn.conn, chunks, commit, changes)
+    # What was appended to older content has made chunks of its own.
+    chunks.flush()
+    contents.add_layer(txn, commit, staged.entries())
     if own:
         commits.finish(txn, commit.commit)
 
 
-def _open(txn: Transaction, target: Commit) -> tuple[CommitInfo, bool]:
-    """The open commit to write into, and whether it was opened for this."""
+def _place(conn: sqlite3.Connection, target: Commit) -> CommitInfo | Branch:
+    """The open commit to write into, or the branch that is to get a commit for this."""
     named = ids.is_id(target.id)
-    branch = target.branch or ("" if named else target.id)
+    branch = Branch(target.repo, target.branch or ("" if named else target.id))
     try:
-        info = commits.resolve(txn.conn, target)
+        info = commits.resolve(conn, target)
     except NotFound:
-        if not branch:
+        if not branch.name:
             raise
-        lookup.repo_id(txn.conn, target.repo)
-        return _one_off(txn, Branch(target.repo, branch)), True
-    if info.finishing is None:
-        return info, False
-    if named:
-        raise PachError(f"commit {info.commit} has already finished")
-    return _one_off(txn, Branch(target.repo, branch)), True
-
-
-def _one_off(txn: Transaction, branch: Branch) -> CommitInfo:
-    return commits.resolve(txn.conn, commits.start(txn, branch))
+    else:
+        if info.finishing is None:
+            return info
+        if named:
+            raise PachError(f"commit {info.commit} has already finished")
+    commits.check_start(conn, branch)
+    return branch
 
 
 class _Staged:
     """The changes of one stream as the entries of one layer."""
 
-    def __init__(self, txn: Transaction, chunks: Chunks, commit: CommitInfo, changes: Iterable[Change]) -> None:
-        self._txn = txn
+    def __init__(self, conn: sqlite3.Connection, chunks: Chunks, commit: CommitInfo, changes: Iterable[Change]) -> None:
+        self._conn = conn
         self._chunks = chunks
-        self._before = contents.fileset(txn.conn, commit)
+        self._before = contents.fileset(conn, commit)
         self._staged: dict[tuple[str, str], Content | None] = {}
         for change in changes:
             match change:
@@ -111,6 +120,8 @@ class _Staged:
         return found.content if found else None
 
     def _add(self, path: str, tag: str, content: Content) -> None:
+        if path == "/":
+            raise PachError("path (/) invalid: the root directory is no file")
         current = self._current(path, tag)
         if current is not None and current.size:
             content = self._chunks.append(current, self._chunks.read(content)) if content.size else current
@@ -127,18 +138,16 @@ class _Staged:
             self._staged[file.path, tag] = None
 
     def _copy(self, change: Copy) -> None:
-        source = self._source(change)
-        root = trees.inspect(source, change.source_path)
-        if root is None:
-            info = commits.resolve(self._txn.conn, change.source)
-            raise NotFound(f"file {change.source_path} not found in repo {info.commit.repo} at commit {info.commit.id}")
-        stem = root.path.rstrip("/")
-        files = list(source.walk(root.path)) if root.is_dir else source.get(root.path)
-        for file in files:
-            path = paths.clean(change.path + file.path[len(stem) :])
+        origin = paths.clean(change.source_path)
+        stem = len(origin.rstrip("/"))
+        for file in self._source(change, origin):
+            path = paths.clean(change.path + file.path[stem:])
             if not change.append:
                 self._remove(path, change.tag)
             self._add(path, change.tag, file.content)
 
-    def _source(self, change: Copy) -> FileSet:
-        return contents.fileset(self._txn.conn, commits.resolve(self._txn.conn, change.source))
+    def _source(self, change: Copy, origin: str) -> Iterator[File]:
+        files = contents.fileset(self._conn, commits.resolve(self._conn, change.source))
+        if change.source_tag:
+            files = files.tagged(change.source_tag)
+        return chain(files.get(origin), files.under(origin))

@@ -3,11 +3,13 @@
 import re
 
 from localpachd import ids
-from localpachd.errors import InvalidArgument, PachError
+from localpachd.errors import PachError
+from localpachd.pfs.values import DEFAULT_PROJECT
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_PROJECT = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]*")
 _PROJECT_LIMIT = 51
+_RESERVED = "__filesets__"
+_COUNT = re.compile(r"[+-]?[0-9]+")
 
 
 def check(name: str) -> None:
@@ -16,52 +18,48 @@ def check(name: str) -> None:
         raise PachError(f"name ({name}) invalid: only alphanumeric characters, underscores, and dashes are allowed")
 
 
+def check_repo(name: str) -> None:
+    """Refuses a repo name that Pachyderm refuses, or keeps for itself."""
+    if name == _RESERVED:
+        raise PachError(f"{_RESERVED} is a reserved name")
+    check(name)
+
+
 def check_branch(name: str) -> None:
     """Refuses a branch name that Pachyderm refuses."""
     check(name)
     if ids.is_id(name):
-        raise PachError(f"branch name cannot be of the form UUID without dashes: {name}")
+        raise PachError("branch name cannot be a UUID V4")
 
 
 def check_project(name: str) -> None:
     """Refuses a project name that Pachyderm refuses."""
-    if not _PROJECT.fullmatch(name):
-        raise InvalidArgument(
-            f"name ({name}) invalid: project names must start with an alphanumeric character and contain only "
-            "alphanumeric characters, underscores, and dashes"
-        )
+    if name == DEFAULT_PROJECT:
+        return
     if len(name) > _PROJECT_LIMIT:
         excess = len(name) - _PROJECT_LIMIT
-        raise InvalidArgument(f"project name {name!r} is {excess} characters longer than the {_PROJECT_LIMIT} max")
+        raise PachError(
+            f'invalid project name: project name "{name}" is {excess} characters longer than the {_PROJECT_LIMIT} max'
+        )
+    try:
+        check(name)
+    except PachError as error:
+        raise PachError(f"invalid project name: {error}") from None
+    if not name[0].isalnum():
+        raise PachError("invalid project name: project names must start with an alphanumeric character")
 
 
 def parse_ancestry(expression: str) -> tuple[str, int]:
     """Splits `name^2`, `name~2` or `name.3` into the name and steps: back when positive, counted from the root of the
-    history when negative."""
-    for position, mark in enumerate(expression):
-        if mark not in "^~.":
-            continue
-        name, rest = expression[:position], expression[position + 1 :]
-        if mark == ".":
-            return name, -_count(rest, expression, default=1)
-        if rest.isdigit():
-            return name, int(rest)
-        return name, 1 + _run(rest, mark, expression)
-    return expression, 0
-
-
-def _count(digits: str, expression: str, default: int) -> int:
-    if not digits:
-        return default
-    if not digits.isdigit() or int(digits) < 1:
-        raise PachError(f"invalid ancestry syntax {expression!r}")
-    return int(digits)
-
-
-def _run(rest: str, mark: str, expression: str) -> int:
+    history when negative. Without a number, each mark is one step."""
+    place = next((place for place, letter in enumerate(expression) if letter in "^~."), None)
+    if place is None:
+        return expression, 0
+    name, mark, rest = expression[:place], expression[place], expression[place + 1 :]
+    if _COUNT.fullmatch(rest):
+        return name, -int(rest) if mark == "." else int(rest)
     for other in rest:
         if other != mark:
-            if other in "^~.":
-                raise PachError(f'invalid ancestry syntax "{expression}", cannot mix {mark} and {other} characters')
-            raise PachError(f'invalid ancestry syntax "{expression}"')
-    return len(rest)
+            raise PachError(f'invalid ancestry syntax "{expression}", cannot mix {mark} and {other} characters')
+    marks = 1 + len(rest)
+    return name, -marks if mark == "." else marks

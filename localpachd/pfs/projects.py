@@ -5,20 +5,18 @@ import sqlite3
 from localpachd.errors import AlreadyExists, FailedPrecondition, NotFound
 from localpachd.pfs import names
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import ProjectInfo
+from localpachd.pfs.values import ProjectInfo, Repo
 
 
 def create(txn: Transaction, name: str, description: str = "", update: bool = False) -> None:
-    """Makes a project, or with `update` changes its description."""
+    """Makes a project; with `update`, one that exists gets the description."""
     names.check_project(name)
-    if update:
-        changed = txn.conn.execute("UPDATE projects SET description = ? WHERE name = ?", (description, name))
-        if changed.rowcount == 0:
-            raise NotFound(f'project "{name}" not found')
-        return
-    if find(txn.conn, name) is not None:
-        raise AlreadyExists(f'project "{name}" already exists')
-    txn.conn.execute("INSERT INTO projects VALUES (?, ?, ?)", (name, description, txn.now))
+    if find(txn.conn, name) is None:
+        txn.conn.execute("INSERT INTO projects VALUES (?, ?, ?)", (name, description, txn.now))
+    elif update:
+        txn.conn.execute("UPDATE projects SET description = ? WHERE name = ?", (description, name))
+    else:
+        raise AlreadyExists(f'could not create project: project "{name}" already exists')
 
 
 def find(conn: sqlite3.Connection, name: str) -> ProjectInfo | None:
@@ -45,10 +43,10 @@ def list_all(conn: sqlite3.Connection) -> list[ProjectInfo]:
 
 def delete(txn: Transaction, name: str) -> None:
     """Deletes an empty project; FailedPrecondition while it holds repos."""
-    if find(txn.conn, name) is None:
-        raise NotFound(f'project "{name}" not found')
-    row = txn.conn.execute("SELECT name, type FROM repos WHERE project = ? ORDER BY id LIMIT 1", (name,)).fetchone()
-    if row:
-        repo = f"{name}/{row[0]}" + ("" if row[1] == "user" else f".{row[1]}")
-        raise FailedPrecondition(f"cannot delete project {name}: repo {repo} still exists; delete it first")
-    txn.conn.execute("DELETE FROM projects WHERE name = ?", (name,))
+    names.check_project(name)
+    rows = txn.conn.execute("SELECT project, name, type FROM repos WHERE project = ? ORDER BY id DESC", (name,))
+    left = "\n".join(f"repo {Repo(*row)} still exists" for row in rows)
+    if left:
+        raise FailedPrecondition(f"cannot delete project {name}: {left}")
+    if txn.conn.execute("DELETE FROM projects WHERE name = ?", (name,)).rowcount == 0:
+        raise NotFound(f'delete project "{name}": project "{name}" not found')

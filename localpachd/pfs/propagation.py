@@ -7,10 +7,10 @@ from localpachd.pfs.values import SPEC
 
 
 def complete(txn: Transaction) -> None:
-    """Opens a commit on every branch downstream of a moved one, checks the DAG, and tells the observer of every commit
+    """Checks the DAG, opens a commit on every branch downstream of a moved one, and tells the observer of every commit
     the transaction made."""
-    _propagate(txn)
     _check_dag(txn)
+    _propagate(txn)
     opened = commit_sets.upstream_first(txn.conn, txn.opened)
     if opened:
         txn.observer.commits_opened(txn, opened)

@@ -1,17 +1,17 @@
 """Repos: rows by project, name and type. A pipeline's spec and meta repos are siblings of its user repo."""
 
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, lineage, lookup, names, projects
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import SPEC, USER, Branch, Repo, RepoInfo
+from localpachd.pfs.values import DEFAULT_PROJECT, SPEC, USER, Branch, Repo, RepoInfo
 
 
 def create(txn: Transaction, repo: Repo, description: str = "", update: bool = False) -> None:
     """Makes a repo; with `update`, an existing one only gets the description."""
-    names.check(repo.name)
+    names.check_repo(repo.name)
     if projects.find(txn.conn, repo.project) is None:
         raise NotFound(f'cannot find project "{repo.project}": project "{repo.project}" not found')
     if lookup.find_repo(txn.conn, repo) is not None:
@@ -36,7 +36,7 @@ def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
     """A repo; NotFound where there is none."""
     row = lookup.repo_id(conn, repo)
     created, description = conn.execute("SELECT created, description FROM repos WHERE id = ?", (row,)).fetchone()
-    named = conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY id", (row,))
+    named = conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY name", (row,))
     return RepoInfo(repo, created, description, tuple(Branch(repo, each[0]) for each in named), _size(conn, row))
 
 
@@ -66,39 +66,56 @@ def delete(txn: Transaction, repo: Repo, force: bool = False) -> None:
     none. Refused while branches elsewhere depend on it, unless `force`."""
     if not exists(txn.conn, repo):
         return
-    doomed = [repo] if repo.type != USER else _family(txn.conn, repo)
-    rows = [lookup.repo_id(txn.conn, each) for each in doomed]
-    found = [branch for each in doomed for branch in branches.of_repo(txn.conn, each)]
-    # Downstream first, so that a pipeline's own siblings do not stand in each other's way.
+    _delete_all(txn, [repo] if repo.type != USER else _family(txn.conn, repo), force)
+
+
+def _delete_all(txn: Transaction, doomed: Sequence[Repo], force: bool) -> None:
+    found = [branch for repo in doomed for branch in branches.of_repo(txn.conn, repo)]
+    # Downstream first, so that they do not stand in each other's way.
     for branch in branches.downstream_first(txn.conn, found):
-        branches.delete(txn, branch, force)
-    for row in rows:
+        try:
+            branches.delete(txn, branch, force)
+        except PachError as error:
+            raise type(error)(f"delete branch {branch}: {error}") from error
+    for row in [lookup.repo_id(txn.conn, repo) for repo in doomed]:
         commits.delete_all_of(txn, row)
         txn.conn.execute("DELETE FROM repos WHERE id = ?", (row,))
 
 
 def delete_by_user(txn: Transaction, repo: Repo, force: bool = False) -> None:
     """Deletes a repo as `delete` does, unless it is a pipeline's: those go with their pipeline."""
-    _refuse_pipelines(txn.conn, repo)
+    try:
+        _refuse_pipelines(txn.conn, repo)
+    except PachError as error:
+        raise PachError(f'error checking whether repo "{repo}" can be deleted: {error}') from error
     delete(txn, repo, force)
 
 
-def delete_many(txn: Transaction, projects_: Collection[str], force: bool = False) -> list[Repo]:
-    """Deletes every repo of some projects, or of all when none is named; returns them."""
-    found = [info.repo for info in list_all(txn.conn, USER, projects_)]
+def delete_many(txn: Transaction, projects_: Collection[str]) -> list[Repo]:
+    """Deletes every repo, of whatever type, of some projects, or of all when none is named; returns them. Refused while
+    there are pipelines among them, or branches elsewhere that depend on them."""
+    found = [info.repo for info in list_all(txn.conn, "", projects_)]
     for repo in found:
         _refuse_pipelines(txn.conn, repo)
-        delete(txn, repo, force)
+    _delete_all(txn, found, force=False)
     return found
+
+
+def delete_everything(txn: Transaction) -> None:
+    """Deletes every repo and project; the default project is made anew."""
+    try:
+        delete_many(txn, ())
+    except PachError as error:
+        raise type(error)(f"could not delete all repos: {error}") from error
+    for project in projects.list_all(txn.conn):
+        projects.delete(txn, project.name)
+    projects.create(txn, DEFAULT_PROJECT)
 
 
 def _refuse_pipelines(conn: sqlite3.Connection, repo: Repo) -> None:
     # Every pipeline, and nothing else, has a spec repo.
     if exists(conn, Repo(repo.project, repo.name, SPEC)):
-        raise PachError(
-            f'error checking whether repo "{repo}" can be deleted: cannot delete a repo associated with a pipeline - '
-            "delete the pipeline instead"
-        )
+        raise PachError("cannot delete a repo associated with a pipeline - delete the pipeline instead")
 
 
 def _family(conn: sqlite3.Connection, repo: Repo) -> list[Repo]:

@@ -29,6 +29,11 @@ class Branch:
     repo: Repo
     name: str
 
+    @property
+    def key(self) -> str:
+        """What Pachyderm sorts lists of branches by."""
+        return f"{self.repo.project}/{self.repo.name}.{self.repo.type}@{self.name}"
+
     def __str__(self) -> str:
         return f"{self.repo}@{self.name}"
 
@@ -48,8 +53,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What is known about a commit. Times in nanoseconds since the epoch; `size` in bytes, once finished without
-    error."""
+    """What is known about a commit. Times in nanoseconds since the epoch; `size` in bytes, once its content was looked
+    through: not while it is open, and not when it was closed as failed."""
 
     seq: int
     commit: Commit
@@ -67,7 +72,7 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """What is known about a branch; `provenance` and `subvenance` are transitive."""
+    """What is known about a branch; `provenance` and `subvenance` are transitive. All three lists go by branch keys."""
 
     branch: Branch
     head: Commit

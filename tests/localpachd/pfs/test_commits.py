@@ -1,7 +1,7 @@
 import pytest
 
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import branches, commits, contents
+from localpachd.pfs import branches, commits, contents, history
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
@@ -125,8 +125,8 @@ def test_a_datums_files_are_removed_by_its_tag_alone(pfs: Pfs, a: Repo) -> None:
 def test_listing_goes_newest_first_and_along_a_line(pfs: Pfs, a: Repo) -> None:
     made = [write(pfs, a, {"/f": str(number).encode()}).commit.id for number in range(4)]
     with pfs.db.read() as conn:
-        assert [info.commit.id for info in commits.list_repo(conn, a)] == made[::-1]
-        line = commits.list_line(conn, Commit(a, made[3]), Commit(a, made[0]))
+        assert [info.commit.id for info in history.list_repo(conn, a)] == made[::-1]
+        line = history.list_line(conn, Commit(a, made[3]), Commit(a, made[0]))
         assert [info.commit.id for info in line] == [made[3], made[2], made[1]]
 
 

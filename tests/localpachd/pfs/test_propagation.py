@@ -3,7 +3,7 @@
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commit_sets, commits, repos
+from localpachd.pfs import branches, commit_sets, commits, history, repos
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
@@ -89,7 +89,7 @@ def test_a_branch_made_from_a_spec_repo_alone_is_closed_and_gets_nothing(pfs: Pf
     pfs.transact(lambda txn: branches.create(txn, master(spout), provenance=[master(spec)]))
     put(pfs, spec)
     with pfs.db.read() as conn:
-        found = list(commits.list_repo(conn, spout))
+        found = list(history.list_repo(conn, spout))
     assert len(found) == 1 and found[0].finished is not None
 
 

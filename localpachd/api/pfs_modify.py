@@ -1,0 +1,98 @@
+"""The call that writes files: its stream of messages as changes of the pfs room."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from localpachd.api import pfs_messages as messages
+from localpachd.api.schema import Empty
+from localpachd.errors import PachError, Unimplemented
+from localpachd.pfs import modify
+from localpachd.pfs.service import Pfs
+from localpachd.storage import paths
+from localpachd.storage.filesets import DEFAULT_TAG
+
+
+class ModifyCalls:
+    """ModifyFile of `pfs_v2.API`."""
+
+    _pfs: Pfs
+
+    def ModifyFile(self, requests: Iterator[Any], context: Any) -> Any:
+        first = next(requests, None)
+        if first is None or first.WhichOneof("body") != "set_commit":
+            raise PachError("first message must be a commit")
+        modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests))
+        return Empty()
+
+    def _changes(self, requests: Iterator[Any]) -> Iterator[modify.Change]:
+        """The changes of a stream; neighbouring pieces of one file become one addition."""
+        request = next(requests, None)
+        while request is not None:
+            kind = request.WhichOneof("body")
+            if kind == "add_file":
+                pieces = _Pieces(request.add_file, requests)
+                content = self._pfs.chunks.store(pieces)
+                yield modify.Addition(pieces.path, pieces.tag, content)
+                request = pieces.following
+                continue
+            yield _change(kind, request)
+            request = next(requests, None)
+        # gRPC ends the stream of a caller who went away as that of one who is done; a second look tells: it raises.
+        next(requests, None)
+
+
+class _Pieces:
+    """The data of one file out of a stream of additions: iterates until another path or kind comes, which it keeps."""
+
+    def __init__(self, first: Any, requests: Iterator[Any]) -> None:
+        paths.validate(first.path)
+        self.path = paths.clean(first.path)
+        self.tag = first.datum or DEFAULT_TAG
+        self.following: Any = None
+        self._first = first
+        self._requests = requests
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield _data(self._first)
+        path, datum = self._first.path, self._first.datum
+        for request in self._requests:
+            if request.WhichOneof("body") != "add_file":
+                self.following = request
+                return
+            added = request.add_file
+            if added.path != path or added.datum != datum:
+                self.following = request
+                return
+            yield _data(added)
+
+
+def _data(added: Any) -> bytes:
+    if added.HasField("url"):
+        raise Unimplemented("localpachd does not fetch URLs yet: download the file and put it")
+    data: bytes = added.raw.value
+    return data
+
+
+def _change(kind: str | None, request: Any) -> modify.Change:
+    if kind == "delete_file":
+        return modify.Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
+    if kind == "copy_file":
+        return _copy(request.copy_file)
+    raise PachError("cannot set commit" if kind == "set_commit" else "unrecognized message type")
+
+
+def _copy(message: Any) -> modify.Copy:
+    return modify.Copy(
+        source=messages.to_commit(message.src.commit),
+        source_path=message.src.path,
+        source_tag=message.src.datum,
+        path=paths.bare(_stored(message.dst)),
+        tag=message.datum or DEFAULT_TAG,
+        append=message.append,
+    )
+
+
+def _stored(path: str) -> str:
+    paths.validate(path)
+    cleaned = paths.clean(path)
+    return paths.directory(cleaned) if path.endswith("/") else cleaned

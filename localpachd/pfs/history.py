@@ -1,0 +1,63 @@
+"""Commits one after the other: listed along repos and lines, and watched for what comes next."""
+
+import sqlite3
+from collections.abc import Iterator
+from itertools import chain
+
+from localpachd.pfs import commits, lineage, lookup
+from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+
+
+def list_repo(
+    conn: sqlite3.Connection,
+    repo: Repo | None,
+    origin: str = "",
+    reverse: bool = False,
+    beyond: int | None = None,
+) -> Iterator[CommitInfo]:
+    """A repo's commits, or, without one, those of all repos: newest first, or oldest first with `reverse`. `beyond`
+    (ns) keeps only those started earlier, or later with `reverse`."""
+    row = lookup.repo_id(conn, repo) if repo is not None else None
+    order, side = ("ASC", ">") if reverse else ("DESC", "<")
+    seqs = conn.execute(
+        "SELECT seq FROM commits WHERE (:repo IS NULL OR repo = :repo) AND (:origin = '' OR origin = :origin) "
+        f"AND (:beyond IS NULL OR started {side} :beyond) ORDER BY seq {order}",
+        {"repo": row, "origin": origin, "beyond": beyond},
+    ).fetchall()
+    return (commits.by_seq(conn, each[0]) for each in seqs)
+
+
+def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin: str = "") -> Iterator[CommitInfo]:
+    """The commits from `to` back to `from_` (exclusive) along parents, newest first."""
+    newest = commits.resolve(conn, to)
+    stop = commits.resolve(conn, from_).seq if from_ is not None else None
+    for seq in chain((newest.seq,), lineage.parents(conn, newest.seq)):
+        if seq == stop:
+            return
+        info = commits.by_seq(conn, seq)
+        if not origin or info.origin == origin:
+            yield info
+
+
+def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:
+    """The oldest commit made after sequence number `after` on a branch (in the repo, when the branch has no name)."""
+    row = conn.execute(
+        "SELECT seq FROM commits WHERE repo = :repo AND seq > :after AND (:branch = '' OR branch = :branch) "
+        "AND (:origin = '' OR origin = :origin) ORDER BY seq LIMIT 1",
+        {"repo": lookup.repo_id(conn, branch.repo), "after": after, "branch": branch.name, "origin": origin},
+    ).fetchone()
+    return commits.by_seq(conn, row[0]) if row else None
+
+
+def has_reached(conn: sqlite3.Connection, info: CommitInfo, state: str) -> bool:
+    """Whether a commit is at least STARTED, READY (all it is made from is finished), FINISHING or FINISHED."""
+    if state == "READY" and info.finished is None:
+        return all(_finished(conn, each) for each in info.provenance)
+    if state == "FINISHING":
+        return info.finishing is not None
+    return state in ("STARTED", "READY") or info.finished is not None
+
+
+def _finished(conn: sqlite3.Connection, commit: Commit) -> bool:
+    info = commits.find(conn, commit.repo, commit.id)
+    return info is None or info.finished is not None
