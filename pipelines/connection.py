@@ -1,5 +1,6 @@
 """Where Pachyderm is: PACHD_ADDRESS, else the active context of pachctl's configuration, as pachctl itself looks."""
 
+import atexit
 import base64
 import json
 import os
@@ -114,6 +115,8 @@ def connect(to: Target) -> Connection:
         raise LookalikeError(
             f"{to.address} is no address of a Pachyderm server, such as grpc://127.0.0.1:30650: {error}"
         ) from error
+    # An open channel at the interpreter's end can keep gRPC waiting for ever.
+    atexit.register(client._channel.close)
     if not _stands(client._channel):
         raise LookalikeError(unreachable(address))
     return Connection(client, address, to.project)

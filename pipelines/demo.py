@@ -31,7 +31,8 @@ class Outcome:
 def run(connection: Connection, images: Path, queries: Path) -> Outcome:
     """Deploys the pipelines, pushes the usual backbone if there is none, adds the library, puts the queries, and waits
     for the jobs. Where everything is in place, Pachyderm's jobs skip all of it."""
-    for each in deploy.deploy(connection, specs.load()):
+    known = specs.load()
+    for each in deploy.deploy(connection, known):
         say(f"{each.kind} {each.name}: {each.action}")
     commits = _backbone(Repository(connection, models.REPO))
     found = pictures.find([images])
@@ -41,7 +42,9 @@ def run(connection: Connection, images: Path, queries: Path) -> Outcome:
     for left_out in (*found.left_out, *asked.left_out):
         say(f"left out {left_out}")
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
-    return Outcome(wait(connection, [*commits, added.commit, asked.commit]), asked.entries)
+    jobs = wait(connection, [*commits, added.commit, asked.commit])
+    order = [spec.name for spec in known]
+    return Outcome(sorted(jobs, key=lambda job: order.index(job.pipeline)), asked.entries)
 
 
 def _backbone(repo: Repository) -> list[str]:

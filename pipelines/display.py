@@ -137,7 +137,7 @@ def _show_rejections(rejected: Sequence[Rejection]) -> None:
         return
     say(f"{files(len(rejected))} rejected:")
     for each in rejected[:_MOST_REJECTIONS]:
-        say(f"  {each.source}: {each.reason}")
+        say(f"  {each.repo}: {each.source}: {each.reason}")
     if len(rejected) > _MOST_REJECTIONS:
         say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `pachctl glob file 'preprocess@master:/rejected/**'`")
 

@@ -8,6 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from pipelines.connection import Connection
 from pipelines.display import coloured, console, say
 from pipelines.jobs import Job, Jobs
+from stages.wording import counted
 
 _WAITING = frozenset({"created", "starting"})
 
@@ -67,7 +68,7 @@ class _JobLines:
         """Says what has ended and what cannot go on since the last call."""
         for job in jobs:
             trouble = "" if job.ended else troubles.get(job.pipeline, "")
-            news = f"{job.state}, {job.done} of {job.total} datums" if job.ended else trouble
+            news = f"{job.state}, {job.done:,} of {counted(job.total, 'datum', 'datums')}" if job.ended else trouble
             if news and (job.pipeline, job.id + trouble) not in self._said:
                 self._said.add((job.pipeline, job.id + trouble))
                 say(f"{job.pipeline}: {news}")

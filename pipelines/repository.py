@@ -102,7 +102,9 @@ class Repository:
             if not self._at and error.code() == grpc.StatusCode.NOT_FOUND:
                 return None
             if self._at:
-                raise LookalikeError(f"{self.name} knows no commit {self._at}: {error.details()}") from error
+                raise LookalikeError(
+                    f"{self.name} knows no commit {self._at}: `pachctl list commit {self.name}@master` lists them"
+                ) from error
             raise
         if info.error:
             raise LookalikeError(f"commit {self._at} of {self.name} failed: {info.error}")

@@ -14,7 +14,7 @@ from pipelines.repository import Repository
 MOST_FAILURES = 10
 """How many failed datums of a pipeline are told at most."""
 
-_REFUSING = ("preprocess", "preprocess-queries")
+_REFUSING = {"preprocess": "images", "preprocess-queries": "queries"}
 _LACKING = {
     "models": "there is no backbone yet, so no features are computed: `lookalike model push efficientnet-lite0`",
     "images": "the library is empty: `lookalike add PATH…`",
@@ -36,8 +36,9 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A file that is no picture: its true name, the stage that refused it, and why."""
+    """A file that is no picture: the repo that it was put into, its true name, the stage that refused it, and why."""
 
+    repo: str
     source: str
     stage: str
     reason: str
@@ -70,14 +71,14 @@ def _pipeline(jobs: Jobs, info: Any) -> PipelineStatus:
 
 
 def rejections(connection: Connection) -> list[Rejection]:
-    """Every refused file of the library and the queries, by name."""
+    """Every refused file of the library and of the queries, by name."""
     found: list[Rejection] = []
-    for pipeline in _REFUSING:
-        repo = Repository(connection, pipeline).good()
-        for _, content in repo.read_all("/rejected/*/*.jsonl") if repo is not None else ():
+    for pipeline, repo in _REFUSING.items():
+        output = Repository(connection, pipeline).good()
+        for _, content in output.read_all("/rejected/*/*.jsonl") if output is not None else ():
             lines = map(json.loads, content.decode().splitlines())
-            found += [Rejection(line["source"], line["stage"], line["reason"]) for line in lines]
-    return sorted(found, key=lambda each: (each.source, each.stage))
+            found += [Rejection(repo, line["source"], line["stage"], line["reason"]) for line in lines]
+    return sorted(found, key=lambda each: (each.repo, each.source, each.stage))
 
 
 def notes(connection: Connection) -> list[str]:
