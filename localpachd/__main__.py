@@ -49,6 +49,11 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--runner", choices=("process",), default="process", help="how workers run: as processes of this machine"
     )
+    parser.add_argument(
+        "--lenient-specs",
+        action="store_true",
+        help="leave unknown fields out of pipeline specifications instead of refusing them",
+    )
     given = parser.parse_args(arguments)
     return Options(
         root=given.root.absolute(),
@@ -56,6 +61,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         port=given.port,
         gpus=given.gpus,
         strict_gpus=given.strict_gpus,
+        lenient_specs=given.lenient_specs,
     )
 
 

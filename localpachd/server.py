@@ -32,13 +32,15 @@ _GRACE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run a server. `gpus` is "auto" or a number; `port` 0 picks a free one."""
+    """How to run a server. `gpus` is "auto" or a number; `port` 0 picks a free one; `lenient_specs` leaves unknown
+    fields out of specifications instead of refusing them."""
 
     root: Path
     host: str = "127.0.0.1"
     port: int = 30650
     gpus: str = "auto"
     strict_gpus: bool = False
+    lenient_specs: bool = False
 
 
 class Server:
@@ -74,7 +76,7 @@ class Server:
         secrets = Secrets(options.root / "secrets")
         self._runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer(), secrets)
         self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets)
-        register(self._grpc, self._pfs, self._pps)
+        register(self._grpc, self._pfs, self._pps, secrets, options.lenient_specs)
 
     def start(self) -> None:
         """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""

@@ -1,15 +1,29 @@
 """The `pps_v2.API` service: its calls by noun, put together."""
 
 from localpachd.api.pps_datums import DatumCalls
+from localpachd.api.pps_defaults import DefaultsCalls
 from localpachd.api.pps_jobs import JobCalls
 from localpachd.api.pps_pipelines import PipelineCalls
-from localpachd.pfs.changes import Changes
+from localpachd.api.pps_secrets import SecretCalls
+from localpachd.api.pps_specs import SpecCalls
+from localpachd.api.schema import Empty
+from localpachd.api.specs import Specs
+from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
+from localpachd.worker.secrets import Secrets
 
 
-class PpsServicer(PipelineCalls, JobCalls, DatumCalls):
-    """Serves pipelines, jobs, datums and logs; `changes` wakes those who wait for a client that has gone."""
+class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls, DatumCalls):
+    """Serves pipelines, jobs, datums, logs, defaults and secrets."""
 
-    def __init__(self, pps: Pps, changes: Changes) -> None:
+    def __init__(self, pfs: Pfs, pps: Pps, secrets: Secrets, specs: Specs) -> None:
+        self._pfs = pfs
         self._pps = pps
-        self._changes = changes
+        self._secrets = secrets
+        self._specs = specs
+        self._changes = pfs.changes  # wakes those who wait for a client that has gone
+
+    def DeleteAll(self, request: object, context: object) -> object:
+        self._pps.delete_pipelines(None, force=True)
+        self._secrets.delete_all()
+        return Empty()

@@ -9,7 +9,7 @@ from localpachd.api import pfs_messages
 from localpachd.api.filters import compile_filter
 from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.api.times import duration, timestamp
-from localpachd.errors import InvalidArgument
+from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo
 from localpachd.pps import inputs
 from localpachd.pps.datums import DatumInput
@@ -26,6 +26,18 @@ def as_mapping(message: Any) -> dict[str, Any]:
     return mapping
 
 
+def as_json(message: Any) -> dict[str, Any]:
+    """A message as protojson with names in lowerCamelCase, as specifications are written."""
+    written: dict[str, Any] = json_format.MessageToDict(message)
+    return written
+
+
+def page(found: list[Any], request: Any) -> list[Any]:
+    """The page of messages that a request asks for; without one, all."""
+    size, index = request.page.page_size, request.page.page_index
+    return found[index * size :][:size] if size > 0 else found
+
+
 def message_filter(jq: str) -> Callable[[Any], bool]:
     """The test of messages that a request's jqFilter asks for; it sees them as `pachctl ... --raw` prints them."""
     if not jq.strip():
@@ -39,6 +51,13 @@ def to_pipeline(message: Any) -> Pipeline:
     if not message.name:
         raise InvalidArgument("pipeline must be specified")
     return Pipeline(message.project.name or DEFAULT_PROJECT, message.name)
+
+
+def required_pipeline(request: Any) -> Pipeline:
+    """The pipeline of a request that cannot do without one."""
+    if not request.HasField("pipeline"):
+        raise PachError("request.Pipeline cannot be nil")
+    return to_pipeline(request.pipeline)
 
 
 def to_job(message: Any) -> Job:
@@ -85,10 +104,13 @@ def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = Fal
         last_job_state=pps_pb2.JobState.Value(value.last_job_state),
         parallelism=value.parallelism,
         type=pps_pb2.PipelineInfo.PIPELINE_TYPE_TRANSFORM,
+        user_spec_json=value.written.user,
+        effective_spec_json=value.written.effective,
     )
     if details:
         json_format.ParseDict(_chosen(value.spec.raw, _PIPELINE_DETAILS), message.details)
         message.details.created_at.CopyFrom(timestamp(value.created))
+        message.details.updated_at.CopyFrom(timestamp(value.created))
         if workers:
             message.details.workers_requested = value.parallelism
             message.details.workers_available = value.workers_available

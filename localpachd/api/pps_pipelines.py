@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from localpachd.api import pps_messages as messages
-from localpachd.api.schema import Empty, pps_pb2
-from localpachd.errors import PachError
+from localpachd.api.schema import Empty, pfs_pb2, pps_pb2
+from localpachd.pfs import projects
+from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps.service import Pps
+from localpachd.pps.values import JobState, PipelineInfo, PipelineState
+
+_BAD_PIPELINE = (PipelineState.FAILURE, PipelineState.CRASHING)
+_BAD_JOB = (JobState.KILLED, JobState.FAILURE, JobState.UNRUNNABLE)
 
 
 class PipelineCalls:
-    """Pipelines of `pps_v2.API`."""
+    """Pipelines of `pps_v2.API`, but for what takes a specification."""
 
+    _pfs: Pfs
     _pps: Pps
-
-    def CreatePipeline(self, request: Any, context: Any) -> Any:
-        if not request.HasField("pipeline"):
-            raise PachError("request.Pipeline cannot be nil")
-        self._pps.create_pipeline(messages.as_mapping(request))
-        return Empty()
 
     def InspectPipeline(self, request: Any, context: Any) -> Any:
         info = self._pps.inspect_pipeline(messages.to_pipeline(request.pipeline))
@@ -33,18 +33,25 @@ class PipelineCalls:
             messages.project_names(request),
             request.commit_set.id,
         )
-        for info in found:
-            # The original leaves the details in, whatever the request says, and pachctl relies on it.
-            message = messages.pipeline_info(info)
-            if passes(message):
-                yield message
+        # The original leaves the details in, whatever the request says, and pachctl relies on it.
+        shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
+        yield from messages.page(shown, request)
+
+    def PipelinesSummary(self, request: Any, context: Any) -> Any:
+        wanted = [each.name for each in request.projects] or self._every_project()
+        found: dict[str, list[PipelineInfo]] = {}
+        for info in self._pps.list_pipelines():
+            found.setdefault(info.pipeline.project, []).append(info)
+        return pps_pb2.PipelinesSummaryResponse(
+            summaries=[_summary(name, found[name]) for name in wanted if name in found]
+        )
 
     def StartPipeline(self, request: Any, context: Any) -> Any:
-        self._pps.start_pipeline(_required(request))
+        self._pps.start_pipeline(messages.required_pipeline(request))
         return Empty()
 
     def StopPipeline(self, request: Any, context: Any) -> Any:
-        self._pps.stop_pipeline(_required(request))
+        self._pps.stop_pipeline(messages.required_pipeline(request), request.must_exist)
         return Empty()
 
     def DeletePipeline(self, request: Any, context: Any) -> Any:
@@ -52,20 +59,28 @@ class PipelineCalls:
             project = request.pipeline.project.name or DEFAULT_PROJECT
             self._pps.delete_pipelines({project}, request.force, request.keep_repo)
         else:
-            self._pps.delete_pipeline(_required(request), request.force, request.keep_repo)
+            self._pps.delete_pipeline(
+                messages.required_pipeline(request), request.force, request.keep_repo, request.must_exist
+            )
         return Empty()
 
     def DeletePipelines(self, request: Any, context: Any) -> Any:
-        projects = None if request.all else messages.project_names(request)
-        gone = self._pps.delete_pipelines(projects, request.force, request.keep_repo)
+        named = None if request.all else messages.project_names(request)
+        gone = self._pps.delete_pipelines(named, request.force, request.keep_repo)
         return pps_pb2.DeletePipelinesResponse(pipelines=[messages.pipeline(each) for each in gone])
 
-    def DeleteAll(self, request: Any, context: Any) -> Any:
-        self._pps.delete_pipelines(None, force=True)
-        return Empty()
+    def _every_project(self) -> list[str]:
+        with self._pfs.db.read() as conn:
+            return [info.name for info in projects.list_all(conn)]
 
 
-def _required(request: Any) -> Any:
-    if not request.HasField("pipeline"):
-        raise PachError("request.Pipeline cannot be nil")
-    return messages.to_pipeline(request.pipeline)
+def _summary(project: str, infos: list[PipelineInfo]) -> Any:
+    states = [info.state for info in infos]
+    failed, paused = sum(state in _BAD_PIPELINE for state in states), states.count(PipelineState.PAUSED)
+    return pps_pb2.PipelinesSummary(
+        project=pfs_pb2.Project(name=project),
+        active_pipelines=len(states) - failed - paused,
+        paused_pipelines=paused,
+        failed_pipelines=failed,
+        unhealthy_pipelines=sum(info.last_job_state in _BAD_JOB for info in infos),
+    )

@@ -11,10 +11,12 @@ from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServi
 from localpachd.api.pfs import PfsServicer
 from localpachd.api.pps import PpsServicer
 from localpachd.api.serving import serve
+from localpachd.api.specs import Specs
 from localpachd.api.transactions import TransactionServicer
 from localpachd.api.worker import WorkerServicer
 from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
+from localpachd.worker.secrets import Secrets
 
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"]
 
@@ -50,12 +52,13 @@ SERVICES = (
 )
 
 
-def register(server: grpc.Server, pfs: Pfs, pps: Pps) -> None:
+def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_specs: bool) -> None:
     """Adds every service that pachd has to a server. (The worker's has servers of its own: see `api.worker`.)"""
+    specs = Specs(pfs, lenient_specs)
     health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
     serving = (
         ("pfs_v2.API", PfsServicer(pfs)),
-        ("pps_v2.API", PpsServicer(pps, pfs.changes)),
+        ("pps_v2.API", PpsServicer(pfs, pps, secrets, specs)),
         ("transaction_v2.API", TransactionServicer(pfs)),
         ("admin_v2.API", AdminServicer(pfs)),
         ("versionpb_v2.API", VersionServicer()),

@@ -2,7 +2,6 @@
 
 import sqlite3
 
-from localpachd.pfs import projects
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps.values import Defaults
 
@@ -11,17 +10,13 @@ SERVER = ""
 
 
 def read(conn: sqlite3.Connection, project: str = SERVER) -> Defaults:
-    """Those of a project, or of the server. NotFound where there is no such project."""
-    if project != SERVER:
-        projects.inspect(conn, project)
+    """Those of a project, or of the server; none are an empty object."""
     row = conn.execute("SELECT spec, created FROM defaults WHERE project = ?", (project,)).fetchone()
     return Defaults(*row) if row else Defaults()
 
 
 def write(txn: Transaction, spec: str, project: str = SERVER) -> None:
-    """Sets those of a project, or of the server. NotFound where there is no such project."""
-    if project != SERVER:
-        projects.inspect(txn.conn, project)
+    """Sets those of a project, or of the server. They go with their project."""
     txn.conn.execute(
         "INSERT OR REPLACE INTO defaults (project, spec, created) VALUES (?, ?, ?)", (project, spec, txn.now)
     )

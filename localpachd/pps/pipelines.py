@@ -99,11 +99,6 @@ def downstream_first(conn: sqlite3.Connection, found: Collection[Pipeline]) -> l
     return [output[branch] for branch in branches.downstream_first(conn, list(output))]
 
 
-def require(conn: sqlite3.Connection, pipeline: Pipeline) -> None:
-    """Raises NotFound where there is no pipeline of this name."""
-    _version(conn, pipeline)
-
-
 def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
     """Whether there is a pipeline of this name."""
     return _newest(conn, pipeline) is not None

@@ -99,8 +99,8 @@ class Pps:
         `must_exist`."""
 
         def step(txn: Transaction) -> None:
-            if must_exist:
-                pipelines.require(txn.conn, pipeline)
+            if must_exist and not pipelines.exists(txn.conn, pipeline):
+                raise NotFound(f'error stopping pipeline {pipeline}: pipeline "{pipeline}" not found')
             pipelines.delete(txn, pipeline, force, keep_repo)
 
         self._pfs.transact(step)

@@ -1,0 +1,65 @@
+"""The calls that take specifications: pipelines made and changed, templates rendered."""
+
+import json
+import time
+from typing import Any
+
+from localpachd.api import pps_messages as messages
+from localpachd.api.schema import Empty, pps_pb2
+from localpachd.api.specs import Specs
+from localpachd.errors import InvalidArgument, PachError
+from localpachd.pfs.values import DEFAULT_PROJECT
+from localpachd.pps import spec, templates
+from localpachd.pps.service import Pps
+
+
+class SpecCalls:
+    """Specifications of `pps_v2.API`."""
+
+    _pps: Pps
+    _specs: Specs
+
+    def CreatePipeline(self, request: Any, context: Any) -> Any:
+        if not request.HasField("pipeline"):
+            raise PachError("request.Pipeline cannot be nil")
+        given = pps_pb2.CreatePipelineRequest()
+        given.CopyFrom(request)
+        for order in ("update", "reprocess", "dry_run"):
+            given.ClearField(order)
+        merged = self._specs.now(json.dumps(messages.as_json(given)))
+        orders = {"update": request.update, "reprocess": request.reprocess}
+        self._pps.create_pipeline({**merged.request, **orders}, merged.written)
+        return Empty()
+
+    def CreatePipelineV2(self, request: Any, context: Any) -> Any:
+        try:
+            merged = self._specs.now(request.create_pipeline_request_json)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"could not make effective spec: {error}") from error
+        effective = merged.message
+        if not effective.HasField("pipeline"):
+            raise PachError("request.Pipeline cannot be nil")
+        effective.update, effective.reprocess = request.update, request.reprocess
+        if not effective.pipeline.project.name:
+            effective.pipeline.project.name = DEFAULT_PROJECT
+        asked = {**merged.request, "update": request.update, "reprocess": request.reprocess}
+        if request.dry_run:
+            spec.parse(asked, time.time_ns())  # the original looks at a specification only when it is meant
+        else:
+            self._pps.create_pipeline(asked, merged.written)
+        return pps_pb2.CreatePipelineV2Response(
+            effective_create_pipeline_request_json=json.dumps(messages.as_json(effective))
+        )
+
+    def RerunPipeline(self, request: Any, context: Any) -> Any:
+        self._pps.rerun_pipeline(messages.required_pipeline(request), request.reprocess)
+        return Empty()
+
+    def RenderTemplate(self, request: Any, context: Any) -> Any:
+        text = templates.render(request.template, dict(request.args))
+        rendered = json.loads(text)
+        if not isinstance(rendered, dict | list):
+            raise PachError(f"not a json object or list: {text}")
+        found = rendered if isinstance(rendered, list) else [rendered]
+        specs = [self._specs.request(json.dumps(each)) for each in found]
+        return pps_pb2.RenderTemplateResponse(json=text, specs=specs)

@@ -1,0 +1,199 @@
+"""Specifications in the JSON that people write: read strictly, merged with their defaults, made into requests.
+
+The merging is Pachyderm 2.8's: RFC 7396 over names in lowerCamelCase, the user's values on top.
+"""
+
+import copy
+import difflib
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf import json_format
+
+from localpachd.api import pps_messages as messages
+from localpachd.api.schema import pps_pb2
+from localpachd.errors import InvalidArgument
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.values import DEFAULT_PROJECT
+from localpachd.pps import defaults, spec
+from localpachd.pps.values import Written
+
+BUILT_IN: Mapping[str, Any] = {
+    "transform": {"image": spec.DEFAULT_IMAGE},
+    "outputBranch": "master",
+    "datumTries": str(spec.DEFAULT_TRIES),
+    "reprocessSpec": "until_success",
+}
+"""The defaults below all defaults."""
+
+_REQUEST = pps_pb2.CreatePipelineRequest.DESCRIPTOR
+_DEFAULTS = ("create_pipeline_request", "createPipelineRequest")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A specification with its defaults: as a CreatePipelineRequest, as the pps room takes it (it has the built-in
+    defaults itself), and as it was written."""
+
+    message: Any
+    request: Mapping[str, Any]
+    written: Written
+
+
+class Specs:
+    """Reads specifications. Unknown fields are errors or, `lenient`, left out with a line in the server's log.
+
+    Everything raises InvalidArgument with every problem that it finds, each with the place of it.
+    """
+
+    def __init__(self, pfs: Pfs, lenient: bool = False) -> None:
+        self._pfs = pfs
+        self._lenient = lenient
+
+    def now(self, text: str) -> Merged:
+        """The specification of a JSON text with the defaults that the server and its project have now below it."""
+        project = self.read(text).get("pipeline", {}).get("project", {}).get("name") or DEFAULT_PROJECT
+        with self._pfs.db.read() as conn:
+            found = [defaults.read(conn, name).spec for name in (defaults.SERVER, str(project))]
+        return self.merge(text, *map(self.read_defaults, found))
+
+    def request(self, text: str) -> Any:
+        """The CreatePipelineRequest of a JSON text, without any defaults."""
+        return _message(self.read(text))
+
+    def read(self, text: str) -> dict[str, Any]:
+        """The JSON of a CreatePipelineRequest, its names in lowerCamelCase."""
+        return self._canonical(_parsed(text))
+
+    def read_defaults(self, text: str) -> dict[str, Any]:
+        """What the JSON of ClusterDefaults or ProjectDefaults says of CreatePipelineRequests."""
+        given = _parsed(text)
+        unknown = [key for key in given if key not in _DEFAULTS]
+        if unknown:
+            raise InvalidArgument(f'unknown field "{unknown[0]}" in defaults: the only one is "{_DEFAULTS[1]}"')
+        found = next(iter(given.values()), None)
+        read = self._canonical({} if found is None else found)
+        _message(read)
+        return read
+
+    def merge(self, text: str, cluster: Mapping[str, Any], project: Mapping[str, Any]) -> Merged:
+        """The specification of a text with the defaults of the server and of its project (as `read_defaults` gives
+        them) below it."""
+        user = self.read(text)
+        own: dict[str, Any] = {}
+        for layer in (cluster, project, user):
+            own = merge_patch(own, layer)
+        effective: dict[str, Any] = dict(copy.deepcopy(BUILT_IN))
+        for layer in (cluster, project, user):
+            effective = merge_patch(effective, layer)
+        written = Written(text, json.dumps(effective))
+        return Merged(_message(effective), messages.as_mapping(_message(own)), written)
+
+    def _canonical(self, value: Any) -> dict[str, Any]:
+        reading = _Reading()
+        read: dict[str, Any] = reading.message(value, _REQUEST, "")
+        if reading.unknown and self._lenient:
+            _log.warning("left out of a pipeline specification: %s", "; ".join(reading.unknown))
+        wrong = reading.wrong if self._lenient else [*reading.unknown, *reading.wrong]
+        if wrong:
+            raise InvalidArgument("; ".join(wrong))
+        return read
+
+
+class _Reading:
+    """One specification being compared with the schema; collects what is wrong with it."""
+
+    def __init__(self) -> None:
+        self.unknown: list[str] = []
+        self.wrong: list[str] = []
+
+    def message(self, value: Any, descriptor: Any, path: str) -> Any:
+        """A message's JSON with the names of its fields in lowerCamelCase."""
+        if descriptor.full_name.startswith("google.protobuf."):
+            return value
+        if not isinstance(value, dict):
+            self.wrong.append(f"{path or 'the specification'} must be an object")
+            return {}
+        fields = {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
+        read: dict[str, Any] = {}
+        for key, each in value.items():
+            if key not in fields:
+                self.unknown.append(_unknown(key, fields, path))
+                continue
+            name = fields[key].json_name
+            if name in read:
+                self.wrong.append(f"{_below(path, key)} is given twice")
+            read[name] = self._field(each, fields[key], _below(path, key))
+        return read
+
+    def _field(self, value: Any, field: Any, path: str) -> Any:
+        if value is None:
+            return None
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            if isinstance(value, dict):
+                entry = field.message_type.fields_by_name["value"]
+                return {key: self._single(each, entry, f"{path}.{key}") for key, each in value.items()}
+            self.wrong.append(f"{path} must be an object")
+        elif field.label == field.LABEL_REPEATED:
+            if isinstance(value, list):
+                return [self._single(each, field, f"{path}[{place}]") for place, each in enumerate(value)]
+            self.wrong.append(f"{path} must be a list")
+        else:
+            return self._single(value, field, path)
+        return None
+
+    def _single(self, value: Any, field: Any, path: str) -> Any:
+        if value is None:
+            return None
+        if field.message_type is not None:
+            return self.message(value, field.message_type, path)
+        if field.enum_type is not None and value in field.enum_type.values_by_number:
+            return field.enum_type.values_by_number[value].name
+        return value
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """RFC 7396: what `target` becomes by `patch`. Neither is changed."""
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    merged = dict(target) if isinstance(target, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = merge_patch(merged.get(key), value)
+    return merged
+
+
+def _message(value: Mapping[str, Any]) -> Any:
+    try:
+        return json_format.ParseDict(value, pps_pb2.CreatePipelineRequest())
+    except json_format.ParseError as error:
+        raise InvalidArgument(str(error)) from error
+
+
+def _parsed(text: str) -> Any:
+    try:
+        given = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"not JSON: {error}") from error
+    if not isinstance(given, dict):
+        raise InvalidArgument("not a JSON object")
+    return given
+
+
+def _unknown(key: str, fields: Mapping[str, Any], path: str) -> str:
+    # Whoever writes lowerCamelCase is told the name in lowerCamelCase.
+    camel = any(character.isupper() for character in key)
+    names = {field.json_name if camel else field.name for field in fields.values()}
+    near = difflib.get_close_matches(key, sorted(names), n=1)
+    where = f" in {path}" if path else ""
+    return f'unknown field "{key}"{where}' + (f': did you mean "{near[0]}"?' if near else "")
+
+
+def _below(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key
