@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import python_pachyderm
@@ -26,7 +27,7 @@ def connection(client: python_pachyderm.Client, pachd: "object", unique: Callabl
     """A connection that works in a project of its own, which goes with the test."""
     project = unique("t")
     client.create_project(project)
-    yield Connection(client, pachd.address, project)  # type: ignore[attr-defined]
+    yield Connection(client, pachd.address, project)
     for info in client.list_pipeline(details=True):
         if info.pipeline.project.name == project:
             client.delete_pipeline(info.pipeline.name, force=True, project_name=project)
