@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import python_pachyderm
 
+from pipelines import specs
 from pipelines.connection import Connection
+from pipelines.deploy import deploy
 from pipelines.jobs import Job, Jobs
 
 
@@ -23,7 +25,7 @@ def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def connection(client: python_pachyderm.Client, pachd: "object", unique: Callable[[str], str]) -> Iterator[Connection]:
+def connection(client: python_pachyderm.Client, pachd: Any, unique: Callable[[str], str]) -> Iterator[Connection]:
     """A connection that works in a project of its own, which goes with the test."""
     project = unique("t")
     client.create_project(project)
@@ -53,3 +55,34 @@ Settle = Callable[..., list[Job]]
 def settle(connection: Connection) -> Settle:
     """Waits for the jobs of commit sets and returns them, upstream first."""
     return lambda *commits: Jobs(connection).watch(commits, lambda jobs, troubles: None)
+
+
+RENDER = r"""
+out="${LOCALPACHD_PFS:-/pfs}/out/$(basename "$queries")"
+mkdir -p "$out"
+find "$queries" -type f -exec cat {} + > "$out/neighbors.jsonl"
+echo grid > "$out/grid.png"
+echo page > "$out/index.html"
+"""
+"""Stands in for the stages from the queries to their sheets."""
+
+
+@pytest.fixture
+def sheets(connection: Connection, tmp_path: Path) -> Connection:
+    """The connection, with a `render` whose sheets are what was put into the queries."""
+    document = {
+        "pipeline": {"name": "render"},
+        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": RENDER.splitlines()},
+    }
+    (tmp_path / "specs").mkdir()
+    (tmp_path / "specs" / "render.json").write_text(json.dumps(document))
+    deploy(connection, specs.load(tmp_path / "specs"))
+    return connection
+
+
+@pytest.fixture
+def preprocessing(connection: Connection) -> Connection:
+    """The connection, with the real pipelines that read pictures, which need no TensorFlow."""
+    deploy(connection, [spec for spec in specs.load() if spec.name.startswith("preprocess")])
+    return connection
