@@ -20,6 +20,9 @@ from localpachd.worker.lines import Lines
 MARK = "LOCALPACHD_PROCESS"
 """The variable by which descendants of a process are known."""
 
+# What unshare(1) of util-linux says when the process that it waits for is killed. It is none of the user's words.
+_NOT_THE_USERS = "unshare: sigprocmask unblock failed"
+
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _POLL = 0.05
@@ -197,7 +200,7 @@ class UserProcess:
             _hunt(group, self._mark)
 
     def _pass_on(self, text: str) -> None:
-        if self._muted:
+        if self._muted or (self._own_processes and text.startswith(_NOT_THE_USERS)):
             return
         self.last_line = text.strip() or self.last_line
         if self.failure is None:

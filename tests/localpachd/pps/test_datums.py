@@ -1,7 +1,8 @@
 """How inputs make datums: against a model that follows the definitions literally, and the order of processing."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,8 +31,8 @@ def find_in(files: Files):
     return find
 
 
-def leaf(repo: str, **fields: object) -> PfsInput:
-    return PfsInput(name=repo, project="default", repo=repo, **fields)
+def leaf(repo: str, name: str = "", **fields: object) -> PfsInput:
+    return PfsInput(name=name or repo, project="default", repo=repo, **fields)
 
 
 def named(datum: Datum) -> tuple[str, ...]:
@@ -58,7 +59,11 @@ def model(tree: Input, files: Files) -> set[Row]:
                 for number, key in enumerate(files.get(tree.repo, ()))
             }
         case Union(members):
-            return set().union(*(model(member, files) for member in members))
+            # One identity is one datum, and the first member that has it says how it is joined.
+            rows: dict[tuple[tuple[str, str], ...], Row] = {}
+            for row in (row for member in members for row in model(member, files)):
+                rows.setdefault(tuple(file[:2] for file in row), row)
+            return set(rows.values())
         case Cross(members):
             return {sum(parts, ()) for parts in itertools.product(*(model(member, files) for member in members))}
         case Join(members):
@@ -75,24 +80,39 @@ def model(tree: Input, files: Files) -> set[Row]:
     raise AssertionError(tree)
 
 
+def with_names(tree: Input, taken: Iterator[int]) -> Input:
+    """Gives every input a name of its own: only the members of a union may share one, and those of `twins` do."""
+    if isinstance(tree, PfsInput):
+        return replace(tree, name=f"{tree.repo}{next(taken)}")
+    if isinstance(tree, Twins):
+        name = f"twin{next(taken)}"
+        return Union(tuple(replace(member, name=name) for member in tree.members))
+    return type(tree)(tuple(with_names(member, taken) for member in tree.members))
+
+
+class Twins(Union):
+    """A union of the same files under the same name, read in different ways."""
+
+
 keys = st.sampled_from(["a", "b", "c"])
+repos = st.sampled_from(["r", "s", "t"])
+ways = {
+    "join_on": st.sampled_from(["", "$1"]),
+    "group_by": st.sampled_from(["", "$1"]),
+    "outer_join": st.booleans(),
+}
 file_trees = st.fixed_dictionaries({name: st.lists(keys, max_size=3).map(tuple) for name in ("r", "s", "t")})
-leaves = st.builds(
-    leaf,
-    st.sampled_from(["r", "s", "t"]),
-    join_on=st.sampled_from(["", "$1"]),
-    group_by=st.sampled_from(["", "$1"]),
-    outer_join=st.booleans(),
-)
+leaves = st.builds(leaf, repos, **ways)
+twins = repos.flatmap(lambda repo: st.lists(st.builds(leaf, st.just(repo), **ways), min_size=2, max_size=2))
 trees = st.recursive(
-    leaves,
+    leaves | twins.map(lambda members: Twins(tuple(members))),
     lambda members: st.builds(
         lambda kind, parts: kind(tuple(parts)),
         st.sampled_from([Cross, Union, Join]),
         st.lists(members, min_size=1, max_size=3),
     ),
     max_leaves=5,
-)
+).map(lambda tree: with_names(tree, itertools.count()))
 
 
 @given(trees, file_trees)
@@ -135,6 +155,15 @@ def test_cross_loops_over_its_first_member_once() -> None:
 
 def test_a_member_without_files_empties_the_cross() -> None:
     assert list(expand(Cross((leaf("r"), leaf("s"))), find_in({"r": ("a",)}))) == []
+
+
+def test_an_incomplete_join_goes_by_what_the_first_member_of_a_union_says() -> None:
+    """The union is one datum before it is joined (`processMergeTask` reads what was stored first under an id)."""
+    inner, outer = leaf("s", join_on="$1"), leaf("s", join_on="$1", outer_join=True)
+    files = {"s": ("a",)}
+    assert list(expand(Join((leaf("r", join_on="$1"), Union((inner, outer)))), find_in(files))) == []
+    (datum,) = expand(Join((leaf("r", join_on="$1"), Union((outer, inner)))), find_in(files))
+    assert named(datum) == ("s:/a-0",)
 
 
 def test_the_first_member_of_a_union_that_has_a_datum_gives_its_fields() -> None:

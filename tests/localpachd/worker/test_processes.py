@@ -54,6 +54,16 @@ def test_endless_output_without_newlines_takes_no_memory(bench: Bench) -> None:
     assert max(map(len, bench.said())) < LONGEST_LINE + 100
 
 
+def test_what_unshare_says_of_a_killed_command_is_not_the_commands() -> None:
+    said: list[str] = []
+    ended = threading.Event()
+    script = "echo 'unshare: sigprocmask unblock failed: Invalid argument' >&2; echo mine"
+    process = UserProcess(["sh", "-c", script], os.environ, b"", said.append, ended.set, own_processes=True)
+    ended.wait(30)
+    process.stop()
+    assert said == ["mine"] == [process.last_line]
+
+
 @pytest.mark.parametrize(
     ("code", "accepted", "text"),
     [
