@@ -1,6 +1,5 @@
 """Putting queries: one entry each, replaced by name, and renames inside of them seen."""
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,16 +10,11 @@ from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.jobs import Job
 from pipelines.repository import Put, Remove, Repository
-from pipelines.samples import write_samples
+from pipelines.samples import open_photograph, query_crops
 from stages.names import NAMES_FILE, unescape
 
 Settle = Callable[..., list[Job]]
 LONG = "x" + "😀" * 60 + ".jpg"
-
-
-@pytest.fixture(scope="module")
-def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_samples(tmp_path_factory.mktemp("samples")).queries
 
 
 @pytest.fixture
@@ -73,13 +67,11 @@ def test_an_entry_is_replaced_whatever_it_was(connection: Connection, repo: Repo
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
 
 
-def test_a_rename_in_a_directory_is_seen(
-    preprocessing: Connection, settle: Settle, samples: Path, tmp_path: Path
-) -> None:
+def test_a_rename_in_a_directory_is_seen(preprocessing: Connection, settle: Settle, tmp_path: Path) -> None:
     for entry in ("trip", "other"):
         (tmp_path / entry).mkdir()
-        for picture in sorted(samples.iterdir())[:3]:
-            shutil.copy(picture, tmp_path / entry)
+        for number, crop in enumerate(query_crops(open_photograph("cat"), "cat", 0)):
+            crop.save(tmp_path / entry / f"{number}.png")
     settle(query.put(preprocessing, [tmp_path / "trip", tmp_path / "other"]).commit)
     (again,) = settle(query.put(preprocessing, [tmp_path / "trip"]).commit)
     assert (again.processed, again.skipped) == (0, 2)
