@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import grpc
 import pytest
 import python_pachyderm
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 IMAGE = "ubuntu:20.04"
@@ -89,3 +90,25 @@ def _pfs(repo: str, glob: str = "/*", **fields: Any) -> Any:
 def pfs() -> Callable[..., Any]:
     """Makes a pfs input."""
     return _pfs
+
+
+@pytest.fixture(scope="session")
+def stub(client: python_pachyderm.Client) -> Any:
+    """The generated stub of pfs, for what the client's own methods cannot say."""
+    return pfs_pb2_grpc.APIStub(client._channel)
+
+
+def _refusal(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises((grpc.RpcError, ConnectionError)) as refused:
+        result = call(*arguments, **options)
+        if result is not None and not hasattr(result, "DESCRIPTOR"):
+            list(result)
+    # The client wraps what goes wrong at the first byte of a file.
+    error = refused.value if isinstance(refused.value, grpc.RpcError) else refused.value.__cause__
+    return error.code(), error.details()
+
+
+@pytest.fixture(scope="session")
+def refusal() -> Callable[..., tuple[grpc.StatusCode, str]]:
+    """Makes a call that must fail, reads its answer to the end, and returns the status code and text."""
+    return _refusal

@@ -1,0 +1,308 @@
+"""Writing files, in all the forms that a stream of changes takes."""
+
+import io
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.wrappers_pb2 import BytesValue
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+
+UNKNOWN, NOT_FOUND = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND
+
+
+def commit_of(repo: str, branch: str = "master", commit: str = "") -> Any:
+    named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
+    return pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name=branch), id=commit)
+
+
+def added(path: str, data: bytes | None, datum: str = "") -> Any:
+    raw = BytesValue(value=data) if data is not None else None
+    return pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, datum=datum, raw=raw))
+
+
+def tree(client: Any, repo: str, reference: str = "master") -> dict[str, bytes]:
+    found = {}
+    for info in client.walk_file((repo, reference), "/"):
+        if info.file_type == pfs_pb2.FILE:
+            with client.get_file((repo, reference), info.file.path) as file:
+                found[info.file.path] = file.read()
+    return found
+
+
+def test_an_addition_appends_and_overwriting_is_removing_before(client: Any, place: Any) -> None:
+    repo = place.repo()
+    client.put_file_bytes((repo, "master"), "/f", b"one")
+    client.put_file_bytes((repo, "master"), "/f", b"two", append=True)
+    assert tree(client, repo) == {"/f": b"onetwo"}
+    client.put_file_bytes((repo, "master"), "/f", b"three")
+    assert tree(client, repo) == {"/f": b"three"}
+    with client.modify_file_client((repo, "master")) as files:
+        files.put_file_from_bytes("/f", b"4", append=True)
+        files.put_file_from_bytes("/g", b"5")
+        files.put_file_from_bytes("/f", b"6", append=True)
+    assert tree(client, repo) == {"/f": b"three46", "/g": b"5"}
+
+
+def test_a_write_to_a_finished_branch_is_a_commit_of_its_own(client: Any, place: Any) -> None:
+    repo = place.repo()
+    client.put_file_bytes((repo, "master"), "/a", b"1")
+    client.put_file_bytes((repo, "master"), "/b", b"2")
+    first, second = reversed(list(client.list_commit(repo)))
+    assert second.parent_commit.id == first.commit.id
+    assert second.HasField("finishing")
+    assert tree(client, repo, first.commit.id) == {"/a": b"1"}
+    assert tree(client, repo) == {"/a": b"1", "/b": b"2"}
+
+
+def test_an_open_commit_takes_many_writes_and_stays_open(client: Any, place: Any) -> None:
+    repo = place.repo()
+    with client.commit(repo, "master") as commit:
+        for number in range(40):
+            client.put_file_bytes(commit, f"/{number:02}", str(number).encode())
+        client.put_file_bytes((repo, "master"), "/00", b"by branch", append=True)
+        client.delete_file(commit, "/39")
+        assert len(tree(client, repo)) == 39
+    assert len(list(client.list_commit(repo))) == 1
+    assert tree(client, repo)["/00"] == b"0by branch"
+
+
+def test_writers_side_by_side_lose_nothing(client: Any, place: Any) -> None:
+    repo = place.repo()
+    with client.commit(repo, "master") as commit:
+
+        def write(number: int) -> None:
+            client.put_file_bytes(commit, "/all", b"%d\n" % number, append=True)
+            client.put_file_bytes(commit, f"/{number}", b"x")
+
+        writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+        for each in writers:
+            each.start()
+        for each in writers:
+            each.join(timeout=60)
+    found = tree(client, repo)
+    assert sorted(found["/all"].split()) == sorted(b"%d" % number for number in range(8))
+    assert len(found) == 9
+
+
+def test_content_comes_from_files_objects_and_bytes(client: Any, place: Any, tmp_path: Path) -> None:
+    repo = place.repo()
+    lines = b"".join(b"line %d\n" % number for number in range(2000))
+    (tmp_path / "local").write_bytes(lines)
+    with client.modify_file_client((repo, "master")) as files:
+        files.put_file_from_filepath("/from/file", str(tmp_path / "local"))
+        files.put_file_from_fileobj("/from/object", io.BytesIO(lines))
+        files.put_file_from_bytes("/from/bytes", lines)
+        files.put_file_from_bytes("/from/nothing", b"")
+    assert tree(client, repo) == {
+        "/from/file": lines, "/from/object": lines, "/from/bytes": lines, "/from/nothing": b"",
+    }  # fmt: skip
+
+
+def test_big_files_keep_every_byte(client: Any, place: Any) -> None:
+    repo = place.repo()
+    data = b"".join(number.to_bytes(4, "big") for number in range(5_500_000))  # more than one message and one chunk
+    client.put_file_bytes((repo, "master"), "/big", data)
+    client.put_file_bytes((repo, "master"), "/big", b"tail", append=True)
+    with client.get_file((repo, "master"), "/big") as file:
+        assert file.read() == data + b"tail"
+    (info,) = client.list_file((repo, "master"), "/big")
+    assert info.size_bytes == len(data) + 4
+
+
+def test_deleting_is_exact_or_recursive(client: Any, place: Any) -> None:
+    repo = place.repo()
+    place.put(repo, a="1", d_x="2", d_e_y="3", dd="4")
+    client.delete_file((repo, "master"), "/d")  # a directory without its slash is no file
+    client.delete_file((repo, "master"), "/nothing")
+    assert list(tree(client, repo)) == ["/a", "/d/e/y", "/d/x", "/dd"]
+    client.delete_file((repo, "master"), "/d/")
+    client.delete_file((repo, "master"), "/a")
+    assert list(tree(client, repo)) == ["/dd"]
+    with client.modify_file_client((repo, "master")) as files:
+        files.put_file_from_bytes("/d/z", b"5")
+        files.delete_file("/")
+        files.put_file_from_bytes("/d/w", b"6")
+    assert tree(client, repo) == {"/d/w": b"6"}
+
+
+def test_copies_of_files_and_directories(client: Any, place: Any) -> None:
+    repo, other = place.repo(), place.repo("other")
+    place.put(repo, f="1", d_x="2", d_e_y="3", dx="4")
+    client.copy_file((repo, "master"), "/d", (other, "master"), "/copied")
+    client.copy_file((repo, "master"), "/f", (other, "master"), "/copied/x", append=True)
+    client.copy_file((repo, "master"), "/f", (other, "master"), "/copied/e/y")
+    assert tree(client, other) == {"/copied/e/y": b"1", "/copied/x": b"21"}
+    client.copy_file((repo, "master"), "/", (other, "master"), "/all")
+    assert len(tree(client, other)) == 6
+    client.copy_file((repo, "master"), "/nothing", (other, "master"), "/no")
+    assert len(tree(client, other)) == 6
+
+
+def test_a_copy_reads_what_was_there_before_the_stream(client: Any, place: Any) -> None:
+    repo = place.repo()
+    place.put(repo, f="old")
+    with client.modify_file_client((repo, "master")) as files:
+        files.put_file_from_bytes("/f", b"new")
+        files.copy_file((repo, "master^0"), "/f", "/g")
+    assert tree(client, repo) == {"/f": b"new", "/g": b"old"}
+
+
+def test_a_tag_removes_only_its_own(client: Any, place: Any) -> None:
+    repo = place.repo()
+    with client.modify_file_client((repo, "master")) as files:
+        files.put_file_from_bytes("/a", b"1", datum="one")
+        files.put_file_from_bytes("/b", b"2", datum="two")
+        files.put_file_from_bytes("/c", b"3")
+    client.delete_file((repo, "master"), "/a")
+    assert list(tree(client, repo)) == ["/a", "/b", "/c"]
+    with client.modify_file_client((repo, "master")) as files:
+        files.delete_file("/", datum="one")
+    assert list(tree(client, repo)) == ["/b", "/c"]
+
+
+def test_a_path_is_cleaned(client: Any, place: Any) -> None:
+    repo = place.repo()
+    for path in ("a", "//b//c", "/d/"):
+        client.put_file_bytes((repo, "master"), path, b"1")
+    assert list(tree(client, repo)) == ["/a", "/b/c", "/d"]
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", "only printable ASCII characters allowed"),
+        ("/ä", "only printable ASCII characters allowed"),
+        ("/a\tb", "only printable ASCII characters allowed"),
+        ("/a*", "globbing character (*) not allowed in path"),
+        ("/a[b]", "globbing character ([) not allowed in path"),
+        ("/a+b", "globbing character (+) not allowed in path"),
+        ("/a@b", "globbing character (@) not allowed in path"),
+        ("/a/../b", "relative file paths are not allowed"),
+        ("./a", "relative file paths are not allowed"),
+    ],
+)
+def test_paths_that_no_file_can_have(
+    client: Any, place: Any, refusal: Callable[..., Any], path: str, reason: str
+) -> None:
+    repo = place.repo()
+    text = f"path ({path}) invalid: {reason}"
+    assert refusal(client.put_file_bytes, (repo, "master"), path, b"1", append=True) == (UNKNOWN, text)
+    assert refusal(client.delete_file, (repo, "master"), path) == (UNKNOWN, text)
+    assert list(client.list_branch(repo)) == []
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a'b\"c", "/a#b", "/a~b", "/a;b&c|d", "/...", "/a:b=c,d", "/$HOME", "/-r"])
+def test_odd_paths_that_files_can_have(client: Any, place: Any, path: str) -> None:
+    repo = place.repo()
+    client.put_file_bytes((repo, "master"), path, b"1")
+    assert tree(client, repo) == {path: b"1"}
+
+
+def test_streams_that_are_not_understood(place: Any, stub: Any, refusal: Callable[..., Any]) -> None:
+    repo = place.repo()
+    opening = pfs_pb2.ModifyFileRequest(set_commit=commit_of(repo))
+
+    def send(*requests: Any) -> Any:
+        return refusal(stub.ModifyFile, iter(requests))
+
+    assert send(added("/a", b"1")) == (UNKNOWN, "first message must be a commit")
+    assert send(opening, added("/a", b"1"), opening) == (UNKNOWN, "cannot set commit")
+    assert send(opening, pfs_pb2.ModifyFileRequest()) == (UNKNOWN, "unrecognized message type")
+
+
+def test_a_message_without_a_source_makes_an_empty_file(client: Any, place: Any, stub: Any) -> None:
+    repo = place.repo()
+    stub.ModifyFile(iter((pfs_pb2.ModifyFileRequest(set_commit=commit_of(repo)), added("/empty", None))))
+    (info,) = client.list_file((repo, "master"), "/")
+    assert (info.file.path, info.size_bytes, info.file_type) == ("/empty", 0, pfs_pb2.FILE)
+
+
+def test_a_failing_stream_changes_nothing(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+    repo = place.repo()
+    commit = place.put(repo, a="1")
+
+    def write() -> None:
+        with client.modify_file_client((repo, "master")) as files:
+            files.put_file_from_bytes("/b", b"2")
+            files.delete_file("/a")
+            files.put_file_from_bytes("/c*", b"3")
+
+    assert refusal(write)[0] is UNKNOWN
+    assert tree(client, repo) == {"/a": b"1"}
+    assert [info.commit.id for info in client.list_commit(repo)] == [commit]
+
+
+def test_targets_that_are_not_there(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+    repo = place.repo()
+    nobody = "0" * 12 + "4" + "0" * 19
+    assert refusal(client.put_file_bytes, ("ghost", "master"), "/a", b"1") == (
+        NOT_FOUND,
+        "repo default/ghost not found",
+    )
+    assert refusal(client.put_file_bytes, (repo, nobody), "/a", b"1") == (
+        NOT_FOUND,
+        f"commit default/{repo}@{nobody} not found",
+    )
+    client.put_file_bytes((repo, "fresh"), "/a", b"1")
+    assert tree(client, repo, "fresh") == {"/a": b"1"}, "a branch that is not there is made"
+
+
+_PATHS = st.sampled_from(["/a", "/a-b", "/b", "/d/a", "/d/b", "/d/e/f", "/d-x/y"])
+_STEPS = st.one_of(
+    st.tuples(st.sampled_from(["append", "put"]), _PATHS, st.binary(max_size=6)),
+    st.tuples(st.just("delete"), st.one_of(_PATHS, st.sampled_from(["/", "/d/", "/d/e/", "/d"])), st.just(b"")),
+)
+
+
+def apply(files: dict[str, bytes], kind: str, path: str, data: bytes) -> None:
+    if kind == "delete":
+        for each in [each for each in files if each == path or (path.endswith("/") and each.startswith(path))]:
+            del files[each]
+    else:
+        files[path] = (files.get(path, b"") if kind == "append" else b"") + data
+
+
+def send(files: Any, kind: str, path: str, data: bytes) -> None:
+    if kind == "delete":
+        files.delete_file(path)
+    else:
+        files.put_file_from_bytes(path, data, append=kind == "append")
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(streams=st.lists(st.lists(_STEPS, min_size=1, max_size=5), min_size=1, max_size=4))
+def test_streams_do_what_a_dictionary_would(
+    client: Any, place: Any, streams: list[list[tuple[str, str, bytes]]]
+) -> None:
+    repo = place.repo()
+    files: dict[str, bytes] = {}
+    for stream in streams:
+        with client.modify_file_client((repo, "master")) as sent:
+            for step in stream:
+                apply(files, *step)
+                send(sent, *step)
+        assert tree(client, repo) == files
+
+
+@pytest.fixture
+def many(client: Any, place: Any) -> Iterator[str]:
+    """A repo with 3,000 files, put as one stream."""
+    repo = place.repo("many")
+    with client.modify_file_client((repo, "master")) as files:
+        for number in range(3000):
+            files.put_file_from_bytes(f"/{number % 7}/{number:04}", b"%d" % number)
+    yield repo
+
+
+def test_thousands_of_files_in_one_stream(client: Any, many: str) -> None:
+    infos = list(client.walk_file((many, "master"), "/"))
+    assert sum(info.file_type == pfs_pb2.FILE for info in infos) == 3000
+    assert infos[0].file.path == "/"
+    assert infos[0].size_bytes == sum(len(str(number)) for number in range(3000))
+    assert len(list(client.list_commit(many))) == 1

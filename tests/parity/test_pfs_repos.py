@@ -1,0 +1,150 @@
+"""Projects and repos."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import pytest
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+
+UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
+
+
+@pytest.fixture
+def project(client: Any, unique: Callable[[str], str]) -> Iterator[str]:
+    """A project of one's own, deleted with its repos."""
+    name = unique("project")
+    client.create_project(name, "of a test")
+    yield name
+    for info in client.list_repo(projects_filter=[pfs_pb2.Project(name=name)]):
+        client.delete_repo(info.repo.name, force=True, project_name=name)
+    client.delete_project(name)
+
+
+def test_a_repo_shows_what_it_was_made_with(client: Any, place: Any) -> None:
+    name = place.repo()
+    client.create_repo(name, description="pictures", update=True)
+    info = client.inspect_repo(name)
+    assert (info.repo.project.name, info.repo.name, info.repo.type) == ("default", name, "user")
+    assert info.description == "pictures"
+    assert info.created.seconds > 0
+    assert info.details.size_bytes == 0
+    assert list(info.branches) == []
+
+
+def test_an_update_makes_a_repo_that_is_not_there(client: Any, unique: Callable[[str], str]) -> None:
+    name = unique("new")
+    client.create_repo(name, update=True)
+    assert client.inspect_repo(name).repo.name == name
+    client.delete_repo(name)
+    client.delete_repo(name)  # once more is no failure
+
+
+def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Any, place: Any) -> None:
+    name = place.repo()
+    commit = place.put(name, a="12345", b="678")
+    client.wait_commit((name, commit))
+    assert client.inspect_repo(name).details.size_bytes == 8
+    (listed,) = [info for info in client.list_repo() if info.repo.name == name]
+    assert listed.size_bytes_upper_bound >= 8
+    assert not listed.HasField("details")
+    assert [branch.name for branch in client.inspect_repo(name).branches] == ["master"]
+
+
+def test_repos_are_listed_newest_first(client: Any, place: Any) -> None:
+    made = [place.repo() for _ in range(3)]
+    listed = [info.repo.name for info in client.list_repo() if info.repo.name in made]
+    assert listed == made[::-1]
+
+
+def test_names_that_are_taken_or_cannot_be(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+    name = place.repo()
+    assert refusal(client.create_repo, name) == (EXISTS, f"repo default/{name} already exists")
+    assert refusal(client.create_repo, "a b") == (
+        UNKNOWN,
+        "name (a b) invalid: only alphanumeric characters, underscores, and dashes are allowed",
+    )
+    assert refusal(client.create_repo, "__filesets__") == (UNKNOWN, "__filesets__ is a reserved name")
+    assert refusal(client.inspect_repo, "ghost") == (NOT_FOUND, "repo default/ghost not found")
+
+
+def test_a_repo_that_others_are_made_from_stays_unless_forced(
+    client: Any, place: Any, refusal: Callable[..., Any]
+) -> None:
+    above, below = place.repo("above"), place.repo("below")
+    client.create_branch(below, "master", provenance=[branch(above)])
+    assert refusal(client.delete_repo, above) == (
+        UNKNOWN,
+        f"delete branch default/{above}@master: branch master has [default/{below}@master] as subvenance, "
+        "deleting it would break those branches",
+    )
+    client.delete_repo(above, force=True)
+    assert list(client.inspect_branch(below, "master").direct_provenance) == []
+
+
+def branch(repo: str, name: str = "master") -> Any:
+    return pfs_pb2.Branch(repo=pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default")), name=name)
+
+
+def test_a_project_holds_repos_of_its_own(client: Any, project: str, place: Any) -> None:
+    name = place.repo()
+    client.create_repo(name, project_name=project)
+    assert client.inspect_repo(name, project_name=project).repo.project.name == project
+    assert client.inspect_repo(name).repo.project.name == "default"
+    inside = client.list_repo(projects_filter=[pfs_pb2.Project(name=project)])
+    assert [(info.repo.project.name, info.repo.name) for info in inside] == [(project, name)]
+
+
+def test_projects_are_described_and_listed(client: Any, project: str) -> None:
+    info = client.inspect_project(project)
+    assert (info.project.name, info.description) == (project, "of a test")
+    assert info.created_at.seconds > 0
+    client.create_project(project, "changed", update=True)
+    assert client.inspect_project(project).description == "changed"
+    assert {"default", project} <= {info.project.name for info in client.list_project()}
+
+
+def test_projects_that_are_not_there_taken_or_in_use(client: Any, project: str, refusal: Callable[..., Any]) -> None:
+    assert refusal(client.inspect_project, "ghost") == (
+        NOT_FOUND,
+        'error getting project "ghost": project "ghost" not found',
+    )
+    code, text = refusal(client.create_project, project)
+    assert code is EXISTS
+    assert text.endswith(f'project "{project}" already exists')
+    client.create_repo("inside", project_name=project)
+    assert refusal(client.delete_project, project) == (
+        grpc.StatusCode.FAILED_PRECONDITION,
+        f"cannot delete project {project}: repo {project}/inside still exists",
+    )
+    assert refusal(client.create_repo, "r", project_name="ghost") == (
+        NOT_FOUND,
+        'cannot find project "ghost": project "ghost" not found',
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a b", "name (a b) invalid: only alphanumeric characters, underscores, and dashes are allowed"),
+        ("-a", "project names must start with an alphanumeric character"),
+        ("a" * 60, f'project name "{"a" * 60}" is 9 characters longer than the 51 max'),
+    ],
+)
+def test_names_that_no_project_can_have(client: Any, refusal: Callable[..., Any], name: str, reason: str) -> None:
+    assert refusal(client.create_project, name) == (UNKNOWN, f"invalid project name: {reason}")
+
+
+def test_the_repos_of_a_project_are_deleted_together_whatever_depends_on_what(
+    client: Any, stub: Any, unique: Callable[[str], str]
+) -> None:
+    name = unique("project")
+    client.create_project(name)
+    for repo in ("below", "above"):
+        client.create_repo(repo, project_name=name)
+    place = pfs_pb2.Project(name=name)
+    above = pfs_pb2.Branch(repo=pfs_pb2.Repo(name="above", type="user", project=place), name="master")
+    client.create_branch("below", "master", provenance=[above], project_name=name)
+    gone = stub.DeleteRepos(pfs_pb2.DeleteReposRequest(projects=[place]))
+    assert {repo.name for repo in gone.repos} == {"above", "below"}
+    client.delete_project(name)
