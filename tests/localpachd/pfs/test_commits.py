@@ -134,3 +134,38 @@ def test_a_branch_made_from_a_finished_commit_keeps_reading_it(pfs: Pfs, a: Repo
     first = write(pfs, a, {"/x": b"1"})
     pfs.transact(lambda txn: branches.create(txn, Branch(a, "other"), head=first.commit))
     assert tree(pfs, Commit(a, branch="other")) == {"/x": b"1"}
+
+
+def test_an_open_commit_is_bounded_by_what_it_stands_on_and_what_was_written(pfs: Pfs, a: Repo) -> None:
+    first = write(pfs, a, {"/x": b"123"})
+
+    def begin(txn: Transaction) -> CommitInfo:
+        info = commits.resolve(txn.conn, commits.start(txn, Branch(a, "master")))
+        contents.add_layer(txn, info, [("/x", "default", None), ("/y", "default", pfs.chunks.store([b"45"]))])
+        return info
+
+    opened = pfs.transact(begin)
+    with pfs.db.read() as conn:
+        assert contents.bound(conn, first) == 3
+        assert contents.bound(conn, opened) == 5
+    assert pfs.transact(lambda txn: commits.finish(txn, opened.commit)).size == 2
+
+
+def test_an_open_commit_that_many_write_to_keeps_few_layers(pfs: Pfs, a: Repo) -> None:
+    opened = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
+    for number in range(120):
+        entry = (f"/{number:03}", "default", pfs.chunks.store([b"%d" % number]))
+        pfs.transact(lambda txn, entry=entry: contents.add_layer(txn, commits.resolve(txn.conn, opened), [entry]))
+    with pfs.db.read() as conn:
+        assert len(contents.diff_layers(conn, commits.resolve(conn, opened))) <= 25
+    assert len(tree(pfs, opened)) == 120
+
+
+def test_a_list_may_begin_at_a_time(pfs: Pfs, a: Repo) -> None:
+    made = [write(pfs, a, {"/f": str(number).encode()}) for number in range(4)]
+    with pfs.db.read() as conn:
+        older = history.list_repo(conn, a, beyond=made[2].started)
+        assert [info.seq for info in older] == [made[1].seq, made[0].seq]
+        newer = history.list_repo(conn, a, reverse=True, beyond=made[1].started)
+        assert [info.seq for info in newer] == [made[2].seq, made[3].seq]
+        assert [info.seq for info in history.list_repo(conn, None)] == [info.seq for info in made[::-1]]

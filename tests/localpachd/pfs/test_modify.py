@@ -1,6 +1,7 @@
 """Streams of changes against a model: a dictionary of paths."""
 
 import posixpath
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,46 @@ def test_an_open_commit_takes_several_streams_and_stays_open(pfs: Pfs, a: Repo) 
     pfs.transact(lambda txn: commits.finish(txn, opened))
     with pytest.raises(PachError, match="has already finished$"):
         modify.modify(pfs, opened, [add(pfs, "/h", b"4")])
+
+
+def test_a_target_that_cannot_be_is_refused_before_the_stream_is_read(pfs: Pfs, a: Repo) -> None:
+    modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/f", b"1")])
+    with pfs.db.read() as conn:
+        finished = commits.resolve(conn, Commit(a, branch="master")).commit
+
+    def unread() -> Iterator[Change]:
+        raise AssertionError("the stream was read")
+        yield
+
+    for target in (finished, Commit(Repo("default", "none"), branch="master"), Commit(a, "master^")):
+        with pytest.raises(PachError):
+            modify.modify(pfs, target, unread())
+
+
+def test_what_is_appended_to_older_content_survives_a_crash(pfs: Pfs, a: Repo, tmp_path: Path) -> None:
+    for data in (b"one", b"two"):
+        modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/f", data)])
+    with pfs.db.read() as conn:
+        (file,) = contents.fileset(conn, commits.resolve(conn, Commit(a, branch="master"))).get("/f")
+    # Another store on the same directory sees what is durable, not what the first one still holds in memory.
+    after_the_crash = Chunks(tmp_path / "chunks")
+    assert b"".join(after_the_crash.read(file.content)) == b"onetwo"
+    after_the_crash.close()
+
+
+def test_the_root_is_no_file(pfs: Pfs, a: Repo) -> None:
+    with pytest.raises(PachError, match="^path \\(/\\) invalid: the root directory is no file$"):
+        modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/", b"1")])
+
+
+def test_a_copy_may_be_restricted_to_one_tag(pfs: Pfs, a: Repo) -> None:
+    tagged = [Addition(f"/{tag}", tag, pfs.chunks.store([tag.encode()])) for tag in ("one", "two")]
+    modify.modify(pfs, Commit(a, branch="master"), tagged)
+    copy = Copy(Commit(a, branch="master"), "/", "two", "/copied", "default", append=False)
+    modify.modify(pfs, Commit(a, branch="other"), [copy])
+    with pfs.db.read() as conn:
+        files = contents.fileset(conn, commits.resolve(conn, Commit(a, branch="other")))
+        assert [(file.path, file.tag) for file in files.walk()] == [("/copied/two", "default")]
 
 
 def test_a_repo_that_is_not_there_is_not_made(pfs: Pfs) -> None:

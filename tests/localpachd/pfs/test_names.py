@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from localpachd.errors import PachError
@@ -16,7 +18,7 @@ def test_names_that_pachyderm_refuses(name: str) -> None:
 
 
 def test_a_branch_may_not_look_like_an_id() -> None:
-    with pytest.raises(PachError):
+    with pytest.raises(PachError, match="^branch name cannot be a UUID V4$"):
         names.check_branch("0123456789ab4cdef0123456789abcde")
 
 
@@ -29,6 +31,9 @@ def test_a_branch_may_not_look_like_an_id() -> None:
         ("master~3", ("master", 3)),
         ("master^3", ("master", 3)),
         ("master.1", ("master", -1)),
+        ("master.12", ("master", -12)),
+        ("master.0", ("master", 0)),
+        ("master~~~", ("master", 3)),
         ("0123456789ab4cdef0123456789abcde~", ("0123456789ab4cdef0123456789abcde", 1)),
     ],
 )
@@ -36,6 +41,21 @@ def test_ancestry_is_read_as_pachyderm_reads_it(expression: str, meaning: tuple[
     assert names.parse_ancestry(expression) == meaning
 
 
-def test_mixed_ancestry_marks_are_refused_with_the_original_text() -> None:
-    with pytest.raises(PachError, match=r'invalid ancestry syntax "master\^~", cannot mix \^ and ~ characters'):
-        names.parse_ancestry("master^~")
+@pytest.mark.parametrize(
+    ("expression", "marks"), [("master^~", "^ and ~"), ("master~x", "~ and x"), ("m.1.2", ". and 1")]
+)
+def test_mixed_ancestry_marks_are_refused_with_the_original_text(expression: str, marks: str) -> None:
+    text = re.escape(f'invalid ancestry syntax "{expression}", cannot mix {marks} characters')
+    with pytest.raises(PachError, match=f"^{text}$"):
+        names.parse_ancestry(expression)
+
+
+@pytest.mark.parametrize("name", ["default", "a", "9-b_c", "a" * 51])
+def test_names_that_projects_can_have(name: str) -> None:
+    names.check_project(name)
+
+
+@pytest.mark.parametrize("name", ["", "-a", "_a", "a b", "a" * 52])
+def test_names_that_no_project_can_have(name: str) -> None:
+    with pytest.raises(PachError, match="^invalid project name: "):
+        names.check_project(name)

@@ -3,7 +3,7 @@
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commit_sets, commits, history, repos
+from localpachd.pfs import branches, commit_sets, commits, contents, history, repos
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
@@ -91,6 +91,51 @@ def test_a_branch_made_from_a_spec_repo_alone_is_closed_and_gets_nothing(pfs: Pf
     with pfs.db.read() as conn:
         found = list(history.list_repo(conn, spout))
     assert len(found) == 1 and found[0].finished is not None
+
+
+def test_a_branch_that_nobody_will_fill_is_empty_even_upon_content(pfs: Pfs) -> None:
+    spout = repo(pfs, "spout")
+    spec = repo(pfs, "spout", "spec")
+
+    def write(txn: Transaction) -> CommitInfo:
+        info = commits.resolve(txn.conn, commits.start(txn, master(spout)))
+        contents.add_layer(txn, info, [("/x", "default", pfs.chunks.store([b"1"]))])
+        return commits.finish(txn, info.commit)
+
+    before = pfs.transact(write)
+    pfs.transact(lambda txn: branches.create(txn, master(spout), provenance=[master(spec)]))
+    with pfs.db.read() as conn:
+        head = commits.resolve(conn, Commit(spout, branch="master"))
+        assert head.parent == before.commit
+        assert (head.size, contents.layers(conn, head)) == (0, ())
+
+
+def test_lists_of_branches_go_by_their_keys(pfs: Pfs) -> None:
+    late, dashed, early = repo(pfs, "b"), repo(pfs, "a-b"), repo(pfs, "a")
+    below = repo(pfs, "below")
+    wire(pfs, below, late, early, dashed)
+    with pfs.db.read() as conn:
+        info = branches.inspect(conn, master(below))
+    # "-" comes before the "." that follows a repo's name in a key.
+    assert [each.repo.name for each in info.provenance] == ["a-b", "a", "b"]
+    assert info.direct_provenance == info.provenance
+
+
+def test_repos_are_deleted_together_downstream_first(pfs: Pfs) -> None:
+    b, a = repo(pfs, "b"), repo(pfs, "a")
+    wire(pfs, b, a)
+    gone = pfs.transact(lambda txn: repos.delete_many(txn, ["default"]))
+    assert set(gone) == {a, b}
+    with pfs.db.read() as conn:
+        assert repos.list_all(conn) == [] and branches.list_all(conn) == []
+
+
+def test_a_cycle_is_refused(pfs: Pfs) -> None:
+    a, b, c = repo(pfs, "a"), repo(pfs, "b"), repo(pfs, "c")
+    wire(pfs, b, a)
+    wire(pfs, c, b)
+    with pytest.raises(PachError, match="provenance and subvenance$"):
+        wire(pfs, a, c)
 
 
 def test_users_may_not_commit_to_an_output_branch(pfs: Pfs) -> None:
