@@ -90,8 +90,7 @@ def add(
     _say_left_out(found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
-    say(f"put {files(written.files)} into images: commit {written.commit}")
-    _settle(connection, [written.commit], wait)
+    _settle(connection, f"put {files(written.files)} into images", written.commit, wait)
 
 
 @app.command()
@@ -102,8 +101,7 @@ def remove(
     """Take pictures out of the library."""
     connection = connect()
     written = ingest.remove(connection, names)
-    say(f"removed {files(written.files)} from images: commit {written.commit}")
-    _settle(connection, [written.commit], wait)
+    _settle(connection, f"removed {files(written.files)} from images", written.commit, wait)
 
 
 @app.command()
@@ -117,8 +115,7 @@ def query(
     with progress.counting("putting queries", len(paths)) as report:
         asked = asking.put(connection, paths, report)
     _say_left_out(asked.left_out)
-    say(f"put {files(asked.files)} into queries: commit {asked.commit}")
-    _settle(connection, [asked.commit], wait)
+    _settle(connection, f"put {files(asked.files)} into queries", asked.commit, wait)
     if wait:
         display.show_sheets(results.export(connection, output, asked.entries))
 
@@ -160,8 +157,7 @@ def push(
     if not pushed.commit:
         say(f"{pushed.spec.name} is there already: nothing to do")
         return
-    say(f"pushed {pushed.spec.name} into models: commit {pushed.commit}")
-    _settle(connection, [pushed.commit], wait)
+    _settle(connection, f"pushed {pushed.spec.name} into models", pushed.commit, wait)
 
 
 @app.command()
@@ -221,15 +217,17 @@ def connect() -> Connection:
     return connections.connect(connections.target())
 
 
-def _settle(connection: Connection, commits: Sequence[str], wanted: bool) -> None:
-    if not wanted:
-        say("its jobs are running: see `lookalike status`")
-        return
+def _settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:
+    """Says what was done, and waits for the jobs of its commit if that is wanted."""
     try:
-        jobs = progress.wait(connection, commits)
+        say(f"{done}: commit {commit}")
+        jobs = progress.wait(connection, [commit]) if wanted else []
     except KeyboardInterrupt:
         say("no longer waiting; the jobs go on: see `lookalike status`")
         raise
+    if not wanted:
+        say("its jobs are running: see `lookalike status`")
+        return
     _finish(connection, jobs)
     _say_notes(connection)
 
