@@ -10,6 +10,8 @@ from localpachd.pfs.service import Pfs
 
 MAJOR, MINOR, MICRO = 2, 7, 8
 """The Pachyderm version whose API and behaviour this server follows."""
+_NEWEST = (2, 12)
+"""The last version whose clients find here what they cannot do without."""
 ADDITIONAL = "+localpachd"
 
 
@@ -57,9 +59,9 @@ class EnterpriseServicer:
 def _version_warnings(request: Any) -> list[str]:
     """pachctl prints these. A client that sends no version (python_pachyderm) or a development one gets none."""
     client = request.client_version
-    if (client.major, client.minor) in ((0, 0), (MAJOR, MINOR)):
+    if (client.major, client.minor) == (0, 0) or (MAJOR, MINOR) <= (client.major, client.minor) <= _NEWEST:
         return []
     return [
-        f"WARNING: localpachd speaks the API of Pachyderm {MAJOR}.{MINOR}, your client is {client.major}."
-        f"{client.minor}: calls that came after {MAJOR}.{MINOR} are answered with UNIMPLEMENTED."
+        f"WARNING: localpachd speaks the API of Pachyderm {MAJOR}.{MINOR} to {_NEWEST[0]}.{_NEWEST[1]}, your client is "
+        f"{client.major}.{client.minor}: calls that it does not know are answered with UNIMPLEMENTED."
     ]

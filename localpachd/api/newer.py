@@ -24,10 +24,7 @@ class Call:
 
 MESSAGES: Mapping[str, str] = {
     # Fields added to messages of 2.7.
-    "admin_v2.ClusterInfo": "bool paused = 7; admin_v2.WebResource web_resources = 8",
-    "pfs_v2.BranchInfo": "google.protobuf.Timestamp created_at = 9; google.protobuf.Timestamp updated_at = 10",
-    "pfs_v2.CommitInfo": "repeated pfs_v2.Commit direct_subvenance = 15; "
-    "google.protobuf.Timestamp created_at = 17; google.protobuf.Timestamp updated_at = 18",
+    "pfs_v2.BranchInfo": "google.protobuf.Timestamp created_at = 9",
     "pfs_v2.ListRepoRequest": "pfs_v2.RepoPage page = 3",
     "pps_v2.ClusterDefaults": "pps_v2.CreatePipelineRequest create_pipeline_request = 3",
     "pps_v2.CreatePipelineRequest": "google.protobuf.Duration maximum_expected_uptime = 39",
@@ -42,7 +39,6 @@ MESSAGES: Mapping[str, str] = {
     "pps_v2.StopPipelineRequest": "bool must_exist = 2",
     "transaction_v2.TransactionRequest": "pps_v2.CreatePipelineTransaction create_pipeline_v2 = 11",
     # Messages that 2.7 does not have.
-    "admin_v2.WebResource": "string archive_download_base_url = 1; string create_pipeline_request_json_schema_url = 2",
     "pfs_v2.BranchPicker": "pfs_v2.BranchPicker.BranchName name = 1",
     "pfs_v2.BranchPicker.BranchName": "pfs_v2.RepoPicker repo = 1; string name = 2",
     "pfs_v2.CommitPicker": "pfs_v2.BranchPicker branch_head = 1; pfs_v2.CommitPicker.CommitByGlobalId id = 2; "

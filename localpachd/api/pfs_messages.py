@@ -99,6 +99,7 @@ def branch_info(info: BranchInfo) -> Any:
 
 def repo_info(info: RepoInfo, details: bool) -> Any:
     """A RepoInfo message; with `details` the exact size, else the same as the upper bound."""
+        created_at=timestamp(info.created),
     return pfs_pb2.RepoInfo(
         repo=repo(info.repo),
         created=timestamp(info.created),

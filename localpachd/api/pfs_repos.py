@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+from localpachd.api import pages
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
-from localpachd.errors import InvalidArgument, Unimplemented
+from localpachd.errors import InvalidArgument, NotFound, Unimplemented
 from localpachd.pfs import branches, projects, repos
 from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import USER
+from localpachd.pps import defaults
 
 
 class RepoCalls:
@@ -22,6 +26,28 @@ class RepoCalls:
     def InspectProject(self, request: Any, context: Any) -> Any:
         with self._pfs.db.read() as conn:
             return messages.project_info(projects.inspect(conn, request.project.name))
+
+    def InspectProjectV2(self, request: Any, context: Any) -> Any:
+        name = request.project.name
+        with self._pfs.db.read() as conn:
+            try:
+                info = projects.inspect(conn, name)
+            except NotFound as error:
+                raise NotFound(f'could not inspect project "{name}": {error}') from error
+            return pfs_pb2.InspectProjectV2Response(
+                info=messages.project_info(info), defaults_json=defaults.read(conn, name).spec
+            )
+
+    def ReposSummary(self, request: Any, context: Any) -> Any:
+        found: dict[str, Any] = {}
+        with self._pfs.db.read() as conn:
+            for info in repos.list_all(conn, USER, {each.name for each in request.projects}):
+                name = info.repo.project
+                summary = found.setdefault(name, pfs_pb2.ReposSummary(project=pfs_pb2.Project(name=name)))
+                summary.user_repo_count += 1
+                summary.size_bytes += info.size
+        wanted = [each.name for each in request.projects]
+        return pfs_pb2.ReposSummaryResponse(summaries=[found[name] for name in wanted if name in found])
 
     def ListProject(self, request: Any, context: Any) -> Iterator[Any]:
         with self._pfs.db.read() as conn:
@@ -43,15 +69,23 @@ class RepoCalls:
     def ListRepo(self, request: Any, context: Any) -> Iterator[Any]:
         wanted = {project.name for project in request.projects}
         with self._pfs.db.read() as conn:
-            for info in repos.list_all(conn, request.type, wanted):
+            found = repos.list_all(conn, request.type, wanted)
+            if request.HasField("page"):
+                found.sort(key=lambda info: info.repo)
+            for info in pages.of(found, request):
                 yield messages.repo_info(info, details=False)
 
     def DeleteRepo(self, request: Any, context: Any) -> Any:
         if not request.HasField("repo"):
             raise InvalidArgument("no repo specified")
         repo = messages.to_repo(request.repo)
-        self._pfs.transact(lambda txn: repos.delete_by_user(txn, repo, request.force))
-        return Empty()
+
+        def step(txn: Transaction) -> bool:
+            there = repos.exists(txn.conn, repo)
+            repos.delete_by_user(txn, repo, request.force)
+            return there
+
+        return pfs_pb2.DeleteRepoResponse(deleted=self._pfs.transact(step))
 
     def DeleteRepos(self, request: Any, context: Any) -> Any:
         wanted = {project.name for project in request.projects}

@@ -32,12 +32,6 @@ def as_json(message: Any) -> dict[str, Any]:
     return written
 
 
-def page(found: list[Any], request: Any) -> list[Any]:
-    """The page of messages that a request asks for; without one, all."""
-    size, index = request.page.page_size, request.page.page_index
-    return found[index * size :][:size] if size > 0 else found
-
-
 def message_filter(jq: str) -> Callable[[Any], bool]:
     """The test of messages that a request's jqFilter asks for; it sees them as `pachctl ... --raw` prints them."""
     if not jq.strip():

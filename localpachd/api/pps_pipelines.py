@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from localpachd.api import pages
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2, pps_pb2
 from localpachd.pfs import projects
@@ -35,7 +36,7 @@ class PipelineCalls:
         )
         # The original leaves the details in, whatever the request says, and pachctl relies on it.
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
-        yield from messages.page(shown, request)
+        yield from pages.of(shown, request)
 
     def PipelinesSummary(self, request: Any, context: Any) -> Any:
         wanted = [each.name for each in request.projects] or self._every_project()

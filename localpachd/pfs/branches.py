@@ -122,6 +122,7 @@ def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
         direct_provenance=_references(conn, graph.direct(conn, row["id"])),
         trigger=json.loads(row["trigger_spec"]) if row["trigger_spec"] else None,
     )
+        created=row["created"],
 
 
 def _references(conn: sqlite3.Connection, rows: Sequence[int]) -> tuple[Branch, ...]:

@@ -23,9 +23,9 @@ def repo_id(conn: sqlite3.Connection, repo: Repo) -> int:
 
 
 def find_branch(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row | None:
-    """The row (id, head, trigger_spec) of a branch, or None."""
+    """The row (id, head, trigger_spec, created) of a branch, or None."""
     row: sqlite3.Row | None = conn.execute(
-        "SELECT b.id, b.head, b.trigger_spec FROM branches b JOIN repos r ON r.id = b.repo "
+        "SELECT b.id, b.head, b.trigger_spec, b.created FROM branches b JOIN repos r ON r.id = b.repo "
         "WHERE r.project = ? AND r.name = ? AND r.type = ? AND b.name = ?",
         (branch.repo.project, branch.repo.name, branch.repo.type, branch.name),
     ).fetchone()
@@ -33,7 +33,7 @@ def find_branch(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row | None:
 
 
 def branch_row(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row:
-    """The row (id, head, trigger_spec) of a branch; NotFound where there is none."""
+    """The row (id, head, trigger_spec, created) of a branch; NotFound where there is none."""
     row = find_branch(conn, branch)
     if row is None:
         raise NotFound(f'branch "{branch.name}" not found in repo {branch.repo}')

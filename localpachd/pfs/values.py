@@ -72,7 +72,8 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """What is known about a branch; `provenance` and `subvenance` are transitive. All three lists go by branch keys."""
+    """What is known about a branch; `provenance` and `subvenance` are transitive. All three lists go by branch keys.
+    `created` is in nanoseconds since the epoch."""
 
     branch: Branch
     head: Commit
@@ -80,6 +81,7 @@ class BranchInfo:
     subvenance: tuple[Branch, ...]
     direct_provenance: tuple[Branch, ...]
     trigger: Mapping[str, Any] | None
+    created: int
 
 
 @dataclass(frozen=True, slots=True)

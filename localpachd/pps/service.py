@@ -99,8 +99,10 @@ class Pps:
         `must_exist`."""
 
         def step(txn: Transaction) -> None:
-            if must_exist and not pipelines.exists(txn.conn, pipeline):
-                raise NotFound(f'error stopping pipeline {pipeline}: pipeline "{pipeline}" not found')
+            try:
+                pipelines.stop(txn, pipeline, must_exist)
+            except NotFound as error:
+                raise NotFound(f"error stopping pipeline {pipeline}: {error}") from error
             pipelines.delete(txn, pipeline, force, keep_repo)
 
         self._pfs.transact(step)

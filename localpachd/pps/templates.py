@@ -3,8 +3,10 @@ bring down the server. Imports come from the web only, so that no template reads
 """
 
 import json
+import resource
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from typing import Any
@@ -49,13 +51,19 @@ def _evaluate(template: str, arguments: Mapping[str, str]) -> dict[str, Any]:
 def _import(_: str, path: str) -> tuple[str, bytes]:
     if not path.startswith(("http://", "https://")):
         raise RuntimeError(f"import not available {path}: only http:// and https:// are")
-    with urllib.request.urlopen(path, timeout=_IMPORT_TIMEOUT) as reply:
-        data: bytes = reply.read(_LARGEST_IMPORT + 1)
+    try:
+        with urllib.request.urlopen(path, timeout=_IMPORT_TIMEOUT) as reply:
+            data: bytes = reply.read(_LARGEST_IMPORT + 1)
+    except urllib.error.HTTPError as error:
+        raise RuntimeError(f"http code {error.code} fetching {path}") from error
+    except OSError as error:
+        raise RuntimeError(f"cannot fetch {path}: {error}") from error
     if len(data) > _LARGEST_IMPORT:
         raise RuntimeError(f"{path} has more than {_LARGEST_IMPORT} bytes")
     return path, data
 
 
 if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     asked = json.load(sys.stdin)
     json.dump(_evaluate(asked["template"], asked["arguments"]), sys.stdout)

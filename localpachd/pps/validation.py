@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localpachd.errors import PachError, Unimplemented
-from localpachd.pps import inputs
+from localpachd.pps import inputs, resources
 from localpachd.storage import globs
 
 NAME_LIMIT = 51
@@ -53,6 +53,7 @@ def check_final(raw: Mapping[str, Any]) -> None:
         raise PachError(f"the following service type {raw['service']['type']} is not allowed")
     if "spout" in raw and "service" not in raw["spout"] and "input" in raw:
         raise PachError("spout pipelines (without a service) must not have an input")
+    resources.check(raw)
     _check_served(raw)
 
 

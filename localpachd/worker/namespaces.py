@@ -7,6 +7,7 @@ datums.
 import logging
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -227,6 +228,11 @@ def _places(directory: Path, root: Path, remade: set[Path]) -> Iterator[tuple[Pa
                 place.touch()
             if path not in remade:
                 yield path, place
+                continue
+            found = entry.stat()
+            place.chmod(stat.S_IMODE(found.st_mode))
+            if os.geteuid() == 0:
+                os.chown(place, found.st_uid, found.st_gid)
 
 
 def _line(source: Path, place: Path) -> str:

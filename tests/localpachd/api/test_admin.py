@@ -28,9 +28,11 @@ def warnings(channel: grpc.Channel, **fields: Any) -> list[str]:
 def test_a_client_of_another_version_is_warned(channel: grpc.Channel) -> None:
     assert warnings(channel) == []
     assert warnings(channel, client_version=version_pb2.Version(major=2, minor=7, micro=3)) == []
+    assert warnings(channel, client_version=version_pb2.Version(major=2, minor=12, micro=1)) == []
     assert warnings(channel, client_version=version_pb2.Version()) == []
-    (text,) = warnings(channel, client_version=version_pb2.Version(major=2, minor=12))
-    assert "your client is 2.12" in text
+    for major, minor in ((1, 13), (2, 6), (2, 13), (3, 0)):
+        (text,) = warnings(channel, client_version=version_pb2.Version(major=major, minor=minor))
+        assert f"your client is {major}.{minor}:" in text
 
 
 def test_a_project_that_is_not_there_is_a_warning(channel: grpc.Channel) -> None:

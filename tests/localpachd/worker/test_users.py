@@ -72,7 +72,8 @@ from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumWork, Task
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 chunks = Chunks(root / "chunks")
-runner = ProcessRunner(root / "scratch", Database(root / "db"), chunks, GpuPool(), GrpcBatchServer(), Secrets(root / "secrets"))
+secrets = Secrets(root / "secrets")
+runner = ProcessRunner(root / "scratch", Database(root / "db"), chunks, GpuPool(), GrpcBatchServer(), secrets)
 def run(**how):
     results = []
     task = Task(("sh", "-c", 'echo $(id -u) > "${LOCALPACHD_PFS:-/pfs}/out/f"'), tries=1, **how)

@@ -1,0 +1,70 @@
+"""What a specification asks of the machine that its workers run on: quantities, as Kubernetes reads them.
+
+The original stores whatever it is given; on a cluster the pipeline then fails or its pods never start.
+"""
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from localpachd.errors import PachError
+
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
+_LARGE = ("k", "M", "G", "T", "P", "E")
+_FACTORS = {
+    **{suffix: Fraction(1000) ** power for power, suffix in enumerate(_LARGE, start=1)},
+    **{f"{suffix.upper()}i": Fraction(1024) ** power for power, suffix in enumerate(_LARGE, start=1)},
+    **{suffix: Fraction(1, 1000) ** power for power, suffix in enumerate(("m", "u", "n"), start=1)},
+}
+_PAIRS = (("resource_requests", "resource_limits"), ("sidecar_resource_requests", "sidecar_resource_limits"))
+
+
+def quantity(text: str) -> Fraction | None:
+    """The number that a quantity such as "512Mi" or "1.5e3" stands for, or None for what is none."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        return None
+    number, suffix, exponent = match.groups()
+    return Fraction(number) * (Fraction(10) ** int(exponent) if exponent else _FACTORS.get(suffix, Fraction(1)))
+
+
+def check(raw: Mapping[str, Any]) -> None:
+    """Refuses resources, of a CreatePipelineRequest in protojson with snake_case names, that no cluster could give."""
+    for requests, limits in _PAIRS:
+        asked, allowed = _amounts(raw, requests), _amounts(raw, limits)
+        for name, amount in asked.items():
+            if name in allowed and amount > allowed[name]:
+                raise PachError(f"{requests}.{name} is more than {limits}.{name}: no worker could be started")
+    gpus = [raw.get(holder, {}).get("gpu") for holder in _PAIRS[0]]
+    if gpus[0] and gpus[0] != gpus[1]:
+        raise PachError("resource_requests.gpu: GPUs are given by their limit only: put it into resource_limits")
+
+
+def _amounts(raw: Mapping[str, Any], holder: str) -> dict[str, Fraction]:
+    """What a ResourceSpec names, checked."""
+    spec = raw.get(holder, {})
+    found = {}
+    for name in ("memory", "disk"):
+        if spec.get(name):
+            found[name] = _checked(f"{holder}.{name}", spec[name])
+    if spec.get("cpu"):
+        found["cpu"] = _checked(f"{holder}.cpu", str(spec["cpu"]))
+    gpu = spec.get("gpu", {})
+    if int(gpu.get("number", 0)) < 0:
+        raise PachError(f"{holder}.gpu.number must not be negative")
+    if int(gpu.get("number", 0)) and not gpu.get("type"):
+        raise PachError(f'{holder}.gpu.type is missing: name what to count, such as "nvidia.com/gpu"')
+    return found
+
+
+def _checked(place: str, text: str) -> Fraction:
+    amount = quantity(text)
+    if amount is None:
+        raise PachError(
+            f'{place}: "{text}" is not a quantity: write a number, with {", ".join(_LARGE)}, '
+            f"{', '.join(f'{suffix.upper()}i' for suffix in _LARGE)} or m after it where it needs one"
+        )
+    if amount < 0:
+        raise PachError(f'{place}: "{text}" must not be negative')
+    return amount
