@@ -23,13 +23,13 @@ NEIGHBOUR_COLUMNS = 3
 TILE = 192  # pixels: twice the thumbnails' usual side
 _GAP = 28
 _QUERY_GAP = 44  # right of the query
-_MARGIN = 40
+MARGIN = 40
 PANEL = 16  # how far the queries' tinted panel stands out around its tiles
 _COLUMNS = (
-    _MARGIN,
-    *(_MARGIN + TILE + _QUERY_GAP + column * (TILE + _GAP) for column in range(NEIGHBOUR_COLUMNS)),
+    MARGIN,
+    *(MARGIN + TILE + _QUERY_GAP + column * (TILE + _GAP) for column in range(NEIGHBOUR_COLUMNS)),
 )  # left edges of the tiles
-_WIDTH = _COLUMNS[-1] + TILE + _MARGIN  # the same whatever the sheet says
+_WIDTH = _COLUMNS[-1] + TILE + MARGIN  # the same whatever the sheet says
 _NAMES = 3  # lines of names under a tile, at most
 
 _REASONS = 12  # rejected files named, on a sheet that has no picture to show
@@ -57,13 +57,13 @@ def grid(answers: Answers, queries: Sequence[str]) -> bytes:
     by_id = {answer.query: answer for answer in answers.answers}
     rows = [_row(by_id[query], answers) for query in queries[:GRID_QUERIES]]
     heading = _heading(answers, len(rows), len(queries))
-    top = _MARGIN + sum(line.height for line in heading)
-    height = top + sum(_GAP + row.height for row in rows) + _MARGIN
+    top = MARGIN + sum(line.height for line in heading)
+    height = top + sum(_GAP + row.height for row in rows) + MARGIN
     sheet = Image.new("RGB", (_WIDTH, height), _PAPER)
     draw = ImageDraw.Draw(sheet)
     _draw_heading(draw, heading)
     if rows:
-        panel = (_MARGIN - PANEL, top + _GAP - PANEL, _MARGIN + TILE + PANEL, height - _MARGIN + PANEL)
+        panel = (MARGIN - PANEL, top + _GAP - PANEL, MARGIN + TILE + PANEL, height - MARGIN + PANEL)
         draw.rounded_rectangle(panel, radius=10, fill=_TINT)
     for row in rows:
         top += _GAP
@@ -126,7 +126,7 @@ def _names(pictured: Answer | Match) -> tuple[str, ...]:
 
 
 def _heading(answers: Answers, drawn: int, shown: int) -> list[_Line]:
-    width = _WIDTH - 2 * _MARGIN
+    width = _WIDTH - 2 * MARGIN
     lines = [_Line(fitted(wording.title(answers), _HEADLINE, width), _HEADLINE, _INK, 42)]
     said = [(wording.summary(answers, drawn, NEIGHBOUR_COLUMNS), _MUTED)] if answers.answers else []
     said += [(note, _NOTE) for note in wording.notes(answers, shown)]
@@ -140,9 +140,9 @@ def _heading(answers: Answers, drawn: int, shown: int) -> list[_Line]:
 
 
 def _draw_heading(draw: ImageDraw.ImageDraw, heading: Sequence[_Line]) -> None:
-    y = _MARGIN
+    y = MARGIN
     for line in heading:
-        draw.text((_MARGIN, y), line.text, fill=line.colour, font=font(line.size))
+        draw.text((MARGIN, y), line.text, fill=line.colour, font=font(line.size))
         y += line.height
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,7 +21,8 @@ from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path
 from stages.packs import Rejection, write_rejections
 from stages.render import true_name
-from stages.shown import GRID_QUERIES, shown
+from stages.sheets import MARGIN, TILE
+from stages.shown import GRID_QUERIES, SHOWN_QUERIES, shown
 from stages.tables import Images, Neighbours, Source, write_images, write_neighbours
 
 MODEL = "5eed" * 16
@@ -166,40 +168,38 @@ def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], 
     assert outputs[0] == outputs[1]
 
 
-def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(
-    tmp_path: Path, library: list[Picture], queries: list[Picture]
-) -> None:
-    left = write_queries(tmp_path / "queries" / "trip", queries)
-    right = write_search(tmp_path / "search" / "trip", queries, library)
+def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(tmp_path: Path, library: list[Picture]) -> None:
+    many = [
+        Picture(crop, f"trip/{label}-{number:02d}.png")
+        for label in ("brick", "clock", "coins", "motorcycle")
+        for number, crop in enumerate(library_crops(open_photograph(label), label, 0), start=1)
+    ]
+    assert len({picture.id for picture in many}) == len(many) == SHOWN_QUERIES + 20
+    left = write_queries(tmp_path / "queries" / "trip", many)
+    right = write_search(tmp_path / "search" / "trip", many, library[:9])
     entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
+
+    names = {picture.id: picture.sources[0].path for picture in many}
+    chosen = shown("trip", names)
     html = (entry / "index.html").read_text("utf-8")
-    assert html.count("<img ") == 4 * len(queries)
-    few = set(shown("trip", [query.id for query in queries])[:GRID_QUERIES])
-    left = write_queries(tmp_path / "few" / "trip", [query for query in queries if query.id in few])
-    again = rendered(tmp_path / "again", queries_input(left), search_input(_only(right, few, tmp_path)))
-    with Image.open(entry / "grid.png") as whole, Image.open(again / "grid.png") as part:
-        assert whole.size == part.size
+    assert re.findall(r'alt="Query picture ([^"]*)"', html) == sorted(names[query] for query in chosen)
+    assert html.count("<img ") == 4 * SHOWN_QUERIES
+    assert f"{SHOWN_QUERIES} of {len(many)} queries are shown" in html
+    assert len(lines(entry)) == len(many)
+
+    with Image.open(entry / "grid.png") as image:
+        sheet = np.asarray(image)
+    rows = {picture.id: top for picture in many if (top := _top_of(picture, sheet)) is not None}
+    assert sorted(rows, key=rows.__getitem__) == chosen[:GRID_QUERIES]
 
 
-def _only(search: Path, ids: set[str], tmp_path: Path) -> Path:
-    from_all = {path.name: render.read_neighbours(path) for path in search.iterdir()}
-    directory = tmp_path / "only" / search.name
-    directory.mkdir(parents=True)
-    for name, table in from_all.items():
-        rows = [row for row in table if row.query in ids]
-        kept = Neighbours(
-            [row.query for row in rows],
-            np.array([row.rank for row in rows], np.int32),
-            [row.id for row in rows],
-            np.array([row.distance for row in rows], np.float32),
-            [row.sources for row in rows],
-            [row.thumbnail for row in rows],
-            table.model,
-            table.metric,
-            table.k,
-        )
-        write_neighbours(kept, directory / name)
-    return directory
+def _top_of(picture: Picture, sheet: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int | None:
+    """Where a picture stands in the grid's column of queries, in pixels from above; None if it does not."""
+    with Image.open(BytesIO(picture.thumbnail)) as image:
+        tile = np.asarray(image.resize((TILE, TILE), Image.Resampling.LANCZOS))[1:-1, 1:-1]  # within the outline
+    column = sheet[:, MARGIN + 1 : MARGIN + TILE - 1]
+    tops = np.flatnonzero((column[: 1 - len(tile)] == tile[0]).all(axis=(1, 2)))
+    return next((int(top) for top in tops if (column[top : top + len(tile)] == tile).all()), None)
 
 
 def test_only_queries_means_an_empty_library(tmp_path: Path, queries: list[Picture]) -> None:
