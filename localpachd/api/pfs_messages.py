@@ -94,12 +94,12 @@ def branch_info(info: BranchInfo) -> Any:
         subvenance=[branch(each) for each in info.subvenance],
         direct_provenance=[branch(each) for each in info.direct_provenance],
         trigger=trigger(info.trigger),
+        created_at=timestamp(info.created),
     )
 
 
 def repo_info(info: RepoInfo, details: bool) -> Any:
     """A RepoInfo message; with `details` the exact size, else the same as the upper bound."""
-        created_at=timestamp(info.created),
     return pfs_pb2.RepoInfo(
         repo=repo(info.repo),
         created=timestamp(info.created),

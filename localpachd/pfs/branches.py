@@ -121,8 +121,8 @@ def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
         subvenance=_references(conn, graph.downstream(conn, row["id"])),
         direct_provenance=_references(conn, graph.direct(conn, row["id"])),
         trigger=json.loads(row["trigger_spec"]) if row["trigger_spec"] else None,
-    )
         created=row["created"],
+    )
 
 
 def _references(conn: sqlite3.Connection, rows: Sequence[int]) -> tuple[Branch, ...]:
