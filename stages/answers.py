@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stages.contract import StageError
-from stages.packs import Rejection
-from stages.tables import Images, Neighbours, Source, unite
+from stages.packs import Rejection, Source
+from stages.tables import Images, Neighbours, unite
 
 
 @dataclass(frozen=True)

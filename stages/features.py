@@ -24,9 +24,9 @@ from stages.backbones import load_backbone
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, parse_spec
 from stages.contract import Datum, Input, StageError, spool
 from stages.embedders import Embedder
-from stages.packs import Pixels, read_packs, read_rejections, write_rejections
+from stages.packs import Pixels, Source, read_packs, read_rejections, write_rejections
 from stages.parameters import whole
-from stages.tables import Images, Source, unite, write_images
+from stages.tables import Images, unite, write_images
 
 _THUMBNAIL_QUALITY = 85
 _BATCHES_PER_LINE = 20  # of progress

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.contract import StageError
-from stages.packs import Source as Source
+from stages.packs import Source
 
 _SOURCES = pa.list_(pa.struct([("path", pa.string()), ("sha256", pa.string())]))
 _IMAGES = pa.schema([("id", pa.string()), ("sources", _SOURCES), ("thumbnail", pa.binary())])

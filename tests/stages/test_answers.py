@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from stages.answers import Answers, Match, json_lines, merge
 from stages.contract import StageError
-from stages.packs import Rejection
-from stages.tables import Images, Neighbours, Source
+from stages.packs import Rejection, Source
+from stages.tables import Images, Neighbours
 
 QUERY, OTHER = "0" * 64, "1" * 64
 MODEL = "a" * 64

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from stages.answers import Answer, Answers, Match
-from stages.packs import Rejection
+from stages.packs import Rejection, Source
 from stages.pages import page
-from stages.tables import Source
 
 VOID = {"meta", "img"}
 

@@ -19,11 +19,11 @@ from pipelines.samples import library_crops, open_photograph, query_crops
 from stages import render
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path
-from stages.packs import Rejection, write_rejections
+from stages.packs import Rejection, Source, write_rejections
 from stages.render import true_name
 from stages.sheets import MARGIN, TILE
 from stages.shown import GRID_QUERIES, SHOWN_QUERIES, shown
-from stages.tables import Images, Neighbours, Source, write_images, write_neighbours
+from stages.tables import Images, Neighbours, write_images, write_neighbours
 
 MODEL = "5eed" * 16
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]

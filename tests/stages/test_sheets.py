@@ -12,9 +12,8 @@ from PIL import Image
 
 from stages import sheets
 from stages.answers import Answer, Answers, Match
-from stages.packs import Rejection
+from stages.packs import Rejection, Source
 from stages.sheets import TILE, grid
-from stages.tables import Source
 
 COLOURS = ("red", "lime", "blue", "yellow", "magenta", "cyan", "orange", "purple")
 
