@@ -66,6 +66,9 @@ CREATE TABLE IF NOT EXISTS branch_provenance (
     branch INTEGER NOT NULL, upstream INTEGER NOT NULL, position INTEGER NOT NULL, PRIMARY KEY (branch, upstream)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS branch_subvenance ON branch_provenance (upstream);
+CREATE TABLE IF NOT EXISTS trigger_ticks (branch INTEGER PRIMARY KEY, at INTEGER NOT NULL); -- of timed triggers
+CREATE TRIGGER IF NOT EXISTS no_ticks_without_branch AFTER DELETE ON branches
+BEGIN DELETE FROM trigger_ticks WHERE branch = OLD.id; END;
 
 -- pps
 CREATE TABLE IF NOT EXISTS pipelines (

@@ -80,6 +80,11 @@ def commit_info(info: CommitInfo, bound: int | None = None) -> Any:
     return message
 
 
+def to_trigger(message: Any) -> Mapping[str, Any]:
+    """The trigger that a request names, by its fields that are set."""
+    return {field.name: value for field, value in message.ListFields()} or {"branch": ""}
+
+
 def trigger(value: Mapping[str, Any] | None) -> Any:
     """A Trigger message, or None."""
     return pfs_pb2.Trigger(**value) if value else None

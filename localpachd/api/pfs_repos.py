@@ -6,7 +6,7 @@ from typing import Any
 from localpachd.api import pages
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
-from localpachd.errors import InvalidArgument, NotFound, Unimplemented
+from localpachd.errors import InvalidArgument, NotFound
 from localpachd.pfs import branches, projects, repos
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
@@ -98,9 +98,8 @@ class RepoCalls:
         branch = messages.to_branch(request.branch)
         head = messages.to_commit(request.head) if request.HasField("head") else None
         provenance = [messages.to_branch(each) for each in request.provenance]
-        if request.HasField("trigger") and request.trigger.branch:
-            raise Unimplemented("localpachd does not fire branch triggers yet: make the branch without one")
-        self._pfs.transact(lambda txn: branches.create(txn, branch, head, provenance))
+        trigger = messages.to_trigger(request.trigger) if request.HasField("trigger") else None
+        self._pfs.transact(lambda txn: branches.create(txn, branch, head, provenance, trigger))
         return Empty()
 
     def InspectBranch(self, request: Any, context: Any) -> Any:

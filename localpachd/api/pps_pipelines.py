@@ -55,6 +55,10 @@ class PipelineCalls:
         self._pps.stop_pipeline(messages.required_pipeline(request), request.must_exist)
         return Empty()
 
+    def RunCron(self, request: Any, context: Any) -> Any:
+        self._pps.run_cron(messages.required_pipeline(request))
+        return Empty()
+
     def DeletePipeline(self, request: Any, context: Any) -> Any:
         if request.all:
             project = request.pipeline.project.name or DEFAULT_PROJECT

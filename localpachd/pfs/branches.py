@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, graph, lookup, names
+from localpachd.pfs import commits, graph, lookup, names, triggers
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import SPEC, Branch, BranchInfo, Commit, Repo
 
@@ -21,11 +21,12 @@ def create(
     """Makes a branch or changes its head, provenance or trigger. Missing provenance branches are made with an empty
     commit; a branch without a head, or with other provenance than before, gets a new commit, which stays open while
     a job is to fill it."""
-    if provenance and trigger:
-        raise PachError("a branch cannot have both provenance and a trigger")
     for each in (*provenance, branch):
         names.check_branch(each.name)
     repo = lookup.repo_id(txn.conn, branch.repo)
+    trigger = triggers.checked(txn.conn, branch, trigger)
+    if provenance and trigger:
+        raise PachError("a branch cannot have both provenance and a trigger")
     upstream = _provenance_rows(txn, branch, provenance)
     target = _target(txn.conn, branch, head)
     row = lookup.find_branch(txn.conn, branch)

@@ -93,6 +93,8 @@ def finish(txn: Transaction, commit: Commit, error: str = "", description: str =
         (txn.now, txn.now, error, size, description or info.description, info.seq),
     )
     done = by_seq(txn.conn, info.seq)
+    if not error:
+        txn.finished.append(info.seq)
     txn.observer.commit_finished(txn, done)
     return done
 

@@ -1,12 +1,13 @@
 """The door of the pfs room: atomic steps, snapshots, and the bell that rings after each step."""
 
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 from localpachd import ids
 from localpachd.db import Database
-from localpachd.pfs import projects, propagation
+from localpachd.pfs import projects, propagation, triggers
 from localpachd.pfs.changes import Changes
 from localpachd.pfs.transaction import Nobody, Observer, Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT
@@ -34,13 +35,22 @@ class Pfs:
 
     def transact(self, step: Callable[[Transaction], T]) -> T:
         """Runs one atomic step under a fresh commit-set id, completes it downstream, and rings the bell. What it raises
-        undoes all of it."""
+        undoes all of it. What it triggers is part of it, under a commit-set id of its own."""
 
-        def run(txn: Transaction) -> T:
+        def run(conn: sqlite3.Connection) -> T:
+            txn = self._transaction(conn)
             result = step(txn)
             propagation.complete(txn)
+            if txn.finished:
+                triggered = self._transaction(conn)
+                for commit in txn.finished:
+                    triggers.fire(triggered, commit)
+                propagation.complete(triggered)
             return result
 
-        result = self.db.write(lambda conn: run(Transaction(conn, ids.new_id(), time.time_ns(), self._observer)))
+        result = self.db.write(run)
         self.changes.notify()
         return result
+
+    def _transaction(self, conn: sqlite3.Connection) -> Transaction:
+        return Transaction(conn, ids.new_id(), time.time_ns(), self._observer)

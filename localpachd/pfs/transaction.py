@@ -52,3 +52,5 @@ class Transaction:
     """Ids of the branches whose head moved: their downstream follows at the end."""
     rewired: list[int] = field(default_factory=list)
     """Ids of the branches whose provenance changed: the DAG is checked at the end."""
+    finished: list[int] = field(default_factory=list)
+    """Sequence numbers of the commits finished without error: triggers look at them afterwards."""

@@ -7,7 +7,7 @@ from typing import Any
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, names, repos
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
+from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit, Repo
 from localpachd.pps import inputs, jobs, spec
 from localpachd.pps.values import Pipeline, PipelineInfo, PipelineState, Written
 
@@ -22,8 +22,7 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
     new = spec.parse(request, txn.now, jobs.parsed(old["spec"]) if old else None)
-    for branch in inputs.branches(new.input):
-        repos.inspect(txn.conn, branch.repo)
+    _see_to_inputs(txn, pipeline, new)
     if old is None:
         _create_repos(txn, pipeline)
     marker = commits.start(txn, pipeline.spec_branch)
@@ -51,6 +50,10 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
         _wire(txn, pipeline, new, stopped)
     except PachError as error:
         raise type(error)(f"could not create/update output branch: {error}") from error
+    try:
+        _set_triggers(txn, new)
+    except PachError as error:
+        raise type(error)(f"could not create/update trigger branch: {error}") from error
 
 
 def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None:
@@ -85,11 +88,12 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     """
     if _newest(txn.conn, pipeline) is None:
         return
+    ticks = _cron_repos(jobs.parsed(_version(txn.conn, pipeline)["spec"]))
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
     doomed = (pipeline.spec_repo, pipeline.meta_repo) if keep_repo else (pipeline.repo,)
-    for repo in doomed:
+    for repo in (*doomed, *ticks):
         repos.delete(txn, repo, force)
 
 
@@ -174,6 +178,28 @@ def _create_repos(txn: Transaction, pipeline: Pipeline) -> None:
     except PachError as error:
         raise type(error)(f"error creating output repo for {pipeline.name}: {error}") from error
     repos.create(txn, pipeline.spec_repo, f"Spec repo for pipeline {pipeline}.", update=True)
+
+
+def _see_to_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
+    """Makes the repos of ticks; every other one that is read must be there."""
+    for repo in _cron_repos(details):
+        if not repos.exists(txn.conn, repo):
+            repos.create(txn, repo, f"Cron tick repo for pipeline {pipeline}.")
+    for branch in inputs.branches(details.input):
+        repos.inspect(txn.conn, branch.repo)
+
+
+def _cron_repos(details: spec.PipelineSpec) -> list[Repo]:
+    leaves = inputs.leaves(details.input)
+    return [Repo(leaf.project, leaf.repo) for leaf in leaves if isinstance(leaf, inputs.CronInput)]
+
+
+def _set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
+    """Makes the branches read that are to follow others do so; they stay where they are until then."""
+    for leaf in inputs.leaves(details.input):
+        if isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None:
+            branch = Branch(Repo(leaf.project, leaf.repo, leaf.repo_type), leaf.branch)
+            branches.create(txn, branch, head=branches.inspect(txn.conn, branch).head, trigger=leaf.trigger)
 
 
 def _wire(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:

@@ -1,6 +1,7 @@
 """The door of the pps room: each request is one atomic step or one snapshot here. Knows no gRPC."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.pps import jobs, listing, logs, pipelines, secrets
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.scheduler import Scheduler
+from localpachd.pps.timekeeping import Timekeeper, crons
 from localpachd.pps.values import (
     DatumInfo,
     Job,
@@ -38,24 +40,34 @@ def always() -> bool:
 class Pps:
     """The pipelines of one server. Until `start`, they are only kept; afterwards they run.
 
-    `environment` holds what every worker's process is told of this server.
+    `environment` holds what every worker's process is told of this server; `now` (ns since the epoch) is the clock
+    that cron inputs go by.
     """
 
     def __init__(
-        self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str], secrets: Secrets
+        self,
+        pfs: Pfs,
+        runner: Runner,
+        gpus: GpuPool,
+        environment: Mapping[str, str],
+        secrets: Secrets,
+        now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._pfs = pfs
         self._secrets = secrets
         self._db = pfs.db
         self._scheduler = Scheduler(pfs, runner, gpus, environment)
+        self._timekeeper = Timekeeper(pfs, now)
         pfs.observe(self)
 
     def start(self) -> None:
         """Goes on wherever the database says things were."""
         self._scheduler.start()
+        self._timekeeper.start()
 
     def stop(self) -> None:
         """Stops what runs, without ending it: `start` on the same database goes on with it."""
+        self._timekeeper.stop()
         self._scheduler.stop()
 
     def commits_opened(self, txn: Transaction, opened: Sequence[CommitInfo]) -> None:
@@ -91,6 +103,14 @@ class Pps:
     def stop_pipeline(self, pipeline: Pipeline, must_exist: bool = False) -> None:
         """Stops a pipeline and its jobs; for an unknown one silent, or NotFound with `must_exist`."""
         self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline, must_exist))
+
+    def run_cron(self, pipeline: Pipeline) -> None:
+        """Ticks every cron input of a pipeline now; PachError where it has none, NotFound for an unknown one."""
+        found = crons(self.inspect_pipeline(pipeline).spec.input)
+        if not found:
+            raise PachError("pipeline doesn't have a cron input")
+        for cron in found:
+            self._timekeeper.run_now(cron)
 
     def delete_pipeline(
         self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localpachd.errors import PachError, Unimplemented
+from localpachd.pfs import schedules
 from localpachd.pps import inputs, resources
 from localpachd.storage import globs
 
@@ -64,6 +65,8 @@ def check_input(raw: Mapping[str, Any]) -> None:
         kinds = [kind for kind in ("pfs", "cron", *inputs.COMBINATIONS) if kind in node]
         if "pfs" in node:
             _check_pfs(node["pfs"])
+        if "cron" in node:
+            _check_cron(node["cron"])
         if len(kinds) > 1:
             raise PachError("multiple input types set")
         if not kinds:
@@ -109,8 +112,6 @@ def _check_served(raw: Mapping[str, Any]) -> None:
         ("determined" in raw, "Determined workspaces"),
         (bool(raw.get("s3_out")), "s3_out"),
         (any(isinstance(leaf, inputs.PfsInput) and leaf.s3 for leaf in leaves), "s3 inputs"),
-        (any(isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None for leaf in leaves), "triggers of inputs"),
-        (any(isinstance(leaf, inputs.CronInput) for leaf in leaves), "cron inputs"),
     )
     for present, what in unserved:
         if present:
@@ -153,6 +154,13 @@ def _check_input_name(taken: set[str], name: str) -> None:
     if name in taken:
         raise PachError(f'name "{name}" was used more than once')
     taken.add(name)
+
+
+def _check_cron(cron: Mapping[str, Any]) -> None:
+    try:
+        schedules.parse(cron["spec"])
+    except PachError as error:
+        raise PachError(f"error parsing cron-spec: {error}") from error
 
 
 def _check_pfs(pfs: Mapping[str, Any]) -> None:

@@ -24,6 +24,16 @@ from localpachd.worker.secrets import Secrets
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
 
 
+class Clock:
+    """Nanoseconds since the epoch as a test says they are; it starts at the machine's time."""
+
+    def __init__(self) -> None:
+        self.time = time.time_ns()
+
+    def __call__(self) -> int:
+        return self.time
+
+
 class Engine:
     """Pfs and pps over one directory, with the few verbs that tests speak in. Names are in project `default`."""
 
@@ -34,12 +44,13 @@ class Engine:
         self.pfs = Pfs(self.db, self.chunks)
         self.gpus = gpus
         self.secrets = Secrets(root / "secrets")
+        self.clock = Clock()
         self._begin()
 
     def _begin(self) -> None:
         scratch, batches = self.root / "scratch", GrpcBatchServer()
         self.runner = ProcessRunner(scratch, self.db, self.chunks, self.gpus, batches, self.secrets)
-        self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets)
+        self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets, self.clock)
         self.pps.start()
 
     def _end(self) -> None:
@@ -55,6 +66,11 @@ class Engine:
         self._end()
         self.chunks.close()
         self.db.close()
+
+    def sleep(self, seconds: float) -> None:
+        """Moves the engine's clock on."""
+        self.clock.time += int(seconds * 1e9)
+        self.pfs.changes.notify()
 
     def repo(self, name: str) -> Repo:
         made = Repo("default", name)

@@ -147,8 +147,6 @@ def test_refusals(fields: dict[str, Any], text: str) -> None:
         ({"egress": {"URL": "s3://b"}}, "egress"),
         ({"s3_out": True}, "s3_out"),
         ({"input": {"pfs": {"repo": "r", "glob": "/", "s3": True}}}, "s3 inputs"),
-        ({"input": {"pfs": {"repo": "r", "glob": "/", "trigger": {"size": "1M"}}}}, "triggers of inputs"),
-        ({"input": {"cron": {"name": "tick", "spec": "@daily"}}}, "cron inputs"),
     ],
 )
 def test_what_only_a_cluster_runs_is_refused_by_name(fields: dict[str, Any], what: str) -> None:

@@ -1,0 +1,96 @@
+"""When cron expressions come due: the dialect of robfig/cron as Pachyderm reads it (`src/internal/cronutil`), in UTC.
+
+Five fields, `@daily` and its like, `@every 1h30m`, `@never`. Waits for nothing and knows nothing of what is due.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from cronsim import CronSim, CronSimError
+
+from localpachd.errors import PachError
+
+_SECOND = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAMED = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_FIELDS = 5
+_FIELD = re.compile(r"[\d*?/,a-z-]+", re.IGNORECASE)
+_UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": _SECOND, "m": 60 * _SECOND,
+          "h": 3600 * _SECOND}  # fmt: skip
+_LENGTH = re.compile(r"\+?((?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+")
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Points in time: every `period` ns or, where that is 0, as the five `fields` say; never without either."""
+
+    fields: str = ""
+    period: int = 0
+
+    def next(self, after: int) -> int | None:
+        """The first of its points, all whole seconds, past a time; None if there is none. Both in ns since the epoch,
+        UTC."""
+        if self.period:
+            return (after + self.period) // _SECOND * _SECOND
+        if not self.fields:
+            return None
+        try:
+            found = next(CronSim(self.fields, _EPOCH + timedelta(seconds=after // _SECOND)))
+        except (StopIteration, OverflowError):
+            return None
+        return int((found - _EPOCH).total_seconds()) * _SECOND
+
+
+@lru_cache(maxsize=1024)
+def parse(expression: str) -> Schedule:
+    """The schedule of an expression. Raises PachError for one that Pachyderm cannot read either."""
+    text = expression.strip()
+    if not text:
+        raise PachError("Empty spec string")
+    if text == "@never":
+        return Schedule()
+    if text.startswith("@every "):
+        return Schedule(period=_period(text))
+    if text.startswith("@"):
+        if text not in _NAMED:
+            raise PachError(f"Unrecognized descriptor: {text}")
+        return Schedule(_NAMED[text])
+    parts = text.split()
+    if len(parts) != _FIELDS:
+        raise PachError(f"Expected exactly {_FIELDS} fields, found {len(parts)}: {text}")
+    for part in parts:
+        # The library knows more marks (L, W, #) than the original does.
+        if not _FIELD.fullmatch(part) or re.search(r"\b\d*L\b|\bLW\b", part, re.IGNORECASE):
+            raise PachError(f"Failed to parse {part!r} in {text!r}")
+    fields = " ".join(part.replace("?", "*") for part in (*parts[:4], _weekdays(parts[4], text)))
+    try:
+        CronSim(fields, _EPOCH)
+    except CronSimError as error:
+        raise PachError(f"{error} in {text!r}") from error
+    return Schedule(fields)
+
+
+def _weekdays(part: str, text: str) -> str:
+    """The last field such that Sunday is 0 alone, as in the original: the library takes 7 for it, too."""
+    if "7" in re.split(r"[,/-]", re.sub(r"/\d+", "", part)):
+        raise PachError(f"End of range (7) above maximum (6): {text}")
+    return re.sub(r"(?<![\w-])(\w+)/", r"\1-6/", part)
+
+
+def _period(text: str) -> int:
+    length = text.removeprefix("@every ").strip()
+    if not _LENGTH.fullmatch(length):
+        raise PachError(f"Failed to parse duration {text}: invalid duration {length!r}")
+    total = sum(int(float(number) * _UNITS[unit]) for number, unit in _PART.findall(length))
+    return max(_SECOND, total // _SECOND * _SECOND)

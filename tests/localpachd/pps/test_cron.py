@@ -1,0 +1,148 @@
+"""Cron inputs and triggers of inputs, on a clock that the tests move."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localpachd.errors import NotFound, PachError
+from localpachd.pps.values import JobState, Pipeline, PipelineState
+
+if TYPE_CHECKING:
+    from conftest import Engine
+
+LIST = 'for f in "$PFS"/*/2*; do touch "$PFS/out/$(basename "$f")"; done'
+HOUR = 3600
+START = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def files_of(repo: str, **fields: Any) -> dict[str, Any]:
+    return {"pfs": {"repo": repo, "glob": "/*", **fields}}
+
+
+def cron(spec: str = "@every 1h", **fields: object) -> dict[str, object]:
+    return {"cron": {"name": "tick", "spec": spec, "start": f"{START:%Y-%m-%dT%H:%M:%SZ}", **fields}}
+
+
+def at(engine: Engine, hours: float) -> None:
+    """So many hours after the start of the schedules of these tests."""
+    engine.clock.time = int(START.timestamp() + hours * HOUR) * 10**9
+    engine.pfs.changes.notify()
+
+
+def ticks(engine: Engine, name: str = "p") -> list[str]:
+    return sorted(engine.files(f"{name}_tick"))
+
+
+def until(engine: Engine, count: int) -> list[str]:
+    """The ticks, once there are as many and each has had its job."""
+    engine.until(lambda: len(ticks(engine)) >= count)
+    engine.settle("p")
+    return ticks(engine)
+
+
+def hour(number: int) -> str:
+    return f"/2030-01-01T{number:02}:00:00Z"
+
+
+def test_each_tick_is_a_file_a_datum_and_a_job(engine: Engine) -> None:
+    at(engine, 0)
+    engine.create("p", cron(), LIST)
+    engine.settle("p")
+    assert ticks(engine) == []
+    at(engine, 1)
+    assert until(engine, 1) == [hour(1)]
+    at(engine, 2)
+    assert until(engine, 2) == [hour(1), hour(2)]
+    newest, before, first = engine.jobs("p")
+    assert (newest.state, newest.counters.processed, newest.counters.skipped) == (JobState.SUCCESS, 1, 1)
+    assert (before.counters.total, first.counters.total) == (1, 0)
+
+
+def test_missed_ticks_are_made_up_for_one_by_one_also_after_a_restart(engine: Engine) -> None:
+    at(engine, 0)
+    engine.create("p", cron(), LIST)
+    engine.until(lambda: engine.pps.inspect_pipeline(Pipeline("default", "p")).state is PipelineState.RUNNING)
+    at(engine, 2.5)
+    assert until(engine, 2) == [hour(1), hour(2)]
+    engine.clock.time += 3 * HOUR * 10**9
+    engine.restart()
+    assert until(engine, 5) == [hour(number) for number in range(1, 6)]
+    assert len(engine.jobs("p")) == 6
+
+
+def test_overwrite_leaves_the_newest_tick_alone(engine: Engine) -> None:
+    at(engine, 0)
+    engine.create("p", cron(overwrite=True), LIST)
+    at(engine, 3)
+    engine.until(lambda: ticks(engine) == [hour(3)])
+    assert engine.settle("p").counters.total == 1
+
+
+def test_nothing_ticks_while_the_pipeline_is_stopped(engine: Engine) -> None:
+    at(engine, 0)
+    engine.create("p", cron(), LIST)
+    engine.create("other", cron(), LIST)
+    engine.pps.stop_pipeline(Pipeline("default", "p"))
+    at(engine, 1)
+    engine.until(lambda: ticks(engine, "other"))
+    assert ticks(engine) == []
+    engine.pps.start_pipeline(Pipeline("default", "p"))
+    assert until(engine, 1) == [hour(1)]
+
+
+def test_run_cron_ticks_now(engine: Engine) -> None:
+    at(engine, 0.5)
+    engine.create("p", cron("@never"), LIST)
+    engine.pps.run_cron(Pipeline("default", "p"))
+    assert until(engine, 1) == ["/2030-01-01T00:30:00Z"]
+    engine.repo("in")
+    engine.create("plain", files_of("in"), "true")
+    with pytest.raises(PachError, match="pipeline doesn't have a cron input"):
+        engine.pps.run_cron(Pipeline("default", "plain"))
+    with pytest.raises(NotFound):
+        engine.pps.run_cron(Pipeline("default", "nobody"))
+
+
+def test_a_cron_repo_goes_with_its_pipeline(engine: Engine) -> None:
+    engine.create("p", cron(), LIST)
+    assert engine.commit("p_tick")
+    engine.pps.delete_pipeline(Pipeline("default", "p"), keep_repo=True)
+    with pytest.raises(NotFound):
+        engine.commit("p_tick")
+
+
+def test_a_schedule_that_cannot_be_read_is_refused(engine: Engine) -> None:
+    with pytest.raises(PachError, match="error parsing cron-spec: "):
+        engine.create("p", cron("every now and then"), LIST)
+    with pytest.raises(PachError, match="input must specify a name"):
+        engine.create("p", cron(name=""), LIST)
+
+
+def test_an_input_with_a_trigger_reads_a_branch_that_follows(engine: Engine) -> None:
+    engine.repo("in")
+    engine.put("in", {"/a": "1"})
+    trigger = {"trigger": {"branch": "master", "commits": "3"}}
+    engine.create("p", files_of("in", **trigger), 'cp "$PFS"/in/* "$PFS/out/"')
+    assert engine.settle("p").counters.total == 0
+    engine.put("in", {"/b": "2"})
+    assert len(engine.jobs("p")) == 1
+    engine.put("in", {"/c": "3"})
+    engine.until(lambda: len(engine.jobs("p")) == 2)
+    assert engine.settle("p").counters.processed == 3
+    assert engine.jobs("p")[0].spec.input.branch == "p-trigger-1"
+    assert set(engine.files("p")) == {"/a", "/b", "/c"}
+
+
+def test_a_timed_trigger_goes_by_the_clock(engine: Engine) -> None:
+    engine.repo("in")
+    trigger = {"trigger": {"branch": "master", "cron_spec": "@every 24h"}}
+    engine.create("p", files_of("in", **trigger), 'cp "$PFS"/in/* "$PFS/out/"')
+    engine.settle("p")
+    engine.put("in", {"/a": "1"})
+    assert len(engine.jobs("p")) == 1
+    engine.sleep(25 * HOUR)
+    engine.until(lambda: len(engine.jobs("p")) == 2)
+    assert engine.settle("p").counters.processed == 1
