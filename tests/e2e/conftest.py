@@ -1,6 +1,9 @@
 """What the end-to-end tests share: real servers with our specifications deployed, small backbones, and pictures."""
 
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +37,7 @@ class Job:
     processed: int
     skipped: int
     failed: int
+    restart: int
     reason: str
 
     @property
@@ -50,6 +54,7 @@ def _job(info: Any) -> Job:
         info.data_processed,
         info.data_skipped,
         info.data_failed,
+        info.restart,
         info.reason,
     )
 
@@ -72,9 +77,25 @@ class World:
         self.pachd.kill()
         return World(self._start, self.root, self.scratch)
 
-    def repo(self, name: str, at: str = "") -> Repository:
+    def repo(self, name: str, at: str = "", type_: str = "user") -> Repository:
         """A repo at the head of master, or at a commit."""
-        return Repository(self.connection, name, at)
+        return Repository(self.connection, name, at, type_)
+
+    def lookalike(self, *arguments: str | Path, fails: bool = False) -> str:
+        """Runs the command as a process in `scratch`; returns what it says on the terminal. It must not show a
+        traceback, and must end with 0, or where it is to fail with 1 and one line on stderr."""
+        environment = {**os.environ, "PACHD_ADDRESS": self.pachd.address, "PACH_CONFIG": str(self.scratch / "none")}
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "pipelines.cli", *map(str, arguments)],
+            cwd=self.scratch,
+            env=environment | {"COLUMNS": "120"},
+            capture_output=True,
+            text=True,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said
+        assert (done.returncode, done.stderr.count("\n")) == ((1, 1) if fails else (0, 0)), said
+        return said
 
     def deploy(self, which: Iterable[specs.Spec] = ()) -> dict[str, str]:
         """Deploys these specifications, or all that come with lookalike; returns what was done to each."""
@@ -161,7 +182,6 @@ class World:
         path = self.scratch / f"file-{next(self._numbers)}"
         path.write_bytes(data)
         return Source(name, path, len(data))
-
 
 
 Paint = Callable[..., bytes]

@@ -25,7 +25,9 @@ def first_words(world: Any, pipeline: str, commit: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(make_world: Callable[[str], Any], backbones: dict[str, Path], paint: Any) -> dict[str, dict[str, bytes]]:
+def undisturbed(
+    make_world: Callable[[str], Any], backbones: dict[str, Path], paint: Any
+) -> dict[str, dict[str, bytes]]:
     """The trees as they come out where nobody interferes."""
     world = make_world("undisturbed")
     world.deploy()
@@ -44,5 +46,6 @@ def test_a_killed_server_goes_on_and_comes_to_the_same_bytes(
         assert first_words(world, pipeline, commit).startswith(f"{pipeline}: ")
         world = world.killed()
     jobs = world.settle(*commits)
-    assert jobs["features"].failed == 0
+    # Of these one can be sure that they were in the middle: importing TensorFlow takes seconds.
+    assert jobs["features"].restart >= 1
     assert world.trees() == undisturbed

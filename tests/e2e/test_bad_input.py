@@ -1,0 +1,237 @@
+"""What is missing, broken or strangely called, from an empty server on: what the command says, and what comes out."""
+
+import gzip
+import io
+import json
+import re
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NO_MODEL = "there is no backbone yet, so no features are computed"
+NO_LIBRARY = "the library is empty"
+NO_QUERIES = "there are no queries yet"
+
+BAD = {
+    "archive.zip/../up.png": 'an archive member with ".." in its path',
+    "archive.zip//absolute.png": "an archive member with an absolute path",
+    "archive.zip/notes.txt": "neither JPEG, PNG, WebP, GIF, BMP, TIFF, zip, tar, tar.gz or STL-10",
+    "bomb.tar.gz": "expands to more than 1,073,741,824 bytes",
+    "bomb.png": "60,000 × 60,000 pixels: a PNG picture may have at most 100,000,000",
+    "cut.png": "damaged or truncated PNG picture",
+    "cut.zip": "damaged or truncated zip archive",
+    "empty.jpg": "the file is empty",
+    "links.tar/hard": "an archive member that is a link",
+    "links.tar/soft": "an archive member that is a link",
+    "text.jpg": "neither JPEG, PNG, WebP, GIF, BMP, TIFF, zip, tar, tar.gz or STL-10",
+}
+GOOD = ("archive.zip/fine.png", "picture called.txt")
+
+STRANGE = (
+    "with space.png",
+    "quo\"te's.png",
+    "#1 & 2.png",
+    "back\\slash.png",
+    "br[ack]{et}(s)*?!@+^.png",
+    "100%25.png",
+    "\N{GRINNING FACE}é.png",
+    "no\udcffutf8\x07.png",
+    "...",
+    "<b>bold</b>.png",
+    "/".join(["deep and long"] * 21) + "/300 characters.png",
+    "l" * 255,
+)
+
+
+def png_bomb() -> bytes:
+    """A small file that says it is a picture of 3.6 gigapixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 60000, 60000, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(bytes(100))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def tar_bomb() -> bytes:
+    """A small file that is a tar archive with a member of 1,100 MiB."""
+    member = tarfile.TarInfo("zeros.png")
+    member.size = 1100 << 20
+    return gzip.compress(member.tobuf()) + 1100 * gzip.compress(bytes(1 << 20)) + gzip.compress(bytes(1024))
+
+
+def bad_files(paint: Any) -> dict[str, bytes]:
+    """Files that hold everything in BAD, and two good pictures."""
+    zipped, tarred = io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for name, data in {"../up.png": paint(1), "/absolute.png": paint(2), "fine.png": paint(3)}.items():
+            archive.writestr(name, data)
+        archive.writestr("notes.txt", "no picture")
+    with tarfile.open(fileobj=tarred, mode="w") as archive:
+        for name, kind in {"hard": tarfile.LNKTYPE, "soft": tarfile.SYMTYPE}.items():
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+    return {
+        "archive.zip": zipped.getvalue(),
+        "bomb.png": png_bomb(),
+        "bomb.tar.gz": tar_bomb(),
+        "cut.png": paint(1)[:-100],
+        "cut.zip": zipped.getvalue()[:-30],
+        "empty.jpg": b"",
+        "links.tar": tarred.getvalue(),
+        "picture called.txt": paint(4),
+        "text.jpg": b"no picture",
+    }
+
+
+def sheet(world: Any, entry: str) -> tuple[str, list[dict[str, Any]]]:
+    """An exported result sheet: its words, and the lines of neighbors.jsonl."""
+    directory = world.scratch / "results" / entry
+    words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", (directory / "index.html").read_text(), flags=re.DOTALL)
+    return words, [json.loads(line) for line in (directory / "neighbors.jsonl").read_text().splitlines()]
+
+
+def write(directory: Path, files: dict[str, bytes]) -> Path:
+    """A directory with these files."""
+    for name, data in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return directory
+
+
+@dataclass(frozen=True)
+class Story:
+    """What the command said at each step, and the sheets by step and entry: words, answers."""
+
+    world: Any
+    said: dict[str, str]
+    sheets: dict[str, tuple[str, list[dict[str, Any]]]]
+
+
+@pytest.fixture(scope="module")
+def story(make_world: Callable[[str], Any], backbones: dict[str, Path], paint: Any) -> Story:
+    """Plays it all once, with the command that people type."""
+    world = make_world("bad")
+    write(world.scratch / "bad", bad_files(paint))
+    write(world.scratch / "hopeless", {"notes.txt": b"no picture", "cut.png": paint(1)[:-100]})
+    write(world.scratch, {"query.png": paint(10)})
+    write(world.scratch / "strange", {name: paint(seed) for seed, name in enumerate(STRANGE, start=20)})
+    (world.scratch / "#ask [me].png").write_bytes(paint(20))
+    said, sheets = {}, {}
+
+    def run(step: str, *arguments: str | Path, fails: bool = False) -> None:
+        said[step] = world.lookalike(*arguments, fails=fails)
+
+    run("undeployed status", "status")
+    run("undeployed add", "add", "query.png", fails=True)
+    run("undeployed query", "query", "query.png", fails=True)
+    run("deploy", "deploy")
+    run("query without anything", "query", "query.png", fails=True)
+    run("push", "model", "push", backbones["first"] / "backbone.keras")
+    run("results without library", "results")
+    sheets["without library"] = sheet(world, "query.png")
+    run("bad", "add", "bad")
+    run("hopeless", "query", "hopeless")
+    sheets["hopeless"] = sheet(world, "hopeless")
+    run("status", "status")
+    run("results", "results", "query.png")
+    sheets["small library"] = sheet(world, "query.png")
+    run("strange", "add", "strange")
+    run("strange queries", "query", "strange", "#ask [me].png")
+    sheets["strange"] = sheet(world, "strange")
+    sheets["#ask"] = sheet(world, "#ask [me].png")
+    run("remove", "remove", *(f"strange/{name}" for name in STRANGE))
+    return Story(world, said, sheets)
+
+
+def test_without_pipelines_the_command_says_how_to_make_them(story: Story) -> None:
+    assert "not deployed: " in story.said["undeployed status"]
+    assert (
+        "there is no repo images: make the repos and pipelines with `lookalike deploy`" in story.said["undeployed add"]
+    )
+    assert "there is no repo queries" in story.said["undeployed query"]
+
+
+def test_what_is_missing_is_said(story: Story) -> None:
+    for step, missing in {
+        "deploy": (NO_MODEL, NO_LIBRARY, NO_QUERIES),
+        "query without anything": (NO_MODEL, NO_LIBRARY),
+        "push": (NO_LIBRARY,),
+        "bad": (),
+    }.items():
+        assert {note for note in (NO_MODEL, NO_LIBRARY, NO_QUERIES) if note in story.said[step]} == set(missing)
+    assert "there is no result sheet of query.png" in story.said["query without anything"]
+
+
+def test_jobs_with_nothing_to_do_succeed(story: Story) -> None:
+    for pipeline in ("features-queries", "search", "render"):
+        assert f"{pipeline}: success, 0 of 0 datums" in story.said["query without anything"]
+
+
+def test_the_sheet_says_that_the_library_is_empty(story: Story) -> None:
+    words, (answer,) = story.sheets["without library"]
+    assert "The library is empty: there is no picture to compare with yet." in words
+    assert (answer["sources"], answer["neighbors"]) == (["query.png"], [])
+
+
+def test_bad_files_are_rejected_and_the_jobs_succeed(story: Story) -> None:
+    assert "preprocess: success, 9 of 9 datums" in story.said["bad"]
+    assert f"{len(BAD)} files rejected: see `lookalike status`" in story.said["bad"]
+    assert f"{len(BAD) + 2} files rejected:" in story.said["status"]
+    rejected = re.findall(r"^  images: bad/(.*?): (.*)$", story.said["status"], flags=re.MULTILINE)
+    assert {source for source, _ in rejected} == set(BAD)
+    assert all(reason.startswith(BAD[source]) for source, reason in rejected)
+
+
+def test_rejections_are_records_in_the_output(story: Story) -> None:
+    repo = story.world.repo("preprocess")
+    lines = [json.loads(line) for _, data in repo.read_all("/rejected/images/*") for line in data.splitlines()]
+    assert {(line["source"], line["stage"]) for line in lines} == {(f"bad/{name}", "preprocess") for name in BAD}
+
+
+def test_a_library_smaller_than_k_gives_fewer_neighbours_and_a_note(story: Story) -> None:
+    words, (answer,) = story.sheets["small library"]
+    assert "Only 2 pictures in the library, where 3 neighbours were asked for." in words
+    assert {source for each in answer["neighbors"] for source in each["sources"]} == {f"bad/{name}" for name in GOOD}
+
+
+def test_an_entry_without_a_good_picture_gets_a_sheet_that_says_why(story: Story) -> None:
+    words, answers = story.sheets["hopeless"]
+    assert "No picture of this entry could be searched for." in words
+    assert "hopeless/notes.txt" in words
+    assert "damaged or truncated PNG picture" in words
+    assert answers == []
+    assert "hopeless: results/hopeless/index.html" in story.said["hopeless"]
+
+
+def test_strange_names_come_back_as_they_were(story: Story) -> None:
+    _, answers = story.sheets["strange"]
+    assert len(answers) == len(STRANGE)
+    for answer in answers:
+        (name,) = answer["sources"]
+        assert answer["neighbors"][0]["sources"] == [name]
+        assert answer["neighbors"][0]["distance"] == 0
+    assert {answer["sources"][0] for answer in answers} == {f"strange/{name}" for name in STRANGE}
+
+
+def test_a_strange_entry_has_its_sheet_under_its_name(story: Story) -> None:
+    words, (answer,) = story.sheets["#ask"]
+    assert "Nearest pictures for “#ask [me].png”" in words
+    assert answer["neighbors"][0]["sources"] == [f"strange/{STRANGE[0]}"]
+    assert "#ask [me].png: " in story.said["strange queries"]
+
+
+def test_what_has_a_strange_name_can_be_removed(story: Story) -> None:
+    assert f"removed {len(STRANGE)} files from images" in story.said["remove"]
+    kept = {f"/bad%2F{path.name}" for path in (story.world.scratch / "bad").iterdir()}
+    assert set(story.world.repo("images").list()) == kept

@@ -1,0 +1,135 @@
+"""Jobs that must fail: the reason is kept in the pipeline's meta commit and shown by the command, and they recover."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines import specs
+
+NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
+
+
+@dataclass(frozen=True)
+class Step:
+    """How the jobs ended, by pipeline; the reasons in the meta commits of those that failed; what `status` said."""
+
+    jobs: dict[str, Any]
+    reasons: dict[str, list[str]]
+    status: str
+
+
+def changed(**environment: str) -> list[specs.Spec]:
+    """Our specifications with a datum tried once, so that failing takes half the time, and features with further
+    variables."""
+    found = []
+    for spec in specs.load():
+        document = dict(spec.document) | {"datum_tries": 1}
+        if spec.name == "features" and environment:
+            transform = document["transform"]
+            document["transform"] = {**transform, "env": {**transform["env"], **environment}}
+        found.append(replace(spec, document=document))
+    return found
+
+
+def reasons(world: Any, jobs: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The reasons that the meta commits of failed jobs hold."""
+    found = {}
+    for pipeline, job in jobs.items():
+        if job.state == "failure":
+            meta = world.repo(pipeline, job.id, type_="meta")
+            records = [json.loads(data) for _, data in meta.read_all("/meta/*/meta")]
+            found[pipeline] = [record["reason"] for record in records if record.get("reason")]
+    return found
+
+
+@pytest.fixture(scope="module")
+def steps(
+    make_world: Callable[[str], Any],
+    backbones: dict[str, Path],
+    paint: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Step]:
+    """Plays it all once."""
+    world = make_world("faults")
+    found: dict[str, Step] = {}
+
+    def step(name: str, commit: str) -> None:
+        jobs = world.end(commit)
+        found[name] = Step(jobs, reasons(world, jobs), world.lookalike("status"))
+
+    world.deploy(changed())
+    world.add({"a.png": paint(1)})
+    world.query("q.png", paint(2))
+    step("wrong size", world.push(backbones["large"]))
+    step("mended", world.push(backbones["first"]))
+    world.client.stop_pipeline("features")
+    step("mixed", world.push(backbones["second"]))
+    world.client.start_pipeline("features")
+    step("started", newest(world, "features"))
+
+    broken = tmp_path_factory.mktemp("broken")
+    (broken / "tensorflow.py").write_text(f"raise ImportError({NO_TENSORFLOW!r})\n")
+    path = os.pathsep.join(filter(None, (str(broken), os.environ.get("PYTHONPATH"))))
+    world.deploy(changed(PYTHONPATH=path))
+    step("no tensorflow", newest(world, "features"))
+    assert "all of it again" in world.deploy(changed())["features"]
+    step("tensorflow again", newest(world, "features"))
+    return found
+
+
+def newest(world: Any, pipeline: str) -> str:
+    """The commit of a pipeline's newest job."""
+    return str(next(iter(world.client.list_job(pipeline))).job.id)
+
+
+def test_a_wrong_image_size_is_a_reason(steps: dict[str, Step]) -> None:
+    step = steps["wrong size"]
+    reason = "the pictures are 96 × 96 pixels, but the model in the repo models takes 128 × 128: set IMAGE_SIZE=128"
+    for pipeline in ("features", "features-queries"):
+        assert step.jobs[pipeline].state == "failure"
+        (kept,) = step.reasons[pipeline]
+        assert kept.startswith(reason)
+    assert re.search(rf"^features failed on /, /library/[0-9a-f]{{2}}/: {reason}", step.status, re.MULTILINE)
+    assert f"features-queries failed on /, /queries/q.png/: {reason}" in step.status
+    assert {step.jobs[name].state for name in ("index", "search", "render")} == {"unrunnable"}
+    assert "unrunnable because the following upstream pipelines failed" in step.status
+
+
+def test_another_model_mends_it(steps: dict[str, Step]) -> None:
+    assert {job.state for job in steps["mended"].jobs.values()} == {"success"}
+    assert "failed on" not in steps["mended"].status
+
+
+def test_mixed_models_are_a_reason(steps: dict[str, Step]) -> None:
+    step = steps["mixed"]
+    assert step.jobs["features-queries"].state == "success"
+    assert step.jobs["search"].state == "failure"
+    (kept,) = step.reasons["search"]
+    assert "was computed with the model " in kept
+    assert "their distances would mean nothing" in kept
+    assert kept in step.status
+    assert step.jobs["render"].state == "unrunnable"
+
+
+def test_a_started_pipeline_catches_up(steps: dict[str, Step]) -> None:
+    step = steps["started"]
+    assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
+
+
+def test_a_failing_import_is_a_reason(steps: dict[str, Step]) -> None:
+    step = steps["no tensorflow"]
+    assert (step.jobs["features"].state, step.jobs["features"].failed) == ("failure", 1)
+    assert step.reasons == {"features": [f"ImportError: {NO_TENSORFLOW}"]}
+    assert f"ImportError: {NO_TENSORFLOW}" in step.status
+
+
+def test_a_mended_specification_computes_again(steps: dict[str, Step]) -> None:
+    step = steps["tensorflow again"]
+    assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
+    assert step.jobs["features"].counts == (1, 0, 0)

@@ -1,0 +1,300 @@
+"""Random sequences of changes on a real server: after each, its outputs are those of a computation from scratch.
+
+The oracle runs the same stages in this process, once for each datum of plain directories, by Pachyderm's rules for what
+is a datum. LOOKALIKE_SEEDS="3 4 5" tries other sequences than the usual ones.
+"""
+
+import hashlib
+import importlib
+import io
+import itertools
+import os
+import random
+import shutil
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines import blocks, ingest, specs
+from stages.contract import Datum, Input
+from stages.names import is_block, unescape
+
+SEEDS = tuple(map(int, os.environ.get("LOOKALIKE_SEEDS", "1 2").split()))
+STEPS = 12
+
+Tree = dict[str, bytes]
+Member = dict[str, Input]
+
+
+class Oracle:
+    """What all pipelines hold for given inputs, computed from scratch. `scratch` is an empty directory."""
+
+    def __init__(self, models: Path, scratch: Path) -> None:
+        self._scratch = scratch
+        self._models = models
+        self._runs = itertools.count()
+        self._specs = specs.load()
+        self._stages = {spec.name: self._start(spec.document["transform"]) for spec in self._specs}
+
+    @staticmethod
+    def _start(transform: Mapping[str, Any]) -> Callable[[Datum], None]:
+        process: Callable[[Datum], None] = importlib.import_module(transform["cmd"][-1]).start(transform["env"])
+        return process
+
+    def outputs(self, images: Tree, queries: Tree) -> dict[str, Tree]:
+        """The files of every pipeline by path."""
+        run = self._scratch / str(next(self._runs))
+        shutil.copytree(self._models, run / "models")
+        for repo, tree in {"images": images, "queries": queries}.items():
+            write(run / repo, tree)
+        for spec in self._specs:
+            (run / spec.name).mkdir()
+            for number, members in enumerate(self._datums(spec.document["input"], run)):
+                out = run / "out" / spec.name / str(number)
+                out.mkdir(parents=True)
+                self._stages[spec.name](Datum(members, out))
+                merge(out, run / spec.name)
+        found = {spec.name: read(run / spec.name) for spec in self._specs}
+        shutil.rmtree(run)
+        return found
+
+    def _datums(self, tree: Mapping[str, Any], run: Path) -> list[Member]:
+        """The datums of a spec's input: of a glob each match, of a cross each pair, of a join those with one key."""
+        if "cross" in tree:
+            members = sorted((self._datums(each, run) for each in tree["cross"]), key=lambda found: [*map(list, found)])
+            return [
+                {name: each for part in parts for name, each in part.items()} for parts in itertools.product(*members)
+            ]
+        if "join" in tree:
+            # All members are outer ones, and what is in brackets is always the last component.
+            by_key: dict[str, Member] = {}
+            for each in tree["join"]:
+                assert each["pfs"]["outer_join"]
+                for member in self._datums(each, run):
+                    (given,) = member.values()
+                    by_key.setdefault(given.path.name, {}).update(member)
+            return [by_key[key] for key in sorted(by_key)]
+        pfs = tree["pfs"]
+        root = run / pfs["repo"]
+        pattern = pfs["glob"].strip("/").replace("(", "").replace(")", "")
+        # Models stay what they are and are loaded once; all else is another commit in each run.
+        commit = "models" if pfs["repo"] == "models" else run.name
+        return [
+            {pfs["name"]: Input(pfs["name"], path, path.relative_to(root).as_posix().strip("."), commit)}
+            for path in (sorted(root.glob(pattern)) if pattern else [root])
+        ]
+
+
+def write(root: Path, tree: Tree) -> None:
+    """Makes a directory with these files."""
+    root.mkdir()
+    for path, data in tree.items():
+        file = root / path.strip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def read(root: Path) -> Tree:
+    """The files below a directory by path."""
+    return {f"/{file.relative_to(root).as_posix()}": file.read_bytes() for file in root.rglob("*") if file.is_file()}
+
+
+def merge(out: Path, into: Path) -> None:
+    """Moves one datum's output to the others'; no two may write one path."""
+    for file in sorted(out.rglob("*")):
+        if file.is_file():
+            target = into / file.relative_to(out)
+            assert not target.exists(), f"two datums write {target}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)
+
+
+class Person:
+    """Somebody who changes things at random, and knows what should be there afterwards."""
+
+    def __init__(self, world: Any, paint: Any, seed: int) -> None:
+        self.world = world
+        self.paint = paint
+        self.random = random.Random(seed)
+        self.library: Tree = {}
+        self.removed: Tree = {}
+        self.queries: dict[str, bytes | Tree] = {}
+        self._numbers = itertools.count()
+
+    def changes(self, number: int) -> Iterator[tuple[str, list[str]]]:
+        """Makes changes, all kinds of them before any comes again, and yields what was done and the commits."""
+        kinds = [
+            *(self.add, self.add_many, self.change, self.rename, self.remove, self.duplicate, self.add_again),
+            *(self.swap, self.spoil, self.add_archive, self.ask, self.ask_many, self.ask_otherwise, self.forget),
+        ]
+        # There must be something to change.
+        order = [self.add_many, self.ask]
+        while len(order) < number:
+            order += self.random.sample(kinds, len(kinds))
+        for kind in order[:number]:
+            yield kind.__name__, [commit for commit in kind() if commit]
+
+    def picture(self) -> bytes:
+        """A picture of a few dozen, so that some come again."""
+        kind = self.random.choice(("PNG", "PNG", "JPEG"))
+        return bytes(self.paint(self.random.randrange(16), self.random.randrange(2), 32, kind))
+
+    def name(self) -> str:
+        """A new name."""
+        stem = self.random.choice(("a", "b c", "holiday/d", "[é]", "holiday/2026/#f"))
+        return f"{stem}{next(self._numbers)}.png"
+
+    def some(self, most: int) -> list[str]:
+        """Names of the library, in a random order."""
+        names = sorted(self.library)
+        return self.random.sample(names, min(len(names), self.random.randint(1, most)))
+
+    def _put(self, pictures: Tree) -> list[str]:
+        self.library |= pictures
+        return [self.world.add(pictures)] if pictures else []
+
+    def add(self) -> list[str]:
+        return self._put({self.name(): self.picture() for _ in range(self.random.randint(1, 3))})
+
+    def add_many(self) -> list[str]:
+        """More than go in as single files; some of them may replace others."""
+        new = {self.name(): self.picture() for _ in range(ingest.SINGLE_FILES + self.random.randint(1, 4))}
+        old = [name for name in self.some(2) if not name.endswith(".zip")] if self.library else []
+        return self._put(new | {name: self.picture() for name in old})
+
+    def change(self) -> list[str]:
+        return self._put({name: self.picture() for name in self.some(2) if not name.endswith(".zip")})
+
+    def rename(self) -> list[str]:
+        (old,) = self.some(1)[:1]
+        data = self.library[old]
+        return [*self._drop([old]), *self._put({self.name() + ("x.zip" if old.endswith(".zip") else ""): data})]
+
+    def remove(self) -> list[str]:
+        return self._drop(self.some(3))
+
+    def _drop(self, names: list[str]) -> list[str]:
+        self.removed |= {name: self.library.pop(name) for name in names}
+        return [self.world.remove(*names)]
+
+    def duplicate(self) -> list[str]:
+        return self._put({self.name(): self.library[name] for name in self.some(2) if not name.endswith(".zip")})
+
+    def add_again(self) -> list[str]:
+        """What was there before, as it was."""
+        if not self.removed:
+            self.remove()
+        name = self.random.choice(sorted(self.removed))
+        return self._put({name: self.removed.pop(name)})
+
+    def swap(self) -> list[str]:
+        names = [name for name in self.some(4) if not name.endswith(".zip")][:2]
+        return self._put(dict(zip(names, [self.library[name] for name in reversed(names)], strict=True)))
+
+    def spoil(self) -> list[str]:
+        """Puts something that is no picture, over a picture or under a name of its own."""
+        names = [*[name for name in self.some(2) if not name.endswith(".zip")], self.name()]
+        return self._put({self.random.choice(names): self.random.choice((b"", b"no picture", self.picture()[:-9]))})
+
+    def add_archive(self) -> list[str]:
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w") as archive:
+            for number in range(2):
+                archive.writestr(zipfile.ZipInfo(f"in/{number}.png"), self.picture())
+        return self._put({f"{self.name()}.zip": file.getvalue()})
+
+    def _ask(self, entry: str, content: bytes | Tree) -> list[str]:
+        self.queries[entry] = content
+        return [self.world.query(entry, content)]
+
+    def ask(self) -> list[str]:
+        return self._ask(f"query{next(self._numbers)}.png", self.picture())
+
+    def ask_many(self) -> list[str]:
+        pictures = {f"{number}.png": self.picture() for number in range(self.random.randint(1, 3))}
+        return self._ask(f"queries {next(self._numbers)}", pictures | {"bad.png": b"no picture"})
+
+    def ask_otherwise(self) -> list[str]:
+        """Renames the files of an entry, or replaces it by one of another kind."""
+        if not self.queries:
+            return self.ask()
+        entry = self.random.choice(sorted(self.queries))
+        content = self.queries[entry]
+        if isinstance(content, dict):
+            return self._ask(entry, {f"renamed {name}": data for name, data in content.items()})
+        return self._ask(entry, {"inside.png": content})
+
+    def forget(self) -> list[str]:
+        if not self.queries:
+            return []
+        entry = self.random.choice(sorted(self.queries))
+        del self.queries[entry]
+        return [self.world.forget(entry)]
+
+
+def held(images: Tree) -> Tree:
+    """The pictures of the repo `images` by true name, those in blocks too."""
+    found: Tree = {}
+    for path, data in images.items():
+        if not is_block(path[1:]):
+            found[unescape(path[1:])] = data
+            continue
+        with tarfile.open(fileobj=io.BytesIO(data)) as block:
+            for member in block:
+                content = block.extractfile(member)
+                assert content is not None
+                assert unescape(member.name) not in found
+                found[unescape(member.name)] = content.read()
+    return found
+
+
+def hashes(trees: Mapping[str, Tree]) -> dict[str, dict[str, str]]:
+    """Trees as one can read them in a failure."""
+    return {
+        repo: {path: hashlib.sha256(data).hexdigest()[:16] for path, data in sorted(tree.items())}
+        for repo, tree in trees.items()
+    }
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_any_sequence_of_changes_gives_what_a_computation_from_scratch_gives(
+    seed: int,
+    make_world: Callable[[str], Any],
+    backbones: dict[str, Path],
+    paint: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ingest, "SINGLE_FILES", 4)
+    monkeypatch.setattr(blocks, "LIMIT", 3)
+    (tmp_path / "oracle").mkdir()
+    oracle = Oracle(backbones["first"], tmp_path / "oracle")
+    world = make_world(f"sequence-{seed}")
+    world.deploy()
+    world.push(backbones["first"])
+    person = Person(world, paint, seed)
+    history = []
+    for kind, commits in person.changes(STEPS):
+        images = world.content("images")
+        assert held(images) == person.library, kind
+        history.append((kind, commits, images, world.content("queries")))
+        if person.random.random() < 0.3:
+            world.settle(*commits)
+
+    # Jobs of several commits were waiting for each other; each commit must have come to its own result.
+    for number, (kind, commits, images, queries) in enumerate(history):
+        jobs = world.settle(*commits)
+        expected = hashes(oracle.outputs(images, queries))
+        for pipeline, job in jobs.items():
+            found = hashes({pipeline: world.content(pipeline, job.id)})
+            assert found[pipeline] == expected[pipeline], (number, kind, pipeline)
+    assert hashes({pipeline: world.content(pipeline) for pipeline in expected}) == expected
+
+    rebuilt = make_world(f"rebuilt-{seed}")
+    rebuilt.deploy()
+    rebuilt.settle(*rebuilt.copy(world))
+    assert rebuilt.trees() == world.trees()
