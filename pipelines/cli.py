@@ -112,7 +112,7 @@ def query(
 ) -> None:
     """Search the library for look-alikes of pictures and write their result sheets."""
     connection = connect()
-    with progress.counting("putting queries", len(paths)) as report:
+    with progress.counting("putting queries") as report:
         asked = asking.put(connection, paths, report)
     _say_left_out(asked.left_out)
     _settle(connection, f"put {files(asked.files)} into queries", asked.commit, wait)

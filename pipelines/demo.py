@@ -31,8 +31,7 @@ class Outcome:
 def run(connection: Connection, images: Path, queries: Path) -> Outcome:
     """Deploys the pipelines, pushes the usual backbone if there is none, adds the library, puts the queries, and waits
     for the jobs. Where everything is in place, Pachyderm's jobs skip all of it."""
-    known = specs.load()
-    for each in deploy.deploy(connection, known):
+    for each in deploy.deploy(connection, specs.load()):
         say(f"{each.kind} {each.name}: {each.action}")
     commits = _backbone(Repository(connection, models.REPO))
     found = pictures.find([images])
@@ -42,9 +41,7 @@ def run(connection: Connection, images: Path, queries: Path) -> Outcome:
     for left_out in (*found.left_out, *asked.left_out):
         say(f"left out {left_out}")
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
-    jobs = wait(connection, [*commits, added.commit, asked.commit])
-    order = [spec.name for spec in known]
-    return Outcome(sorted(jobs, key=lambda job: order.index(job.pipeline)), asked.entries)
+    return Outcome(wait(connection, [*commits, added.commit, asked.commit]), asked.entries)
 
 
 def _backbone(repo: Repository) -> list[str]:

@@ -2,8 +2,9 @@
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import grpc
@@ -12,6 +13,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from pipelines.connection import Connection
 from pipelines.repository import Repository
+from pipelines.specs import leaves
 
 _LOOK_EVERY = 0.25
 """Seconds between two looks at running jobs: Pachyderm tells of progress only when asked."""
@@ -90,20 +92,19 @@ class Jobs:
         return next(map(_job, self._stub.ListJob(request)), None)
 
     def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
-        """Calls `look` again and again until every job of some commit sets has ended; returns these jobs. The jobs of
-        services are left out: they never end."""
+        """Calls `look` again and again until every job of some commit sets has ended; returns these jobs, upstream
+        first. The jobs of services are left out: they never end."""
         looks = 0
-        troubles: dict[str, str] = {}
-        transforms: Collection[str] = ()
         while True:
             if looks % _LOOKS_AT_PIPELINES == 0:
                 infos = self.pipelines()
-                transforms = {name for name, info in infos.items() if not info.details.HasField("service")}
+                ranks = _ranks(infos)
                 troubles = {
                     name: info.reason for name, info in infos.items() if info.state == pps_pb2.PIPELINE_CRASHING
                 }
             looks += 1
-            found = [job for each in commit_sets for job in self.of_set(each) if job.pipeline in transforms]
+            found = [job for each in commit_sets for job in self.of_set(each) if job.pipeline in ranks]
+            found.sort(key=lambda job: ranks[job.pipeline])
             look(found, troubles)
             if all(job.ended for job in found):
                 return found
@@ -125,6 +126,13 @@ class Jobs:
 
     def _pipeline(self, name: str) -> Any:
         return pps_pb2.Pipeline(name=name, project=self._project)
+
+
+def _ranks(infos: Mapping[str, Any]) -> dict[str, int]:
+    """The pipelines that have jobs which end, each with its place in the order from upstream to downstream."""
+    reads = {name: [leaf.repo for leaf in leaves(info.details.input)] for name, info in infos.items()}
+    ordered = (name for name in TopologicalSorter(reads).static_order() if name in infos)
+    return {name: rank for rank, name in enumerate(ordered) if not infos[name].details.HasField("service")}
 
 
 def _job(info: Any) -> Job:

@@ -21,8 +21,8 @@ def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
 
 
 @contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar that counts to `total`; gives a function that takes how many more are done."""
+def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """A bar that counts to `total`, if that is known; gives a function that takes how many more are done."""
     with _bars(transient=True) as bars:
         task = bars.add_task(what, total=total, state="")
         yield lambda more: bars.advance(task, more)

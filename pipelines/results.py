@@ -48,7 +48,7 @@ def _none(missing: Sequence[str], known: Sequence[str]) -> list[Sheet]:
         return []
     if not known:
         raise LookalikeError(
-            f"there is no result sheet of {', '.join(missing)}, nor of any other query yet: ask with `lookalike query`"
+            f"there is no result sheet of {', '.join(missing)}, nor of any other query: `lookalike status` says why"
         )
     more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
     raise LookalikeError(

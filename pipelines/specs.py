@@ -32,7 +32,7 @@ class Spec:
     @property
     def repos(self) -> frozenset[str]:
         """The names of the repos that the pipeline reads."""
-        return frozenset(leaf.repo for leaf in _leaves(self.request().input))
+        return frozenset(leaf.repo for leaf in leaves(self.request().input))
 
     def request(self) -> Any:
         """The specification as a CreatePipelineRequest. Raises LookalikeError for a field that Pachyderm does not know:
@@ -45,11 +45,12 @@ class Spec:
         return request
 
 
-def _leaves(tree: Any) -> Iterator[Any]:
+def leaves(tree: Any) -> Iterator[Any]:
+    """The PFSInputs in an Input."""
     if tree.HasField("pfs"):
         yield tree.pfs
     for member in (*tree.cross, *tree.union, *tree.join, *tree.group):
-        yield from _leaves(member)
+        yield from leaves(member)
 
 
 def load(directory: Path = HERE) -> list[Spec]:

@@ -1,7 +1,10 @@
 """The command as people type it: what it prints, how it exits, and never a traceback."""
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
 import socket
 import subprocess
@@ -174,6 +177,31 @@ def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_pa
     (command.directory / "a").write_text("x")
     assert "render did not succeed: see `lookalike status` for the reasons" in command.fails("query", "a")
     assert "render failed on /a: " in command.says("status")
+
+
+def test_on_a_terminal_bars_move(as_user: Connection, sheets: Connection, command: Command) -> None:
+    (command.directory / "a").write_text("x")
+    here, there = pty.openpty()
+    typed = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", "query", "a"],
+        cwd=command.directory,
+        env={**command.environment, "TERM": "xterm"},
+        stdin=there,
+        stdout=there,
+        stderr=there,
+    )
+    os.close(there)
+    said = b""
+    with (
+        contextlib.suppress(OSError),
+        os.fdopen(here, "rb", buffering=0) as terminal,
+    ):  # its end is an error, as on Linux
+        while piece := terminal.read(4096):
+            said += piece
+    assert typed.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "\n")
+    assert re.search(r"^render +━+ 1/1 +0:00:\d\d success", text, re.MULTILINE)
+    assert "a: results/a/index.html" in text
 
 
 def test_names_cannot_write_on_the_terminal(as_user: Connection, sheets: Connection, command: Command) -> None:
