@@ -15,6 +15,9 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 from localpachd.pps.values import DatumInfo
 
+_AT_ONCE = 100
+"""Datums that CreateDatum sends when it is not told how many."""
+
 
 class DatumCalls:
     """Datums and logs of `pps_v2.API`."""
@@ -46,6 +49,26 @@ class DatumCalls:
             return self._pps.list_input_datums(messages.as_mapping(request.input))
         after = "" if request.reverse else request.paginationMarker
         return self._pps.list_datums(messages.to_job(request.job), after)
+
+    def CreateDatum(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+        first = next(requests, None)
+        if first is None or not first.HasField("start"):
+            raise PachError("first message must be a StartCreateDatumRequest message")
+        if not first.start.HasField("input"):
+            raise PachError("first message must specify an input")
+        found = self._pps.list_input_datums(messages.as_mapping(first.start.input))
+        number, upcoming = first.start.number, next(found, None)
+        while upcoming is not None:
+            batch = [upcoming, *islice(found, (number if number > 0 else _AT_ONCE) - 1)]
+            upcoming = next(found, None)
+            yield from map(messages.datum_info, batch)
+            # Clients wait for as many as they asked for, or for the end: it must come without being asked for.
+            request = next(requests, None) if upcoming is not None else None
+            if request is None:
+                return
+            if not request.HasField("continue"):
+                raise PachError("subsequent messages must be a ContinueCreateDatumRequest message")
+            number = getattr(request, "continue").number
 
     def InspectDatum(self, request: Any, context: Any) -> Any:
         if not request.datum.id:

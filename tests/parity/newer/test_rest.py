@@ -1,0 +1,66 @@
+"""The smaller calls that came after 2.7: repos deleted, datums made as they are asked for, pages, summaries."""
+
+import json
+
+import grpc
+import pytest
+
+
+def test_deleting_a_repo_tells_whether_there_was_one(newer, client, place) -> None:
+    name = place.unique("r")
+    client.create_repo(name)
+    for there in (True, False):
+        reply = newer.call("pfs_v2.API/DeleteRepo", "DeleteRepo", "Deleted", repo={"name": name, "type": "user"})
+        assert reply.deleted is there
+
+
+@pytest.mark.parametrize(("numbers", "batches"), [((2, 2, 2), (2, 2, 1)), ((5,), (5,)), ((9,), (5,)), ((0,), (5,))])
+def test_datums_are_made_as_they_are_asked_for(newer, place, numbers, batches) -> None:
+    repo = place.repo()
+    place.put(repo, **{name: name for name in "abcde"})
+    message = newer.messages["CreateDatum"]
+    first, *more = numbers
+    requests = [message(start={"input": {"pfs": {"repo": repo, "glob": "/*"}}, "number": first})]
+    requests += [message(**{"continue": {"number": number}}) for number in more]
+    found = [info.datum.id for info in newer.stream("pps_v2.API/CreateDatum", iter(requests), "DatumInfo")]
+    assert len(set(found)) == len(found) == sum(batches)
+
+
+def test_datums_need_an_input(newer, place) -> None:
+    message = newer.messages["CreateDatum"]
+    for request, text in (
+        (message(**{"continue": {"number": 1}}), "first message must be a StartCreateDatumRequest message"),
+        (message(start={"number": 1}), "first message must specify an input"),
+    ):
+        with pytest.raises(grpc.RpcError, match=text):
+            list(newer.stream("pps_v2.API/CreateDatum", iter([request]), "DatumInfo"))
+
+
+def test_pipelines_by_the_page_and_in_sum(newer, client, place) -> None:
+    project, repo = place.unique("project"), place.repo()
+    client.create_project(project)
+    names = [place.unique("p") for _ in range(3)]
+    for name in names:
+        spec = {
+            "pipeline": {"name": name, "project": {"name": project}},
+            "transform": {"cmd": ["true"]},
+            "input": {"pfs": {"project": "default", "repo": repo, "glob": "/*"}},
+        }
+        newer.create(json.dumps(spec))
+    of = [{"name": project}]
+
+    def page(size: int, index: int) -> list[str]:
+        wanted = {"page_size": size, "page_index": index}
+        found = newer.list("pps_v2.API/ListPipeline", "ListPipeline", "PipelineInfo", projects=of, page=wanted)
+        return [info.pipeline.name for info in found]
+
+    assert [page(2, 0), page(2, 1), page(2, 2)] == [names[:0:-1], names[:1], []]
+    client.stop_pipeline(names[0], project_name=project)
+    place_of = {"projects": of}
+    (summary,) = newer.call("pps_v2.API/PipelinesSummary", "Summaries", "PipelinesSummaries", **place_of).summaries
+    assert (summary.active_pipelines, summary.paused_pipelines, summary.failed_pipelines) in ((3, 0, 0), (2, 1, 0))
+    (summary,) = newer.call("pfs_v2.API/ReposSummary", "Summaries", "ReposSummaries", **place_of).summaries
+    assert (summary.project.name, summary.user_repo_count, summary.size_bytes) == (project, 3, 0)
+    for name in names:
+        client.delete_pipeline(name, project_name=project)
+    client.delete_project(project)

@@ -1,0 +1,139 @@
+"""CreatePipelineV2: specifications as people write them, merged with defaults, refused with reasons; RerunPipeline."""
+
+import json
+
+import grpc
+import pytest
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+EXISTS, INVALID, NOT_FOUND = (
+    grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
+)  # fmt: skip
+
+
+@pytest.fixture
+def written(place):
+    """Writes a specification of a pipeline over a repo with one file; returns its name and the JSON."""
+
+    def write(**fields) -> tuple[str, str]:
+        repo = place.repo()
+        place.put(repo, a="1")
+        name = place.unique("p")
+        place._pipelines.append(name)
+        spec = {
+            "pipeline": {"name": name},
+            "input": {"pfs": {"repo": repo, "glob": "/*"}},
+            "transform": {"cmd": ["sh"], "stdin": [f"cp /pfs/{repo}/* /pfs/out/"]},
+        }
+        return name, json.dumps({**spec, **fields})
+
+    return write
+
+
+@pytest.fixture
+def newest(client, place):
+    """How many datums the newest job of a pipeline processed and skipped, once it is over."""
+
+    def wait(name: str) -> tuple[int, int]:
+        info = place.job(name, next(iter(client.list_job(pipeline_name=name, history=-1))).job.id)
+        return info.data_processed, info.data_skipped
+
+    return wait
+
+
+def test_a_pipeline_is_made_of_what_was_written(newer, written, client, place) -> None:
+    name, spec = written(datum_tries=2, jobTimeout="60s")
+    effective = json.loads(newer.create(spec))
+    assert effective["pipeline"] == {"project": {"name": "default"}, "name": name}
+    assert effective["transform"]["image"] == "ubuntu:20.04"
+    assert (effective["datumTries"], effective["outputBranch"]) == ("2", "master")
+    assert (effective["jobTimeout"], effective["reprocessSpec"]) == ("60s", "until_success")
+    (job,) = client.list_job(pipeline_name=name)
+    assert place.job(name, job.job.id).state == pps_pb2.JOB_SUCCESS
+    assert place.paths(name) == ["/a"]
+
+
+def test_what_was_written_is_kept(newer, written) -> None:
+    name, spec = written(datumTries=4)
+    newer.create(spec)
+    info = newer.inspect(name)
+    assert json.loads(info.user_spec_json) == json.loads(spec)
+    effective = json.loads(info.effective_spec_json)
+    assert int(effective["datumTries"]) == 4
+    assert effective["transform"]["image"] == "ubuntu:20.04"
+    assert effective["input"]["pfs"]["glob"] == "/*"
+
+
+def test_older_clients_pipelines_have_a_written_form_too(newer, place, pfs) -> None:
+    name = place.pipeline("true", input=pfs(place.repo()), description="old")
+    info = newer.inspect(name)
+    for text in (info.user_spec_json, info.effective_spec_json):
+        spec = json.loads(text)
+        assert (spec["pipeline"]["name"], spec["description"], int(spec["datumTries"])) == (name, "old", 3)
+
+
+def test_a_dry_run_makes_nothing(newer, written, refused) -> None:
+    name, spec = written()
+    assert json.loads(newer.create(spec, dry_run=True))["pipeline"]["name"] == name
+    assert refused(newer.inspect, name)[0] is NOT_FOUND
+
+
+def test_updates_must_be_meant(newer, written, refused, newest) -> None:
+    name, spec = written()
+    newer.create(spec)
+    assert refused(newer.create, spec) == (EXISTS, f'pipeline "default/{name}" already exists')
+    assert newest(name) == (1, 0)
+    newer.create(spec, update=True)
+    assert newest(name) == (0, 1)
+    newer.create(spec, update=True, reprocess=True)
+    assert newest(name) == (1, 0)
+    assert newer.inspect(name).version == 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "parts"),
+    [
+        ({"trasnform": {}}, ['unknown field "trasnform"']),
+        ({"transform": {"cmd": ["true"], "comand": ["x"]}}, ['unknown field "comand"']),
+        ({"datumTries": "many"}, ["many"]),
+        ({"transform": {"cmd": "true"}}, ["cmd"]),
+        ({"parallelismSpec": {"constant": 1, "constnat": 2}}, ['unknown field "constnat"']),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(newer, written, refused, fields, parts) -> None:
+    name, spec = written(**fields)
+    code, text = refused(newer.create, spec)
+    assert code is INVALID
+    assert text.startswith("could not make effective spec: ")
+    for part in parts:
+        assert part in text
+    assert refused(newer.inspect, name)[0] is NOT_FOUND
+
+
+def test_a_pipeline_needs_a_name(newer, refused) -> None:
+    code, text = refused(newer.create, "{}")
+    assert (code, text) == (grpc.StatusCode.UNKNOWN, "request.Pipeline cannot be nil")
+    assert refused(newer.create, "[]")[0] is INVALID
+    assert refused(newer.create, "{")[0] is INVALID
+
+
+def test_a_rerun_is_a_new_version_of_the_same(newer, written, newest) -> None:
+    name, spec = written(description="as it was")
+    newer.create(spec)
+    before = newer.inspect(name)
+    assert newest(name) == (1, 0)
+    for reprocess, counts in ((False, (0, 1)), (True, (1, 0))):
+        newer.call("pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline={"name": name}, reprocess=reprocess)
+        assert newest(name) == counts
+    after = newer.inspect(name)
+    assert after.version == 3
+    assert (after.user_spec_json, after.effective_spec_json) == (before.user_spec_json, before.effective_spec_json)
+
+
+def test_only_a_pipeline_that_is_there_is_rerun(newer, refused) -> None:
+    ghost = {"name": "ghost"}
+    assert refused(newer.call, "pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline=ghost)[0] is NOT_FOUND
+    for call, request in (("StopPipeline", "Stop"), ("DeletePipeline", "Delete")):
+        method = f"pps_v2.API/{call}"
+        assert refused(newer.call, method, request, "Empty", pipeline=ghost, must_exist=True)[0] is NOT_FOUND
+        newer.call(method, request, "Empty", pipeline=ghost)
