@@ -95,12 +95,19 @@ def pick_up(txn: Transaction, job: Job) -> None:
 
 
 def begin(txn: Transaction, job: Job) -> bool:
-    """STARTING becomes RUNNING; one that was RUNNING already begins again and counts a restart. Returns whether the job
-    is there to be run."""
+    """STARTING becomes RUNNING; one that was past that begins again and counts a restart. Returns whether the job is
+    there to be run."""
     if _update(txn.conn, job, (JobState.STARTING,), state=JobState.RUNNING, started=txn.now):
         return True
     row = _find(txn.conn, job)
-    return row is not None and _update(txn.conn, job, (JobState.RUNNING,), restart=row["restart"] + 1)
+    return row is not None and _update(
+        txn.conn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.RUNNING, restart=row["restart"] + 1
+    )
+
+
+def begin_egress(txn: Transaction, job: Job) -> bool:
+    """RUNNING becomes EGRESSING. Returns whether the job is there to be gone on with."""
+    return _update(txn.conn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.EGRESSING)
 
 
 def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
@@ -111,7 +118,7 @@ def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
 def succeed(txn: Transaction, job: Job) -> None:
     """Ends a job whose datums are all done: finishes its commits. A fault that the output's validation finds makes the
     job a failed one, and the meta commit too, so that neither is a base for later jobs."""
-    if not _update(txn.conn, job, (JobState.RUNNING,), state=JobState.FINISHING):
+    if not _update(txn.conn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.FINISHING):
         return
     fault = _close(txn, job.output, "")
     _close(txn, job.meta, fault)

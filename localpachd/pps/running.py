@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Repo
-from localpachd.pps import datums, inputs, jobs, logs, records, skipping, standing, work
+from localpachd.pps import datums, egress, inputs, jobs, logs, records, skipping, standing, work
 from localpachd.pps.crew import Crew
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.recorder import JobOver, Recorder
@@ -137,8 +137,31 @@ class JobRun:
             failed = [key for _, key in sorted(earlier)] + self._phase(decision.serial, recorder, files)
         if failed:
             self._end(JobState.FAILURE, f"datum {failed[0]} failed")
-        else:
-            self._pfs.transact(lambda txn: jobs.succeed(txn, self.job))
+            return
+        if self._info.spec.egress:
+            self._egress(self._info.spec.egress)
+        self._pfs.transact(lambda txn: jobs.succeed(txn, self.job))
+
+    def _egress(self, url: str) -> None:
+        """Copies the output to where the pipeline says, as often as it takes."""
+        if not self._pfs.transact(lambda txn: jobs.begin_egress(txn, self.job)):
+            raise JobOver
+        delay = _FIRST_DELAY
+        while not self._cancelled.is_set():
+            try:
+                size = egress.copy(self._pfs, self.job.output, url, self._check)
+            except PachError as error:
+                self._complain(f"error processing egress: {error}, retrying in {delay:.0f}s")
+            else:
+                self._say(f"{size} bytes copied to {url}")
+                return
+            self._cancelled.wait(delay)
+            delay = min(2 * delay, _LONGEST_DELAY)
+        raise JobOver
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise JobOver
 
     def _decide(self) -> tuple[Standing, Mapping[Repo, FileSetRef], Decision]:
         tree = self._info.spec.input

@@ -69,6 +69,8 @@ class PipelineSpec:
     reprocess_every_job: bool
     salt: str
     gpus: int
+    egress: str
+    """The URL that the output is copied to when a job's datums are done; "" for nowhere."""
     raw: Mapping[str, Any]
 
     def to_json(self) -> str:
@@ -175,6 +177,7 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         reprocess_every_job=raw["reprocess_spec"] == EVERY_JOB,
         salt=raw["salt"],
         gpus=_gpus(raw),
+        egress=validation.egress_url(raw),
         raw=MappingProxyType(dict(raw)),
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pfs import schedules
 from localpachd.pps import inputs, resources
-from localpachd.storage import globs
+from localpachd.storage import globs, objects
 
 NAME_LIMIT = 51
 KUBERNETES_LIMIT = 63
@@ -56,6 +56,14 @@ def check_final(raw: Mapping[str, Any]) -> None:
         raise PachError("spout pipelines (without a service) must not have an input")
     resources.check(raw)
     _check_served(raw)
+    if egress_url(raw):
+        objects.check_target(egress_url(raw))
+
+
+def egress_url(raw: Mapping[str, Any]) -> str:
+    """Where a pipeline's output goes besides its repo; "" for nowhere."""
+    egress = raw.get("egress", {})
+    return str(egress.get("URL") or egress.get("object_storage", {}).get("url", ""))
 
 
 def check_input(raw: Mapping[str, Any]) -> None:
@@ -108,7 +116,7 @@ def _check_served(raw: Mapping[str, Any]) -> None:
     unserved = (
         ("spout" in raw, "spouts"),
         ("service" in raw, "services"),
-        ("egress" in raw, "egress"),
+        ("sql_database" in raw.get("egress", {}), "egress to SQL databases"),
         ("determined" in raw, "Determined workspaces"),
         (bool(raw.get("s3_out")), "s3_out"),
         (any(isinstance(leaf, inputs.PfsInput) and leaf.s3 for leaf in leaves), "s3 inputs"),

@@ -144,7 +144,7 @@ def test_refusals(fields: dict[str, Any], text: str) -> None:
     [
         ({"spout": {}, "input": None}, "spouts"),
         ({"service": {}}, "services"),
-        ({"egress": {"URL": "s3://b"}}, "egress"),
+        ({"egress": {"sql_database": {"url": "postgres://db"}}}, "egress to SQL databases"),
         ({"s3_out": True}, "s3_out"),
         ({"input": {"pfs": {"repo": "r", "glob": "/", "s3": True}}}, "s3 inputs"),
     ],

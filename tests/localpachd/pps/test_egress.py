@@ -1,0 +1,83 @@
+"""Egress: a job's output copied elsewhere before the job is over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localpachd.errors import PachError, Unimplemented
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.values import JobState, Pipeline
+
+if TYPE_CHECKING:
+    from conftest import Engine
+
+COPY = 'cp "$PFS"/in/* "$PFS/out/"'
+
+
+def reads(repo: str) -> dict[str, object]:
+    return {"pfs": {"repo": repo, "glob": "/*"}}
+
+
+def said(engine: Engine, name: str) -> list[str]:
+    return [line.message for line in engine.pps.logs(LogQuery(Pipeline("default", name))) if not line.user]
+
+
+def held(directory: Path) -> dict[str, str]:
+    return {each.name: each.read_text() for each in directory.iterdir()}
+
+
+@pytest.mark.parametrize("field", ["URL", "object_storage"])
+def test_output_is_copied_to_a_directory(engine: Engine, tmp_path: Path, field: str) -> None:
+    url = f"file://{tmp_path}/elsewhere"
+    engine.repo("in")
+    engine.put("in", {"/a": "1", "/b": "2"})
+    engine.create("p", reads("in"), COPY, egress={field: url if field == "URL" else {"url": url}})
+    assert engine.settle("p").state is JobState.SUCCESS
+    assert held(tmp_path / "elsewhere") == {"a": "1", "b": "2"}
+    assert f"2 bytes copied to {url}" in said(engine, "p")
+    engine.put("in", {"/b": "new", "/c": "3"})
+    engine.settle("p")
+    assert held(tmp_path / "elsewhere") == {"a": "1", "b": "new", "c": "3"}
+
+
+def test_a_failed_job_copies_nothing(engine: Engine, tmp_path: Path) -> None:
+    engine.repo("in")
+    engine.put("in", {"/a": "1"})
+    engine.create("p", reads("in"), f"{COPY}; false", egress={"URL": f"file://{tmp_path}/elsewhere"})
+    assert engine.settle("p").state is JobState.FAILURE
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_cannot_be_copied_is_tried_until_it_can_also_after_a_restart(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("a file where a directory should be")
+    engine.repo("in")
+    engine.put("in", {"/a": "1"})
+    engine.create("p", reads("in"), COPY, egress={"URL": f"file://{tmp_path}/elsewhere"})
+    engine.until(lambda: any("error processing egress" in line for line in said(engine, "p")))
+    assert engine.jobs("p")[0].state is JobState.EGRESSING
+    (tmp_path / "elsewhere").unlink()
+    engine.restart()
+    job = engine.settle("p")
+    assert (job.state, job.restart, job.counters.processed) == (JobState.SUCCESS, 1, 1)
+    assert held(tmp_path / "elsewhere") == {"a": "1"}
+
+
+def test_a_job_that_cannot_copy_can_be_stopped(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("a file where a directory should be")
+    engine.repo("in")
+    engine.put("in", {"/a": "1"})
+    engine.create("p", reads("in"), COPY, egress={"URL": f"file://{tmp_path}/elsewhere"})
+    engine.until(lambda: engine.jobs("p")[0].state is JobState.EGRESSING)
+    engine.pps.stop_job(engine.jobs("p")[0].job)
+    assert engine.settle("p").state is JobState.KILLED
+
+
+def test_targets_that_are_none_are_refused(engine: Engine) -> None:
+    engine.repo("in")
+    with pytest.raises(PachError, match="unrecognized object store: ftp"):
+        engine.create("p", reads("in"), COPY, egress={"URL": "ftp://host/x"})
+    with pytest.raises(Unimplemented, match="egress to SQL databases"):
+        engine.create("p", reads("in"), COPY, egress={"sql_database": {"url": "postgres://x"}})
