@@ -78,7 +78,7 @@ def nowhere() -> Iterator[str]:
         yield f"grpc://127.0.0.1:{taken.getsockname()[1]}"
 
 
-EVERY = (["status"], ["deploy"], ["add", "x"], ["remove", "x"], ["query", "x"], ["results"], ["model", "push", "x"])
+EVERY = (["status"], ["deploy"], ["add", "x"], ["query", "x"], ["results"], ["model", "push", "x"])
 
 
 def test_without_a_server_every_command_says_how_to_get_one(command: Command, nowhere: str) -> None:
@@ -120,7 +120,6 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert "no result sheet of nosuch" in command.fails("results", "nosuch")
     assert "render knows no commit nosuch" in command.fails("results", "--at", "nosuch")
     assert "no directory of specifications at gone" in command.fails("deploy", "--specs", "gone")
-    assert "no file named nosuch" in command.fails("model", "push", "nosuch")
 
 
 def test_from_pictures_to_sheets(
