@@ -57,8 +57,7 @@ def up(
     """Start localpachd in the background and point pachctl and lookalike at it."""
     options = ["--gpus", gpus, *(["--strict-gpus"] if strict_gpus else [])]
     server, fresh = local.up(root or local.default_root(), port, options)
-    say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
-    say(f"its state is in {server.root}; pachctl's active context is {local.CONTEXT}")
+    _say_server(server, fresh)
     _say_all(local.overridden(server))
 
 
@@ -171,7 +170,7 @@ def demo(
     """From nothing to result sheets on this machine: server, pipelines, backbone, pictures, queries."""
     where = root or local.default_root()
     server, fresh = local.up(where, port)
-    say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address}")
+    _say_server(server, fresh)
     connection = connections.connect(Target(server.address))
     labelled = images is None and queries is None
     if images is None or queries is None:
@@ -215,6 +214,11 @@ def main() -> NoReturn:
 def connect() -> Connection:
     """A connection to the server that pachctl would use here."""
     return connections.connect(connections.target())
+
+
+def _say_server(server: local.Server, fresh: bool) -> None:
+    say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
+    say(f"its state is in {server.root}; pachctl's active context is {local.CONTEXT}")
 
 
 def _settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:

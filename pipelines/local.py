@@ -60,7 +60,7 @@ def up(root: Path, port: int, options: Sequence[str] = ()) -> tuple[Server, bool
         root.mkdir(parents=True, exist_ok=True)
         address, pid = _start(root, port, options)
         server = Server(str(root), address, pid, recorded.previous_context if recorded else "")
-    previous = _enter_context(server.address)
+    previous = _enter_context(server.address, fresh)
     server = replace(server, previous_context=previous or server.previous_context)
     _record(root).write_text(json.dumps(asdict(server), indent=2) + "\n")
     return server, fresh
@@ -156,13 +156,15 @@ def _runs(server: Server) -> bool:
     return state != "Z" and ours in " ".join(arguments)
 
 
-def _enter_context(address: str) -> str:
-    """Makes the local server pachctl's active context; returns the name of the one that was active before."""
+def _enter_context(address: str, fresh: bool) -> str:
+    """Makes the local server pachctl's active context, keeping what pachctl has added to that of a server that is not
+    fresh, such as a project; returns the name of the one that was active before."""
     path = config_path(os.environ)
     config = read_config(path)
     v2 = config["v2"]
     before: str = v2.get("active_context") or ""
-    v2["contexts"][CONTEXT] = {"pachd_address": address, "source": "IMPORTED"}
+    if fresh or v2["contexts"].get(CONTEXT, {}).get("pachd_address") != address:
+        v2["contexts"][CONTEXT] = {"pachd_address": address, "source": "IMPORTED"}
     v2["active_context"] = CONTEXT
     _write_config(path, config)
     return "" if before == CONTEXT else before

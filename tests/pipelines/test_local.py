@@ -91,6 +91,15 @@ def test_a_context_that_was_chosen_meanwhile_stays(up: Up, tmp_path: Path, own_c
     assert v2(own_configuration) == {"active_context": "work", "contexts": {"work": {"pachd_address": "grpc://work:1"}}}
 
 
+def test_the_project_that_was_chosen_in_the_context_is_kept(up: Up, own_configuration: Path) -> None:
+    up()
+    config = json.loads(own_configuration.read_text())
+    config["v2"]["contexts"][CONTEXT]["project"] = "prints"
+    own_configuration.write_text(json.dumps(config))
+    up(fresh=False)
+    assert target().project == "prints"
+
+
 def test_a_linked_configuration_stays_a_link(up: Up, tmp_path: Path, own_configuration: Path) -> None:
     (tmp_path / "dotfiles").mkdir()
     (tmp_path / "dotfiles" / "config.json").write_text("{}")
