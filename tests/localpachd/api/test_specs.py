@@ -1,0 +1,162 @@
+"""Specifications as people write them: names, merging, and what is wrong with them, all of it and where."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localpachd.api.specs import Specs, merge_patch
+from localpachd.errors import InvalidArgument
+from localpachd.pfs.service import Pfs
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+def without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return value
+
+
+@given(json_values, json_values)
+def test_a_patch_wins_where_it_says_something(target: Any, patch: Any) -> None:
+    merged = merge_patch(target, patch)
+    if not isinstance(patch, dict):
+        assert merged == patch
+        return
+    below = target if isinstance(target, dict) else {}
+    assert set(merged) == {key for key in {**below, **patch} if patch.get(key, 0) is not None}
+    for key, value in merged.items():
+        assert value == (merge_patch(below.get(key), patch[key]) if key in patch else below[key])
+
+
+@given(json_values, json_values)
+def test_a_patch_twice_is_a_patch_once(target: Any, patch: Any) -> None:
+    once = merge_patch(target, patch)
+    assert merge_patch(once, patch) == once
+    if isinstance(patch, dict):
+        assert merge_patch({}, patch) == without_nulls(patch)
+
+
+@pytest.mark.parametrize(
+    ("target", "patch", "result"),
+    [  # the examples of RFC 7396, appendix A
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b"}, {"a": None}, {}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        (["a", "b"], ["c", "d"], ["c", "d"]),
+        ({"a": "foo"}, None, None),
+        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
+        ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
+        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
+    ],
+)
+def test_the_examples_of_the_standard(target: Any, patch: Any, result: Any) -> None:
+    assert merge_patch(target, patch) == result
+
+
+@pytest.fixture
+def specs(engine_pfs: Pfs) -> Specs:
+    return Specs(engine_pfs)
+
+
+def read(specs: Specs, spec: Any) -> Any:
+    return specs.read(json.dumps(spec))
+
+
+def refusal(specs: Specs, spec: Any) -> str:
+    with pytest.raises(InvalidArgument) as refused:
+        read(specs, spec)
+    return str(refused.value)
+
+
+def test_both_ways_of_writing_names_are_one(specs: Specs) -> None:
+    snake = {"datum_set_spec": {"per_worker": 3}, "input": {"cross": [{"pfs": {"join_on": "x"}}]}, "tf_job": None}
+    camel = {"datumSetSpec": {"perWorker": 3}, "input": {"cross": [{"pfs": {"joinOn": "x"}}]}, "tfJob": None}
+    assert read(specs, snake) == read(specs, camel) == camel
+
+
+def test_names_that_are_data_stay(specs: Specs) -> None:
+    env = {"my_var": "1", "myVar": "2"}
+    spec = {"transform": {"env": env}, "metadata": {"annotations": {"a_b": "c"}}}
+    assert read(specs, spec) == spec
+
+
+def test_enums_have_names(specs: Specs) -> None:
+    assert read(specs, {"tolerations": [{"operator": 2}]}) == {"tolerations": [{"operator": "EQUAL"}]}
+
+
+def test_durations_are_text(specs: Specs) -> None:
+    merged = specs.merge('{"jobTimeout": "90s", "maximum_expected_uptime": "1.5s"}', {}, {})
+    assert merged.message.job_timeout.seconds == 90
+    assert merged.request["maximum_expected_uptime"] == "1.500s"
+
+
+def test_every_problem_is_named_with_its_place(specs: Specs) -> None:
+    spec = {
+        "trasnform": {},
+        "input": {"cross": [{"pfs": {"globb": "/*"}}, {"cron": {"spce": "@daily"}}]},
+        "datumTrys": 3,
+        "zzz": 1,
+        "transform": {"cmd": "true", "env": ["A=b"]},
+        "datum_tries": 1,
+        "datumTries": 2,
+    }
+    assert refusal(specs, spec).split("; ") == [
+        'unknown field "trasnform": did you mean "transform"?',
+        'unknown field "globb" in input.cross[0].pfs: did you mean "glob"?',
+        'unknown field "spce" in input.cross[1].cron: did you mean "spec"?',
+        'unknown field "datumTrys": did you mean "datumTries"?',
+        'unknown field "zzz"',
+        "transform.cmd must be a list",
+        "transform.env must be an object",
+        "datumTries is given twice",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"x"', "[" * 100_000])
+def test_what_is_no_object(specs: Specs, text: str) -> None:
+    with pytest.raises(InvalidArgument, match="not (a )?JSON"):
+        specs.read(text)
+
+
+def test_values_of_the_wrong_kind(specs: Specs) -> None:
+    for spec, name in (
+        ({"datumTries": "x"}, "datumTries"),
+        ({"transform": {"cmd": [1]}}, "cmd"),
+        ({"s3Out": 3}, "s3Out"),
+    ):
+        with pytest.raises(InvalidArgument, match=name):
+            specs.merge(json.dumps(spec), {}, {})
+
+
+def test_lenient_reading_leaves_out_and_says_so(engine_pfs: Pfs, caplog: pytest.LogCaptureFixture) -> None:
+    lenient = Specs(engine_pfs, lenient=True)
+    assert read(lenient, {"trasnform": {}, "description": "d"}) == {"description": "d"}
+    assert 'unknown field "trasnform": did you mean "transform"?' in caplog.text
+    with pytest.raises(InvalidArgument, match="cmd must be a list"):
+        read(lenient, {"transform": {"cmd": "true"}, "zzz": 1})
+
+
+def test_built_in_defaults_lie_at_the_bottom(specs: Specs) -> None:
+    text = '{"transform": {"cmd": ["true"]}, "datumTries": null}'
+    merged = specs.merge(text, {"outputBranch": "main"}, {"transform": {"image": "alpine:3"}})
+    assert json.loads(merged.written.effective) == {
+        "transform": {"image": "alpine:3", "cmd": ["true"]},
+        "outputBranch": "main",
+        "reprocessSpec": "until_success",
+    }
+    assert merged.written.user == text
+    # The engine has the built-in defaults itself, and still sees whether there is a transform at all.
+    assert merged.request == {"transform": {"image": "alpine:3", "cmd": ["true"]}, "output_branch": "main"}
+    assert "transform" not in specs.merge("{}", {}, {}).request

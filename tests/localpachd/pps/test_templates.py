@@ -1,0 +1,66 @@
+"""Templates evaluated apart from the server: what they may import, and how they are stopped."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from localpachd.errors import PachError
+from localpachd.pps import templates
+
+
+class _Library(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        found = self.path == "/lib.libsonnet"
+        body = b'{ greet(name):: "hello " + name }' if found else b""
+        self.send_response(200 if found else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web() -> Iterator[str]:
+    """A web server with one Jsonnet library."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Library)
+    threading.Thread(target=server.serve_forever).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def refusal(template: str, **arguments: str) -> str:
+    with pytest.raises(PachError) as refused:
+        templates.render(template, arguments)
+    return str(refused.value)
+
+
+def test_libraries_come_from_the_web(web: str) -> None:
+    template = f'function(name) {{ said: (import "{web}/lib.libsonnet").greet(name) }}'
+    assert json.loads(templates.render(template, {"name": "you"})) == {"said": "hello you"}
+
+
+def test_libraries_that_do_not_come(web: str) -> None:
+    assert f"http code 404 fetching {web}/other" in refusal(f'import "{web}/other"')
+    assert "cannot fetch http://127.0.0.1:1/x" in refusal('import "http://127.0.0.1:1/x"')
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname", "file:///etc/hostname", "lib.libsonnet", "ftp://127.0.0.1/x"])
+def test_files_are_not_read(path: str) -> None:
+    assert f"import not available {path}" in refusal(f'importstr "{path}"')
+
+
+def test_a_template_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(templates, "TIME_LIMIT", 1.0)
+    text = refusal("local run(x) = if x < 0 then x else run(x + 1) tailstrict; run(0)")
+    assert text == "template err: it takes more than 1 seconds"
+
+
+def test_any_text_passes_through() -> None:
+    odd = "ä \u2028 \U0001f600 \" ' \\ \n"
+    assert json.loads(templates.render("function(a) [a]", {"a": odd})) == [odd]
