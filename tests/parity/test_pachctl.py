@@ -1,0 +1,200 @@
+"""The everyday commands of pachctl, as people type them: every exit status, and what they go by in what is printed.
+
+PACHCTL names the programs to try, separated by colons, of any versions from 2.7 to 2.12; otherwise it is the `pachctl`
+on the PATH. Without any there is nothing to test.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+
+def _programs() -> list[str]:
+    named = [each for each in os.environ.get("PACHCTL", "").split(":") if each]
+    found = shutil.which("pachctl")
+    return named or ([found] if found else [])
+
+
+@pytest.fixture(params=_programs() or [pytest.param("", marks=pytest.mark.skip(reason="there is no pachctl here"))])
+def pachctl(request: pytest.FixtureRequest, pachd, tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Runs a command in an empty directory and returns what it prints; `fails` expects it to be refused."""
+    env = {**os.environ, "PACH_CONFIG": str(tmp_path / "config.json")}
+    env.pop("PACHD_ADDRESS", None)
+
+    def run(*words: str, given: str = "", fails: bool = False) -> str:
+        done = subprocess.run(
+            [request.param, *words], input=given, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+            check=False,
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        assert (done.returncode != 0) is fails, f"pachctl {' '.join(words)}: {done.returncode}\n{said}"
+        assert "panic" not in said
+        return re.sub(r"\x1b\[\d*m", "", said)
+
+    run("connect", pachd.address)
+    yield run
+
+
+@pytest.fixture
+def newer(pachctl) -> bool:
+    """Whether the program has the commands of 2.8 and later."""
+    return "rerun" in pachctl("--help")
+
+
+def _column(table: str, number: int) -> list[str]:
+    return [line.split()[number] for line in table.splitlines()[1:] if line.strip()]
+
+
+def _paths(table: str) -> list[str]:
+    return re.findall(r"(?m)(?:^|\t|\s)(/\S*)", table)
+
+
+def _spec(name: str, repo: str, script: str = "") -> str:
+    return json.dumps(
+        {
+            "pipeline": {"name": name},
+            "input": {"pfs": {"repo": repo, "glob": "/*"}},
+            "transform": {"image": "ubuntu:20.04", "cmd": ["sh"], "stdin": [script or f"cp /pfs/{repo}/* /pfs/out/"]},
+        }
+    )
+
+
+def test_projects_and_repos(pachctl, unique, newer) -> None:
+    project, repo = unique("project"), unique("repo")
+    pachctl("create", "project", project, "-d", "first")
+    pachctl("update", "project", project, "-d", "second")
+    assert "second" in pachctl("inspect", "project", project)
+    assert project in pachctl("list", "project")
+    pachctl("create", "repo", repo, "--project", project, "-d", "of pictures")
+    assert "of pictures" in pachctl("inspect", "repo", repo, "--project", project)
+    assert _column(pachctl("list", "repo", "--project", project), 1) == [repo]
+    assert repo in pachctl("list", "repo", "-A")
+    pachctl("create", "repo", repo, "--project", project, fails=True)
+    pachctl("delete", "repo", repo, "--project", project)
+    pachctl("delete", "repo", repo, "--project", project, fails=newer)
+    pachctl("delete", "project", project, given="y\n")
+    pachctl("inspect", "project", project, fails=True)
+
+
+def test_commits_and_files(pachctl, unique, tmp_path: Path) -> None:
+    repo = unique("repo")
+    pachctl("create", "repo", repo)
+    (tmp_path / "a").write_text("one\n")
+    at = f"{repo}@master"
+    pachctl("put", "file", f"{at}:/a", "-f", "a")
+    pachctl("put", "file", f"{at}:/d/b", "-f", "-", given="two\n")
+    assert pachctl("get", "file", f"{at}:/d/b") == "two\n"
+    assert _paths(pachctl("list", "file", at)) == ["/a", "/d/"]
+    assert _paths(pachctl("glob", "file", f"{at}:/**")) == ["/a", "/d/", "/d/b"]
+    assert "Type: dir" in pachctl("inspect", "file", f"{at}:/d")
+    pachctl("copy", "file", f"{at}:/a", f"{at}:/c")
+    pachctl("delete", "file", f"{at}:/d", "-r")
+    assert "/d/" in pachctl("diff", "file", f"{at}:/", "--name-only")
+    pachctl("get", "file", f"{at}:/", "-r", "-o", "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a", "c"]
+    commit = pachctl("start", "commit", at, "-m", "by hand").strip()
+    pachctl("put", "file", f"{at}:/e", "-f", "a")
+    pachctl("finish", "commit", at)
+    pachctl("wait", "commit", at)
+    assert "by hand" in pachctl("inspect", "commit", f"{repo}@{commit}")
+    assert re.findall(r"\b[0-9a-f]{32}\b", pachctl("list", "commit", repo))[0] == commit
+    assert commit in pachctl("list", "commit")
+    assert commit in pachctl("list", "commit", commit)
+    pachctl("create", "branch", f"{repo}@old", "--head", f"{at}^")
+    assert _column(pachctl("list", "branch", repo), 0) == ["old", "master"]
+    pachctl("inspect", "branch", f"{repo}@old")
+    pachctl("delete", "branch", f"{repo}@old")
+    assert "not found" in pachctl("get", "file", f"{at}:/ghost", fails=True)
+    assert "not found" in pachctl("put", "file", "ghost@master:/a", "-f", "a", fails=True)
+    pachctl("delete", "repo", repo)
+
+
+def test_pipelines_jobs_and_datums(pachctl, unique, tmp_path: Path) -> None:
+    repo, name = unique("repo"), unique("pipeline")
+    pachctl("create", "repo", repo)
+    pachctl("put", "file", f"{repo}@master:/a", "-f", "-", given="one\n")
+    pachctl("create", "pipeline", "-f", "-", given=_spec(name, repo))
+    pachctl("wait", "commit", f"{name}@master")
+    assert pachctl("get", "file", f"{name}@master:/a") == "one\n"
+    assert name in pachctl("list", "pipeline", "--state", "running")
+    assert "running" in pachctl("inspect", "pipeline", name)
+    job = _column(pachctl("list", "job", "-p", name), 2)[0]
+    assert "success" in pachctl("wait", "job", f"{name}@{job}")
+    assert "success" in pachctl("inspect", "job", f"{name}@{job}")
+    assert job in pachctl("list", "job")
+    assert name in pachctl("list", "job", job)
+    (datum,) = _column(pachctl("list", "datum", f"{name}@{job}"), 0)
+    assert "SUCCESS" in pachctl("inspect", "datum", f"{name}@{job}", datum)
+    assert datum in pachctl("list", "datum", "-f", "-", given=_spec(name, repo))
+    pachctl("update", "pipeline", "-f", "-", "--reprocess", given=_spec(name, repo, "echo said; exit 3"))
+    pachctl("wait", "commit", f"{name}@master")
+    assert "said" in pachctl("logs", "-p", name)
+    assert "failure" in pachctl("list", "job", "-p", name, "--state", "failure")
+    assert _column(pachctl("list", "pipeline", name, "--history", "all"), 2) == ["2", "1"]
+    (tmp_path / "edit").write_text("#!/bin/sh\nsed -i 's/exit 3/exit 0/' \"$1\"\n")
+    (tmp_path / "edit").chmod(0o755)
+    pachctl("edit", "pipeline", name, "--editor", "./edit")
+    pachctl("wait", "commit", f"{name}@master")
+    assert _column(pachctl("list", "pipeline", name), 2) == ["3"]
+    pachctl("draw", "pipeline")
+    pachctl("stop", "pipeline", name)
+    pachctl("start", "pipeline", name)
+    pachctl("delete", "job", f"{name}@{job}")
+    pachctl("create", "pipeline", "-f", "-", given=_spec(name, repo), fails=True)
+    pachctl("delete", "pipeline", name)
+    pachctl("inspect", "pipeline", name, fails=True)
+    pachctl("delete", "repo", repo)
+
+
+def test_templates_and_secrets(pachctl, unique, tmp_path: Path) -> None:
+    repo, name, secret = unique("repo"), unique("pipeline"), unique("secret")
+    pachctl("create", "repo", repo)
+    (tmp_path / "t.jsonnet").write_text(
+        'function(name, repo) { pipeline: { name: name }, transform: { cmd: ["true"], image: "ubuntu:20.04" },'
+        ' input: { pfs: { glob: "/*", repo: repo } } }'
+    )
+    pachctl("create", "pipeline", "--jsonnet", "t.jsonnet", "--arg", f"name={name}", "--arg", f"repo={repo}")
+    assert "Missing argument" in pachctl("create", "pipeline", "--jsonnet", "t.jsonnet", fails=True)
+    pachctl("delete", "pipeline", name)
+    pachctl("delete", "repo", repo)
+    kubernetes = {"kind": "Secret", "metadata": {"name": secret}, "stringData": {"key": "value"}}
+    (tmp_path / "s.json").write_text(json.dumps(kubernetes))
+    pachctl("create", "secret", "-f", "s.json")
+    assert secret in pachctl("list", "secret")
+    assert "Opaque" in pachctl("inspect", "secret", secret)
+    pachctl("delete", "secret", secret)
+    pachctl("delete", "secret", secret, fails=True)
+
+
+def test_what_2_8_brought(pachctl, newer, unique) -> None:
+    if not newer:
+        pytest.skip("this pachctl is from before 2.8")
+    repo, name, project = unique("repo"), unique("pipeline"), unique("project")
+    pachctl("create", "repo", repo)
+    pachctl("create", "project", project)
+    defaults = json.dumps({"createPipelineRequest": {"datumTries": "9"}})
+    pachctl("create", "defaults", "--project", project, given=defaults)
+    assert '"9"' in pachctl("inspect", "defaults", "--project", project)
+    assert "{}" in pachctl("inspect", "defaults", "--cluster")
+    spec = json.loads(_spec(name, repo))
+    spec["input"]["pfs"]["project"] = "default"
+    text = json.dumps(spec)
+    shown = pachctl("create", "pipeline", "--project", project, "--dry-run", "--raw", "-f", "-", given=text)
+    assert json.loads(shown)["datumTries"] == "9"
+    pachctl("create", "pipeline", "--project", project, "-f", "-", given=text)
+    assert "Effective Spec" in pachctl("inspect", "pipeline", name, "--project", project)
+    pachctl("rerun", "pipeline", name, "--project", project)
+    pachctl("rerun", "pipeline", name, "--project", project, "--reprocess")
+    assert "affected" in pachctl("delete", "defaults", "--project", project, "--regenerate")
+    assert _column(pachctl("list", "pipeline", name, "--project", project), 2) == ["4"]
+    assert "not found" in pachctl("stop", "pipeline", "ghost", fails=True)
+    assert "not found" in pachctl("delete", "pipeline", "ghost", fails=True)
+    pachctl("delete", "pipeline", name, "--project", project)
+    pachctl("delete", "project", project, given="y\n")
+    pachctl("delete", "repo", repo)
