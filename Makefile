@@ -27,8 +27,9 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## Run the whole thing on the sample pictures, or on IMAGES=dir QUERIES=dir.
-	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)")
+demo: $(READY) ## Run it all on the sample pictures, or on IMAGES=dir QUERIES=dir; PORT=n if 30650 is taken.
+	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
+		$(if $(PORT),--port "$(PORT)")
 
 test: $(READY) ## Run every test that needs no accelerator, no container engine and no cluster.
 	@$(BIN)/python -m pytest
