@@ -7,7 +7,7 @@ import copy
 import difflib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,10 +56,15 @@ class Specs:
 
     def now(self, text: str) -> Merged:
         """The specification of a JSON text with the defaults that the server and its project have now below it."""
-        project = self.read(text).get("pipeline", {}).get("project", {}).get("name") or DEFAULT_PROJECT
+        user = self.read(text)
+        project = str(((user.get("pipeline") or {}).get("project") or {}).get("name") or DEFAULT_PROJECT)
         with self._pfs.db.read() as conn:
-            found = [defaults.read(conn, name).spec for name in (defaults.SERVER, str(project))]
-        return self.merge(text, *map(self.read_defaults, found))
+            found = [defaults.read(conn, name).spec for name in (defaults.SERVER, project)]
+        try:
+            layers = [self.read_defaults(each) for each in found]
+        except InvalidArgument as error:
+            raise InvalidArgument(f"the defaults of the server or of project {project}: {error}") from error
+        return _merged(text, [*layers, user])
 
     def request(self, text: str) -> Any:
         """The CreatePipelineRequest of a JSON text, without any defaults."""
@@ -83,15 +88,7 @@ class Specs:
     def merge(self, text: str, cluster: Mapping[str, Any], project: Mapping[str, Any]) -> Merged:
         """The specification of a text with the defaults of the server and of its project (as `read_defaults` gives
         them) below it."""
-        user = self.read(text)
-        own: dict[str, Any] = {}
-        for layer in (cluster, project, user):
-            own = merge_patch(own, layer)
-        effective: dict[str, Any] = dict(copy.deepcopy(BUILT_IN))
-        for layer in (cluster, project, user):
-            effective = merge_patch(effective, layer)
-        written = Written(text, json.dumps(effective))
-        return Merged(_message(effective), messages.as_mapping(_message(own)), written)
+        return _merged(text, [cluster, project, self.read(text)])
 
     def _canonical(self, value: Any) -> dict[str, Any]:
         reading = _Reading()
@@ -167,6 +164,14 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             merged[key] = merge_patch(merged.get(key), value)
     return merged
+
+
+def _merged(text: str, layers: Iterable[Mapping[str, Any]]) -> Merged:
+    own: dict[str, Any] = {}
+    effective: Any = BUILT_IN
+    for layer in layers:
+        own, effective = merge_patch(own, layer), merge_patch(effective, layer)
+    return Merged(_message(effective), messages.as_mapping(_message(own)), Written(text, json.dumps(effective)))
 
 
 def _message(value: Mapping[str, Any]) -> Any:

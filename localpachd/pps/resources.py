@@ -36,8 +36,8 @@ def check(raw: Mapping[str, Any]) -> None:
         for name, amount in asked.items():
             if name in allowed and amount > allowed[name]:
                 raise PachError(f"{requests}.{name} is more than {limits}.{name}: no worker could be started")
-    gpus = [raw.get(holder, {}).get("gpu") for holder in _PAIRS[0]]
-    if gpus[0] and gpus[0] != gpus[1]:
+    asked_gpu, allowed_gpu = (raw.get(holder, {}).get("gpu", {}) for holder in _PAIRS[0])
+    if int(asked_gpu.get("number", 0)) and asked_gpu != allowed_gpu:
         raise PachError("resource_requests.gpu: GPUs are given by their limit only: put it into resource_limits")
 
 
