@@ -8,12 +8,13 @@ import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.e2e.world import MakeWorld, Paint, World
 
 NO_MODEL = "there is no backbone yet, so no features are computed"
 NO_LIBRARY = "the library is empty"
@@ -68,7 +69,7 @@ def tar_bomb() -> bytes:
     return gzip.compress(member.tobuf()) + 1100 * gzip.compress(bytes(1 << 20)) + gzip.compress(bytes(1024))
 
 
-def bad_files(paint: Any) -> dict[str, bytes]:
+def bad_files(paint: Paint) -> dict[str, bytes]:
     """Files that hold everything in BAD, and two good pictures."""
     zipped, tarred = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(zipped, "w") as archive:
@@ -93,7 +94,7 @@ def bad_files(paint: Any) -> dict[str, bytes]:
     }
 
 
-def sheet(world: Any, entry: str) -> tuple[str, list[dict[str, Any]]]:
+def sheet(world: World, entry: str) -> tuple[str, list[dict[str, Any]]]:
     """An exported result sheet: its words, and the lines of neighbors.jsonl."""
     directory = world.scratch / "results" / entry
     words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", (directory / "index.html").read_text(), flags=re.DOTALL)
@@ -113,13 +114,13 @@ def write(directory: Path, files: dict[str, bytes]) -> Path:
 class Story:
     """What the command said at each step, and the sheets by step and entry: words, answers."""
 
-    world: Any
+    world: World
     said: dict[str, str]
     sheets: dict[str, tuple[str, list[dict[str, Any]]]]
 
 
 @pytest.fixture(scope="module")
-def story(make_world: Callable[[str], Any], backbones: dict[str, Path], paint: Any) -> Story:
+def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
     """Plays it all once, with the command that people type."""
     world = make_world("bad")
     write(world.scratch / "bad", bad_files(paint))

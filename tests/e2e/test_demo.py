@@ -7,15 +7,16 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.e2e.world import Paint
 
 MOST_MEMORY = 1536 << 10
 """KiB."""
 
-# Runs a shell command; as the one that adopts orphans, it outlives the server that the command starts in the background,
-# and so hears how much memory any process has held.
+# Runs a shell command, and adopts orphans such as the server that this starts in the background: so it hears how much
+# memory any process has held.
 WATCHING = """
 import ctypes, os, resource, subprocess, sys
 PR_SET_CHILD_SUBREAPER = 36
@@ -48,7 +49,7 @@ def table(said: str) -> dict[str, tuple[str, int, int, int]]:
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory, paint: Any) -> Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory, paint: Paint) -> Outcome:
     """Runs the demo on a few pictures, with its server's state in a new directory."""
     home = tmp_path_factory.mktemp("demo")
     for number in range(1, 7):

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pipelines import specs
+from tests.e2e.world import MakeWorld, Paint, World
 
 NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
 
@@ -37,7 +38,7 @@ def changed(**environment: str) -> list[specs.Spec]:
     return found
 
 
-def reasons(world: Any, jobs: Mapping[str, Any]) -> dict[str, list[str]]:
+def reasons(world: World, jobs: Mapping[str, Any]) -> dict[str, list[str]]:
     """The reasons that the meta commits of failed jobs hold."""
     found = {}
     for pipeline, job in jobs.items():
@@ -50,9 +51,9 @@ def reasons(world: Any, jobs: Mapping[str, Any]) -> dict[str, list[str]]:
 
 @pytest.fixture(scope="module")
 def steps(
-    make_world: Callable[[str], Any],
+    make_world: MakeWorld,
     backbones: dict[str, Path],
-    paint: Any,
+    paint: Paint,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Step]:
     """Plays it all once."""
@@ -83,7 +84,7 @@ def steps(
     return found
 
 
-def newest(world: Any, pipeline: str) -> str:
+def newest(world: World, pipeline: str) -> str:
     """The commit of a pipeline's newest job."""
     return str(next(iter(world.client.list_job(pipeline))).job.id)
 

@@ -6,7 +6,7 @@ import json
 import platform
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from stages.pictures import picture_id
+from tests.e2e.world import MakeWorld, Paint
 
 PER_QUERY = ("preprocess-queries", "features-queries")
 PER_PICTURE = ("preprocess", "features", "index")
@@ -51,13 +52,13 @@ def id_of(picture: bytes) -> str:
     return picture_id(np.asarray(Image.open(io.BytesIO(picture))))
 
 
-def variants(paint: Any, seed: int, segment: str) -> Iterator[bytes]:
+def variants(paint: Paint, seed: int, segment: str) -> Iterator[bytes]:
     """Pictures that differ from the seed's in one pixel and are in one segment."""
     return (each for number in itertools.count(1) if id_of(each := paint(seed, number))[0] == segment)
 
 
 @pytest.fixture(scope="module")
-def story(make_world: Callable[[str], Any], backbones: dict[str, Path], paint: Any) -> Story:
+def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
     """Plays it all once."""
     world = make_world("increments")
     world.deploy()
@@ -88,7 +89,6 @@ def story(make_world: Callable[[str], Any], backbones: dict[str, Path], paint: A
     step("forgotten", world.forget("green.png"))
     step("removed", world.remove("far.png", "red itself.png", "copies/red again.png"))
     step("second model", world.push(backbones["second"]))
-    step("first model", world.push(backbones["first"]))
     return Story(steps, files, world.commits(), (world.scratch, world.root))
 
 
@@ -152,14 +152,13 @@ def test_another_backbone_recomputes_features_and_all_below(story: Story) -> Non
         assert step.trees[name].keys() == built.trees[name].keys()
         assert step.trees[name]["/"] != built.trees[name]["/"]
     assert all(step.trees[name] == built.trees[name] for name in ("preprocess", "preprocess-queries"))
-    assert story.steps["first model"].trees == built.trees
 
 
 def test_a_picture_of_the_library_finds_itself_first(story: Story) -> None:
     (answer,) = map(json.loads, story.files["render"]["/red.png/neighbors.jsonl"].splitlines())
     first, *others = answer["neighbors"]
     assert (first["id"], first["distance"]) == (answer["query"], 0)
-    assert all(0 < each["distance"] for each in others)
+    assert all(each["distance"] > 0 for each in others)
 
 
 def test_two_copies_are_one_neighbour_with_both_names(story: Story) -> None:

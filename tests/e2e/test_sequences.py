@@ -1,122 +1,33 @@
 """Random sequences of changes on a real server: after each, its outputs are those of a computation from scratch.
 
-The oracle runs the same stages in this process, once for each datum of plain directories, by Pachyderm's rules for what
-is a datum. LOOKALIKE_SEEDS="3 4 5" tries other sequences than the usual ones.
+LOOKALIKE_SEEDS="3 4 5" tries other sequences than the usual one.
 """
 
 import hashlib
-import importlib
 import io
 import itertools
 import os
 import random
-import shutil
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pipelines import blocks, ingest, specs
-from stages.contract import Datum, Input
+from pipelines import blocks, ingest
 from stages.names import is_block, unescape
+from tests.e2e.oracle import Oracle, Tree
+from tests.e2e.world import MakeWorld, Paint, World
 
-SEEDS = tuple(map(int, os.environ.get("LOOKALIKE_SEEDS", "1 2").split()))
-STEPS = 12
-
-Tree = dict[str, bytes]
-Member = dict[str, Input]
-
-
-class Oracle:
-    """What all pipelines hold for given inputs, computed from scratch. `scratch` is an empty directory."""
-
-    def __init__(self, models: Path, scratch: Path) -> None:
-        self._scratch = scratch
-        self._models = models
-        self._runs = itertools.count()
-        self._specs = specs.load()
-        self._stages = {spec.name: self._start(spec.document["transform"]) for spec in self._specs}
-
-    @staticmethod
-    def _start(transform: Mapping[str, Any]) -> Callable[[Datum], None]:
-        process: Callable[[Datum], None] = importlib.import_module(transform["cmd"][-1]).start(transform["env"])
-        return process
-
-    def outputs(self, images: Tree, queries: Tree) -> dict[str, Tree]:
-        """The files of every pipeline by path."""
-        run = self._scratch / str(next(self._runs))
-        shutil.copytree(self._models, run / "models")
-        for repo, tree in {"images": images, "queries": queries}.items():
-            write(run / repo, tree)
-        for spec in self._specs:
-            (run / spec.name).mkdir()
-            for number, members in enumerate(self._datums(spec.document["input"], run)):
-                out = run / "out" / spec.name / str(number)
-                out.mkdir(parents=True)
-                self._stages[spec.name](Datum(members, out))
-                merge(out, run / spec.name)
-        found = {spec.name: read(run / spec.name) for spec in self._specs}
-        shutil.rmtree(run)
-        return found
-
-    def _datums(self, tree: Mapping[str, Any], run: Path) -> list[Member]:
-        """The datums of a spec's input: of a glob each match, of a cross each pair, of a join those with one key."""
-        if "cross" in tree:
-            members = sorted((self._datums(each, run) for each in tree["cross"]), key=lambda found: [*map(list, found)])
-            return [
-                {name: each for part in parts for name, each in part.items()} for parts in itertools.product(*members)
-            ]
-        if "join" in tree:
-            # All members are outer ones, and what is in brackets is always the last component.
-            by_key: dict[str, Member] = {}
-            for each in tree["join"]:
-                assert each["pfs"]["outer_join"]
-                for member in self._datums(each, run):
-                    (given,) = member.values()
-                    by_key.setdefault(given.path.name, {}).update(member)
-            return [by_key[key] for key in sorted(by_key)]
-        pfs = tree["pfs"]
-        root = run / pfs["repo"]
-        pattern = pfs["glob"].strip("/").replace("(", "").replace(")", "")
-        # Models stay what they are and are loaded once; all else is another commit in each run.
-        commit = "models" if pfs["repo"] == "models" else run.name
-        return [
-            {pfs["name"]: Input(pfs["name"], path, path.relative_to(root).as_posix().strip("."), commit)}
-            for path in (sorted(root.glob(pattern)) if pattern else [root])
-        ]
-
-
-def write(root: Path, tree: Tree) -> None:
-    """Makes a directory with these files."""
-    root.mkdir()
-    for path, data in tree.items():
-        file = root / path.strip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(data)
-
-
-def read(root: Path) -> Tree:
-    """The files below a directory by path."""
-    return {f"/{file.relative_to(root).as_posix()}": file.read_bytes() for file in root.rglob("*") if file.is_file()}
-
-
-def merge(out: Path, into: Path) -> None:
-    """Moves one datum's output to the others'; no two may write one path."""
-    for file in sorted(out.rglob("*")):
-        if file.is_file():
-            target = into / file.relative_to(out)
-            assert not target.exists(), f"two datums write {target}"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            file.rename(target)
+SEEDS = tuple(map(int, os.environ.get("LOOKALIKE_SEEDS", "1").split()))
+STEPS = 16
 
 
 class Person:
     """Somebody who changes things at random, and knows what should be there afterwards."""
 
-    def __init__(self, world: Any, paint: Any, seed: int) -> None:
+    def __init__(self, world: World, paint: Paint, seed: int) -> None:
         self.world = world
         self.paint = paint
         self.random = random.Random(seed)
@@ -263,15 +174,14 @@ def hashes(trees: Mapping[str, Tree]) -> dict[str, dict[str, str]]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_sequence_of_changes_gives_what_a_computation_from_scratch_gives(
     seed: int,
-    make_world: Callable[[str], Any],
+    make_world: MakeWorld,
     backbones: dict[str, Path],
-    paint: Any,
+    paint: Paint,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ingest, "SINGLE_FILES", 4)
     monkeypatch.setattr(blocks, "LIMIT", 3)
-    (tmp_path / "oracle").mkdir()
     oracle = Oracle(backbones["first"], tmp_path / "oracle")
     world = make_world(f"sequence-{seed}")
     world.deploy()

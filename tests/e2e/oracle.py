@@ -1,0 +1,98 @@
+"""What all pipelines should hold, computed from scratch: by the same stages, on plain directories, once for each datum.
+
+Knows Pachyderm's rules for what is a datum, and no server.
+"""
+
+import importlib
+import itertools
+import shutil
+from collections import ChainMap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipelines import specs
+from stages.contract import Datum, Input
+
+Tree = dict[str, bytes]
+Member = dict[str, Input]
+
+
+class Oracle:
+    """Computes with the backbone in the directory `models`; `scratch` is a directory for it alone."""
+
+    def __init__(self, models: Path, scratch: Path) -> None:
+        self._scratch = scratch
+        self._models = models
+        self._runs = itertools.count()
+        self._specs = specs.load()
+        self._stages = {spec.name: self._start(spec.document["transform"]) for spec in self._specs}
+
+    @staticmethod
+    def _start(transform: Mapping[str, Any]) -> Callable[[Datum], None]:
+        process: Callable[[Datum], None] = importlib.import_module(transform["cmd"][-1]).start(transform["env"])
+        return process
+
+    def outputs(self, images: Tree, queries: Tree) -> dict[str, Tree]:
+        """The files of every pipeline by path."""
+        run = self._scratch / str(next(self._runs))
+        shutil.copytree(self._models, run / "models")
+        for repo, tree in {"images": images, "queries": queries}.items():
+            write(run / repo, tree)
+        for spec in self._specs:
+            (run / spec.name).mkdir()
+            for number, members in enumerate(self._datums(spec.document["input"], run)):
+                out = run / "out" / spec.name / str(number)
+                out.mkdir(parents=True)
+                self._stages[spec.name](Datum(members, out))
+                merge(out, run / spec.name)
+        found = {spec.name: read(run / spec.name) for spec in self._specs}
+        shutil.rmtree(run)
+        return found
+
+    def _datums(self, tree: Mapping[str, Any], run: Path) -> list[Member]:
+        """The datums of a spec's input: of a glob each match, of a cross each pair, of a join those with one key."""
+        if "cross" in tree:
+            members = (self._datums(each, run) for each in tree["cross"])
+            return [dict(ChainMap(*combined)) for combined in itertools.product(*members)]
+        if "join" in tree:
+            # All members are outer ones, and what is in brackets is always the last component.
+            by_key: dict[str, Member] = {}
+            for each in tree["join"]:
+                assert each["pfs"]["outer_join"]
+                for member in self._datums(each, run):
+                    (given,) = member.values()
+                    by_key.setdefault(given.path.name, {}).update(member)
+            return [by_key[key] for key in sorted(by_key)]
+        pfs = tree["pfs"]
+        root = run / pfs["repo"]
+        pattern = pfs["glob"].strip("/").replace("(", "").replace(")", "")
+        paths = sorted(root.glob(pattern)) if pattern else [root]
+        # Models stay what they are and are loaded once; all else is another commit in each run.
+        commit = "models" if pfs["repo"] == "models" else run.name
+        below = ["/".join(path.relative_to(root).parts) for path in paths]
+        return [{pfs["name"]: Input(pfs["name"], *each, commit)} for each in zip(paths, below, strict=True)]
+
+
+def write(root: Path, tree: Tree) -> None:
+    """Makes a directory with these files."""
+    root.mkdir()
+    for path, data in tree.items():
+        file = root / path.strip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def read(root: Path) -> Tree:
+    """The files below a directory by path."""
+    return {f"/{file.relative_to(root).as_posix()}": file.read_bytes() for file in root.rglob("*") if file.is_file()}
+
+
+def merge(out: Path, into: Path) -> None:
+    """Moves one datum's output to the others'; no two may write one path."""
+    for file in sorted(out.rglob("*")):
+        if file.is_file():
+            target = into / file.relative_to(out)
+            assert not target.exists(), f"two datums write {target}"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)

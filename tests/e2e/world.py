@@ -1,0 +1,187 @@
+"""A real server with our pipelines, as the end-to-end tests use it: what people do there, and what comes out."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines import deploy, ingest, models, query, specs
+from pipelines.connection import Connection
+from pipelines.pictures import Source
+from pipelines.repository import Put, Remove, Repository
+from stages.backbonespec import SPEC_FILE, parse_spec
+
+OUTPUTS = tuple(spec.name for spec in specs.load())
+INPUTS = tuple(specs.sources(specs.load()))
+
+Trees = dict[str, dict[str, bytes]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """How a pipeline's job ended, and how many datums were processed, skipped and failed."""
+
+    pipeline: str
+    id: str
+    state: str
+    processed: int
+    skipped: int
+    failed: int
+    restart: int
+    reason: str
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Datums processed, skipped, failed."""
+        return self.processed, self.skipped, self.failed
+
+
+def _job(info: Any) -> Job:
+    return Job(
+        info.job.pipeline.name,
+        info.job.id,
+        pps_pb2.JobState.Name(info.state).removeprefix("JOB_").lower(),
+        info.data_processed,
+        info.data_skipped,
+        info.data_failed,
+        info.restart,
+        info.reason,
+    )
+
+
+class World:
+    """A server with its state in `root`, and what people do with lookalike there. `scratch` is for files of theirs."""
+
+    def __init__(self, start: Callable[[Path], Any], root: Path, scratch: Path) -> None:
+        self._start = start
+        self.root = root
+        self.pachd = start(root)
+        self.scratch = scratch
+        self.client = self.pachd.client()
+        self.connection = Connection(self.client, self.pachd.address, "default")
+        self._numbers = iter(range(10**9))
+        scratch.mkdir(exist_ok=True)
+
+    def killed(self) -> "World":
+        """The world after its server was killed as by a power cut and started again."""
+        self.pachd.kill()
+        return World(self._start, self.root, self.scratch)
+
+    def repo(self, name: str, at: str = "", type_: str = "user") -> Repository:
+        """A repo at the head of master, or at a commit."""
+        return Repository(self.connection, name, at, type_)
+
+    def lookalike(self, *arguments: str | Path, fails: bool = False) -> str:
+        """Runs the command as a process in `scratch`; returns what it says on the terminal. It must not show a
+        traceback, and must end with 0, or where it is to fail with 1 and one line on stderr."""
+        environment = {**os.environ, "PACHD_ADDRESS": self.pachd.address, "PACH_CONFIG": str(self.scratch / "none")}
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "pipelines.cli", *map(str, arguments)],
+            cwd=self.scratch,
+            env=environment | {"COLUMNS": "120"},
+            capture_output=True,
+            text=True,
+        )
+        said = done.stdout + done.stderr
+        assert "Traceback" not in said, said
+        assert (done.returncode, done.stderr.count("\n")) == ((1, 1) if fails else (0, 0)), said
+        return said
+
+    def deploy(self, which: Iterable[specs.Spec] = ()) -> dict[str, str]:
+        """Deploys these specifications, or all that come with lookalike; returns what was done to each."""
+        done = deploy.deploy(self.connection, list(which) or specs.load())
+        return {each.name: each.action for each in done}
+
+    def push(self, backbone: Path) -> str:
+        """Puts the backbone in a directory into models; returns the commit, "" if it was there."""
+        spec = parse_spec((backbone / SPEC_FILE).read_bytes())
+        return models.put(self.repo("models"), spec, backbone).commit
+
+    def add(self, pictures: Mapping[str, bytes]) -> str:
+        """Adds pictures to the library under their true names; returns the commit."""
+        return ingest.add(self.connection, [self._source(*each) for each in pictures.items()]).commit
+
+    def remove(self, *names: str) -> str:
+        """Takes pictures out of the library; returns the commit."""
+        return ingest.remove(self.connection, names).commit
+
+    def query(self, entry: str, content: bytes | Mapping[str, bytes]) -> str:
+        """Puts a query entry, a picture or a directory of them; returns the commit."""
+        home = self.scratch / f"query-{next(self._numbers)}"
+        files = {"": content} if isinstance(content, bytes) else content
+        for name, data in files.items():
+            path = home / entry / name if name else home / entry
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        return query.put(self.connection, [home / entry]).commit
+
+    def forget(self, entry: str) -> str:
+        """Removes a query entry by its PFS name; returns the commit."""
+        return self.repo("queries").write([Remove(f"/{entry}"), Remove(f"/{entry}/")])
+
+    def copy(self, other: "World") -> list[str]:
+        """Puts into every input repo, in one commit, what the other world's holds; returns the commits."""
+        found = {repo: other.content(repo) for repo in INPUTS}
+        return [
+            self.repo(repo).write(Put(*each) for each in sorted(content.items()))
+            for repo, content in found.items()
+            if content
+        ]
+
+    def settle(self, *commits: str) -> dict[str, Job]:
+        """The jobs of commit sets by pipeline, the last set's, once all have ended; they must have succeeded."""
+        ended = self.end(*commits)
+        assert {each.state for each in ended.values()} <= {"success"}, ended
+        return ended
+
+    def end(self, *commits: str) -> dict[str, Job]:
+        """The jobs of commit sets by pipeline, the last set's, once all have ended in whatever way."""
+        found = [_job(info) for commit in commits for info in self.client.inspect_job(commit, wait=True)]
+        assert {each.state for each in found} <= {"success", "failure", "unrunnable"}, found
+        return {each.pipeline: each for each in found}
+
+    def datums(self, done: Job) -> dict[str, int]:
+        """How many datums of a job are in each state, as `list datum` shows them."""
+        states: dict[str, int] = {}
+        for info in self.client.list_datum(done.pipeline, done.id):
+            name = pps_pb2.DatumState.Name(info.state).lower()
+            states[name] = states.get(name, 0) + 1
+        return states
+
+    def trees(self, at: str = "") -> Trees:
+        """The hash of every file and directory, by path, of every pipeline's output."""
+        return {repo: self.hashes(repo, at) for repo in OUTPUTS}
+
+    def hashes(self, repo: str, at: str = "") -> dict[str, bytes]:
+        """The hash of every file and directory of a repo, by path."""
+        try:
+            return {info.file.path: info.hash for info in self.client.walk_file((repo, "master", at or None), "/")}
+        except grpc.RpcError as error:
+            assert error.code() == grpc.StatusCode.NOT_FOUND
+            return {}
+
+    def content(self, repo: str, at: str = "") -> dict[str, bytes]:
+        """Every file of a repo by path."""
+        return dict(self.repo(repo, at).read_all("/"))
+
+    def commits(self) -> set[str]:
+        """The ids of all commits on the server."""
+        return {info.commit_set.id for info in self.client.list_commit()}
+
+    def _source(self, name: str, data: bytes) -> Source:
+        path = self.scratch / f"file-{next(self._numbers)}"
+        path.write_bytes(data)
+        return Source(name, path, len(data))
+
+
+MakeWorld = Callable[[str], World]
+"""Makes a world on a server of its own with an empty root, with no repo and no pipeline yet."""
+
+Paint = Callable[..., bytes]
+"""Makes a picture file: paint(seed, variant=0, size=96, kind="PNG"). Variants of one seed differ in a single pixel."""
