@@ -9,7 +9,7 @@ from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError
-from localpachd.pfs import commit_sets, commits, contents, history, repos
+from localpachd.pfs import commit_sets, commits, contents, history, removal, repos
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 
@@ -116,6 +116,24 @@ class CommitCalls:
                 yield pfs_pb2.CommitSetInfo(
                     commit_set=pfs_pb2.CommitSet(id=id_), commits=[messages.commit_info(info) for info in infos]
                 )
+
+    def SquashCommitSet(self, request: Any, context: Any) -> Any:
+        self._pfs.transact(lambda txn: removal.squash_set(txn, request.commit_set.id))
+        return Empty()
+
+    def DropCommitSet(self, request: Any, context: Any) -> Any:
+        self._pfs.transact(lambda txn: removal.drop_set(txn, request.commit_set.id))
+        return Empty()
+
+    def SquashCommit(self, request: Any, context: Any) -> Any:
+        commit = messages.to_commit(request.commit)
+        self._pfs.transact(lambda txn: removal.squash(txn, commit, request.recursive))
+        return pfs_pb2.SquashCommitResponse()
+
+    def DropCommit(self, request: Any, context: Any) -> Any:
+        commit = messages.to_commit(request.commit)
+        self._pfs.transact(lambda txn: removal.drop(txn, commit, request.recursive))
+        return pfs_pb2.DropCommitResponse()
 
     def _await(self, info: CommitInfo, state: int, active: Active) -> CommitInfo:
         """The commit once it has reached a state; PachError when it is deleted meanwhile."""

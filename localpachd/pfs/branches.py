@@ -36,7 +36,7 @@ def create(
     fresh = target is None and row is None
     if fresh or (rewired and upstream):
         above = target if target is not None else (row["head"] if row else None)
-        target = _empty_commit(txn, branch, provenance, above)
+        target = empty_commit(txn, branch, provenance, above)
     branch_id = _store(txn, repo, branch, row, target, trigger)
     if rewired:
         graph.rewire(txn.conn, branch_id, sorted(upstream, key=lambda each: lookup.branch_by_id(txn.conn, each).key))
@@ -56,7 +56,7 @@ def _provenance_rows(txn: Transaction, branch: Branch, provenance: Sequence[Bran
             continue
         repo = lookup.repo_id(txn.conn, each.repo)
         made = commits.find(txn.conn, each.repo, txn.id)
-        seq = made.seq if made else _empty_commit(txn, each, (), None)
+        seq = made.seq if made else empty_commit(txn, each, (), None)
         rows.append(_store(txn, repo, each, None, seq, None))
     return rows
 
@@ -80,7 +80,9 @@ def _target(conn: sqlite3.Connection, branch: Branch, head: Commit | None) -> in
         raise type(error)(f"unable to inspect {head}: {error}") from error
 
 
-def _empty_commit(txn: Transaction, branch: Branch, provenance: Sequence[Branch], parent: int | None) -> int:
+def empty_commit(txn: Transaction, branch: Branch, provenance: Sequence[Branch], parent: int | None) -> int:
+    """Adds a commit that nobody has written into to a branch, whose head is the caller's to move. It stays open where a
+    job is to fill it. Returns its sequence number."""
     heads = [lookup.branch_row(txn.conn, each)["head"] for each in provenance]
     seq = commits.insert(txn, branch, "AUTO", parent, heads)
     if all(each.repo.type == SPEC for each in provenance):

@@ -2,11 +2,12 @@
 
 import sqlite3
 from collections import deque
+from collections.abc import Sequence
 from itertools import chain, islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import contents, lineage, lookup, names
+from localpachd.pfs import contents, graph, lineage, lookup, names
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import META, Branch, Commit, CommitInfo, Repo
 
@@ -43,11 +44,12 @@ def insert(
 
 def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> Commit:
     """Opens a commit on a branch, which is made where it is missing. The parent must be finished."""
-    row = check_start(txn.conn, branch)
+    row = check_start(txn.conn, branch, txn.spout)
     above = _parent(txn.conn, parent) if parent is not None else by_seq(txn.conn, row["head"]) if row else None
     if above is not None and above.finishing is None:
         raise PachError(f"parent commit {above.commit} has not been finished")
-    seq = insert(txn, branch, "USER", above.seq if above else None, [], description)
+    read = [lookup.head_of(txn.conn, each) for each in graph.direct(txn.conn, row["id"])] if row else []
+    seq = insert(txn, branch, "USER", above.seq if above else None, read, description)
     if row:
         branch_id = row["id"]
         txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (seq, branch_id))
@@ -60,14 +62,15 @@ def start(txn: Transaction, branch: Branch, parent: Commit | None = None, descri
     return Commit(branch.repo, txn.id, branch.name)
 
 
-def check_start(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row | None:
-    """Refuses a branch that users may not commit to; returns its row, None for one that is to be made."""
+def check_start(conn: sqlite3.Connection, branch: Branch, spout: Branch | None = None) -> sqlite3.Row | None:
+    """Refuses a branch that users may not commit to, and neither may the spout of output `spout`; returns its row, None
+    for one that is to be made."""
     if not branch.name:
         raise PachError("branch must be specified")
     names.check_branch(branch.name)
     lookup.repo_id(conn, branch.repo)
     row = lookup.find_branch(conn, branch)
-    if row and conn.execute("SELECT 1 FROM branch_provenance WHERE branch = ?", (row["id"],)).fetchone():
+    if row and branch != spout and graph.direct(conn, row["id"]):
         raise PachError(f"cannot start a commit on an output branch: {branch}")
     return row
 
@@ -183,6 +186,11 @@ def delete_all_of(txn: Transaction, repo: int) -> None:
     """Deletes every commit of a repo's row. What was made from them keeps its own content."""
     seqs = [row[0] for row in txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,))]
     txn.observer.commits_removed(txn, [by_seq(txn.conn, seq) for seq in seqs])
+    forget(txn, seqs)
+
+
+def forget(txn: Transaction, seqs: Sequence[int]) -> None:
+    """Deletes the rows of commits that nothing is left to be done for."""
     for statement in (
         "DELETE FROM commit_layers WHERE commit_seq = ?",
         "DELETE FROM commit_provenance WHERE commit_seq = ?",

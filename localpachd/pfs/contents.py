@@ -73,6 +73,27 @@ def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
     return fault, size
 
 
+def hand_down(txn: Transaction, info: CommitInfo) -> None:
+    """Gives what a commit adds to the content below it to the commits that read through it, so that they read as before
+    when it is gone. Sound finished commits read as layers of their own."""
+    if info.error:
+        return  # nobody reads through it
+    written = _stored(txn.conn, info.seq, _DIFF)
+    if info.finished is not None and not _stored(txn.conn, info.seq, _TOTAL):
+        # It is empty, whatever is below it.
+        below = FileSet(txn.conn, _base_layers(txn.conn, info))
+        written = (write_layer(txn.conn, [(file.path, file.tag, None) for file in below.walk()]),)
+    pending = [info.seq]
+    while pending:
+        rows = txn.conn.execute("SELECT seq, finished, error FROM commits WHERE parent = ?", (pending.pop(),))
+        for child in rows.fetchall():
+            if child["error"]:
+                pending.append(child["seq"])
+            elif child["finished"] is not None:
+                continue
+            _store(txn, child["seq"], _DIFF, written + _stored(txn.conn, child["seq"], _DIFF))
+
+
 def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
     """Bytes that a commit holds at most: of one that is open or failed, all that was written counts, removed or not."""
     if info.finished is not None and info.size is not None:

@@ -33,6 +33,8 @@ _MESSAGES = {
     "OfProject": "Project project = 1",
     "ProjectInfo": "Project project = 1; string description = 2",
     "InspectedProject": "ProjectInfo info = 1; string defaults_json = 2",
+    "Commit": "string id = 2; Repo repo = 3",
+    "RemoveCommit": "Commit commit = 1; bool recursive = 2",
     "DeleteRepo": "Repo repo = 1; bool force = 2",
     "Deleted": "bool deleted = 1",
     "PfsInput": "string repo = 2; string glob = 5",

@@ -64,3 +64,25 @@ def test_pipelines_by_the_page_and_in_sum(newer, client, place) -> None:
     for name in names:
         client.delete_pipeline(name, project_name=project)
     client.delete_project(project)
+
+
+def test_single_commits_go_with_what_was_made_from_them(newer, client, place, pfs, refused) -> None:
+    repo = place.repo()
+    place.put(repo, a="1")
+    pipeline = place.pipeline(f"cp /pfs/{repo}/* /pfs/out/", input=pfs(repo))
+    second, third = place.put(repo, b="2"), place.put(repo, c="3")
+    for each in (second, third):
+        place.job(pipeline, each)
+
+    def call(verb: str, commit: str, recursive: bool):
+        named = {"repo": {"name": repo, "type": "user"}, "id": commit}
+        newer.call(f"pfs_v2.API/{verb}Commit", "RemoveCommit", "Empty", commit=named, recursive=recursive)
+
+    for verb, commit in (("Squash", second), ("Drop", third)):
+        code, text = refused(call, verb, commit, False)
+        assert code is grpc.StatusCode.UNKNOWN
+        assert text == f"cannot {verb.lower()} commit (default/{repo}@{commit}) with subvenance without recursive"
+    call("Squash", second, True)
+    assert place.paths(repo) == place.paths(pipeline) == ["/a", "/b", "/c"]
+    call("Drop", third, True)
+    assert place.paths(repo) == place.paths(pipeline) == ["/a"]
