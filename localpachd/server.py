@@ -11,6 +11,7 @@ import grpc
 
 from localpachd.api.limits import OPTIONS
 from localpachd.api.services import register
+from localpachd.api.sidecar import GrpcSidecars
 from localpachd.api.status import StatusInterceptor
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
@@ -75,8 +76,14 @@ class Server:
         self._pfs = Pfs(self._db, self._chunks)
         secrets = Secrets(options.root / "secrets")
         self._runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer(), secrets)
-        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets)
-        register(self._grpc, self._pfs, self._pps, secrets, options.lenient_specs)
+        sidecars = GrpcSidecars(self._pfs)
+        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets, sidecars)
+
+        def serve(server: grpc.Server, pfs: Pfs) -> None:
+            register(server, pfs, self._pps, secrets, options.lenient_specs)
+
+        sidecars.register = serve
+        serve(self._grpc, self._pfs)
 
     def start(self) -> None:
         """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""

@@ -11,7 +11,7 @@ from localpachd.api.services import SERVICES, Service
 
 PARTLY = {
     "pps_v2.API/CheckStatus": "there is never an alert, as in 2.11, where nothing sets what would raise one",
-    "pps_v2.API/CreatePipeline": "refused: s3 inputs, spouts, services, egress to SQL databases, s3_out",
+    "pps_v2.API/CreatePipeline": "refused: s3 inputs, inputs of spouts, egress to SQL databases, s3_out",
     "pps_v2.API/CreatePipelineV2": "refused: what CreatePipeline refuses",
     "pps_v2.API/GetLogs": "without a pipeline or job there are no lines: the server's own log goes to its terminal",
     "pps_v2.API/ListJob": "of jq, filters may compare fields with == and !=, joined by and, or and parentheses",

@@ -40,6 +40,12 @@ def branch_row(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row:
     return row
 
 
+def head_of(conn: sqlite3.Connection, branch: int) -> int:
+    """The sequence number of the commit at the head of a branch's row."""
+    head: int = conn.execute("SELECT head FROM branches WHERE id = ?", (branch,)).fetchone()[0]
+    return head
+
+
 def branch_by_id(conn: sqlite3.Connection, branch: int) -> Branch:
     """The reference of a branch's row."""
     row = conn.execute(

@@ -56,14 +56,14 @@ def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
     A target that cannot be written to is refused before the first change is asked for.
     """
     with pfs.db.read() as conn:
-        _place(conn, target)
+        _place(conn, target, pfs.spout)
     listed = list(changes)
     pfs.chunks.flush()
     pfs.transact(lambda txn: _apply(txn, pfs.chunks, target, listed))
 
 
 def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:
-    place = _place(txn.conn, target)
+    place = _place(txn.conn, target, txn.spout)
     own = isinstance(place, Branch)
     commit = commits.resolve(txn.conn, commits.start(txn, place)) if isinstance(place, Branch) else place
     staged = _Staged(txn.conn, chunks, commit, changes)
@@ -74,7 +74,7 @@ def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[C
         commits.finish(txn, commit.commit)
 
 
-def _place(conn: sqlite3.Connection, target: Commit) -> CommitInfo | Branch:
+def _place(conn: sqlite3.Connection, target: Commit, spout: Branch | None) -> CommitInfo | Branch:
     """The open commit to write into, or the branch that is to get a commit for this."""
     named = ids.is_id(target.id)
     branch = Branch(target.repo, target.branch or ("" if named else target.id))
@@ -88,7 +88,7 @@ def _place(conn: sqlite3.Connection, target: Commit) -> CommitInfo | Branch:
             return info
         if named:
             raise PachError(f"commit {info.commit} has already finished")
-    commits.check_start(conn, branch)
+    commits.check_start(conn, branch, spout)
     return branch
 
 

@@ -1,5 +1,6 @@
 """The door of the pfs room: atomic steps, snapshots, and the bell that rings after each step."""
 
+import copy
 import sqlite3
 import time
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from localpachd.db import Database
 from localpachd.pfs import projects, propagation, triggers
 from localpachd.pfs.changes import Changes
 from localpachd.pfs.transaction import Nobody, Observer, Transaction
-from localpachd.pfs.values import DEFAULT_PROJECT
+from localpachd.pfs.values import DEFAULT_PROJECT, Branch
 from localpachd.storage.chunks import Chunks
 
 T = TypeVar("T")
@@ -23,11 +24,18 @@ class Pfs:
         self.db = db
         self.chunks = chunks
         self.changes = Changes()
+        self.spout: Branch | None = None
         self._observer: Observer = Nobody()
         with db.read() as conn:
             empty = not projects.list_all(conn)
         if empty:
             self.transact(lambda txn: projects.create(txn, DEFAULT_PROJECT))
+
+    def for_spout(self, output: Branch) -> "Pfs":
+        """The same file system as a spout sees it, which may commit to its own output branch."""
+        door = copy.copy(self)
+        door.spout = output
+        return door
 
     def observe(self, observer: Observer) -> None:
         """Names who hears of commits within the transactions that change them."""
@@ -53,4 +61,4 @@ class Pfs:
         return result
 
     def _transaction(self, conn: sqlite3.Connection) -> Transaction:
-        return Transaction(conn, ids.new_id(), time.time_ns(), self._observer)
+        return Transaction(conn, ids.new_id(), time.time_ns(), self._observer, spout=self.spout)

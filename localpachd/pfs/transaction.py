@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from localpachd.pfs.values import CommitInfo
+from localpachd.pfs.values import Branch, CommitInfo
 
 
 class Observer(Protocol):
@@ -52,5 +52,7 @@ class Transaction:
     """Ids of the branches whose head moved: their downstream follows at the end."""
     rewired: list[int] = field(default_factory=list)
     """Ids of the branches whose provenance changed: the DAG is checked at the end."""
+    spout: Branch | None = None
+    """The output branch that this step may commit to, being its spout's; users may to none."""
     finished: list[int] = field(default_factory=list)
     """Sequence numbers of the commits finished without error: triggers look at them afterwards."""

@@ -28,7 +28,10 @@ def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
             "SELECT version, spec FROM pipelines WHERE project = ? AND name = ? ORDER BY version DESC LIMIT 1",
             (pipeline.project, pipeline.name),
         ).fetchone()
-        if row is None or parsed(row["spec"]).output_branch != info.commit.branch:
+        if row is None:
+            continue
+        details = parsed(row["spec"])
+        if details.output_branch != info.commit.branch or details.kind is spec.Kind.SPOUT:
             continue
         txn.conn.execute(
             "INSERT OR IGNORE INTO jobs (project, pipeline, id, version, state, created) VALUES (?, ?, ?, ?, ?, ?)",
@@ -118,7 +121,16 @@ def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
 def succeed(txn: Transaction, job: Job) -> None:
     """Ends a job whose datums are all done: finishes its commits. A fault that the output's validation finds makes the
     job a failed one, and the meta commit too, so that neither is a base for later jobs."""
-    if not _update(txn.conn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.FINISHING):
+    _finish(txn, job, (JobState.RUNNING, JobState.EGRESSING))
+
+
+def conclude(txn: Transaction, job: Job) -> None:
+    """Ends a service's job, whose place a newer one takes, wherever it stands."""
+    _finish(txn, job, (JobState.CREATED, JobState.STARTING, JobState.RUNNING))
+
+
+def _finish(txn: Transaction, job: Job, states: Collection[JobState]) -> None:
+    if not _update(txn.conn, job, states, state=JobState.FINISHING):
         return
     fault = _close(txn, job.output, "")
     _close(txn, job.meta, fault)

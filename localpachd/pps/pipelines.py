@@ -203,9 +203,12 @@ def _set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
 
 
 def _wire(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
-    """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing."""
+    """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing. Only a
+    transform has a meta branch."""
     upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
     branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
+    if details.kind is not spec.Kind.TRANSFORM:
+        return
     if not repos.exists(txn.conn, pipeline.meta_repo):
         repos.create(txn, pipeline.meta_repo, f"Meta repo for pipeline {pipeline.name}")
     branches.create(txn, Branch(pipeline.meta_repo, details.output_branch), provenance=upstream)

@@ -4,6 +4,7 @@ case, since a job that was running when the server died looks like one that nobo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from localpachd.pps.spec import Kind
 from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
 
 NO_COMMAND = "nothing to run: no transform.cmd"
@@ -20,7 +21,8 @@ class InputView:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """An unfinished job. `inputs` are only filled in for the first of its pipeline: the others wait for that one."""
+    """An unfinished job. `inputs` are filled in for the first of its pipeline, for which the others wait, and for all
+    of a service, where the newest counts."""
 
     job: Job
     version: int
@@ -42,6 +44,7 @@ class PipelineView:
     stopped: bool
     autoscaling: bool
     has_command: bool
+    kind: Kind = Kind.TRANSFORM
     jobs: tuple[JobView, ...] = ()
     obstacle: str = ""
     remark: str = ""
@@ -49,10 +52,11 @@ class PipelineView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All pipelines, and the jobs that this process has in hand."""
+    """All pipelines, and the jobs, and versions of spouts, that this process has in hand."""
 
     pipelines: tuple[PipelineView, ...]
     in_hand: frozenset[Job] = frozenset()
+    spouts: frozenset[tuple[Pipeline, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +106,30 @@ class LetGo:
     job: Job
 
 
-Action = SetState | PickUp | Run | GiveUp | Stop | LetGo
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """End a service's job well: a newer one takes its place."""
+
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class StartSpout:
+    """Take a version of a spout in hand."""
+
+    pipeline: Pipeline
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class StopSpout:
+    """Cancel a version of a spout that is in hand."""
+
+    pipeline: Pipeline
+    version: int
+
+
+Action = SetState | PickUp | Run | GiveUp | Stop | LetGo | Conclude | StartSpout | StopSpout
 
 
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:
@@ -112,6 +139,7 @@ def plan(snapshot: Snapshot) -> tuple[Action, ...]:
     actions: list[Action] = [LetGo(job) for job in sorted(snapshot.in_hand - unfinished)]
     for pipeline in snapshot.pipelines:
         actions.extend(_for_pipeline(pipeline, snapshot.in_hand))
+    actions.extend(_for_spouts(snapshot))
     return tuple(actions)
 
 
@@ -129,7 +157,47 @@ def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Actio
         for each in view.jobs:
             yield Stop(each.job, reason)
     elif state in (PipelineState.RUNNING, PipelineState.STANDBY) and first is not None:
-        yield from _for_job(view, first, in_hand)
+        if view.kind is Kind.SERVICE:
+            yield from _for_service(view, in_hand)
+        else:
+            yield from _for_job(view, first, in_hand)
+
+
+def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
+    wanted = {
+        (view.pipeline, view.version)
+        for view in snapshot.pipelines
+        if view.kind is Kind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
+    }
+    for pipeline, version in sorted(snapshot.spouts - wanted):
+        yield StopSpout(pipeline, version)
+    taken = {pipeline for pipeline, _ in snapshot.spouts}
+    for pipeline, version in sorted(wanted):
+        if pipeline not in taken:  # the version before it may still be ending
+            yield StartSpout(pipeline, version)
+
+
+def _for_service(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action]:
+    """The newest job whose inputs are whole is served; it takes the place of those before it."""
+    ready = []
+    for each in view.jobs:
+        if each.version != view.version:
+            continue
+        if each.state is JobState.CREATED:
+            yield PickUp(each.job)
+        elif each.state is not JobState.STARTING:
+            ready.append(each.job)
+        elif all(one.finished for one in each.inputs):
+            failed = [one.name for one in each.inputs if one.failed]
+            if failed:
+                yield GiveUp(each.job, unrunnable(failed))
+            else:
+                ready.append(each.job)
+    for job in ready[:-1]:
+        yield Conclude(job)
+    # The one before must have let go of its ports.
+    if ready and not any(job.pipeline == view.pipeline for job in in_hand):
+        yield Run(ready[-1])
 
 
 def _state(view: PipelineView, first: JobView | None) -> tuple[PipelineState, str]:

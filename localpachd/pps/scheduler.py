@@ -9,6 +9,7 @@ from localpachd.pfs.service import Pfs
 from localpachd.pps import inputs, jobs, pipelines, standing
 from localpachd.pps.plan import (
     Action,
+    Conclude,
     GiveUp,
     InputView,
     JobView,
@@ -18,11 +19,14 @@ from localpachd.pps.plan import (
     Run,
     SetState,
     Snapshot,
+    StartSpout,
     Stop,
+    StopSpout,
     plan,
 )
 from localpachd.pps.running import JobRun
-from localpachd.pps.spec import PipelineSpec
+from localpachd.pps.serving import ServiceRun, Sidecars, SpoutRun
+from localpachd.pps.spec import Kind, PipelineSpec
 from localpachd.pps.values import Job, JobState, Pipeline, PipelineInfo
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import Runner
@@ -35,13 +39,17 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Owns the jobs in hand. State lives in the database alone: started on any database, it goes on from there."""
 
-    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str], sidecars: Sidecars
+    ) -> None:
+        self._sidecars = sidecars
         self._pfs = pfs
         self._runner = runner
         self._gpus = gpus
         self._environment = environment
         self._lock = threading.Lock()
-        self._runs: dict[Job, JobRun] = {}
+        self._runs: dict[Job, JobRun | ServiceRun] = {}
+        self._spouts: dict[tuple[Pipeline, int], SpoutRun] = {}
         self._stopping = False
         self._thread = threading.Thread(target=self._loop, name="scheduler")
 
@@ -55,18 +63,23 @@ class Scheduler:
         self._pfs.changes.notify()
         if self._thread.ident is not None:
             self._thread.join()
-        for run in self._in_hand().values():
+        everything = [*self._in_hand().values(), *self._spouts_in_hand().values()]
+        for run in everything:
             run.cancel()
-        for run in self._in_hand().values():
+        for run in everything:
             run.join()
 
-    def run_of(self, job: Job) -> JobRun | None:
+    def run_of(self, job: Job) -> JobRun | ServiceRun | None:
         """The job's run, if it is in hand."""
         return self._in_hand().get(job)
 
-    def _in_hand(self) -> dict[Job, JobRun]:
+    def _in_hand(self) -> dict[Job, JobRun | ServiceRun]:
         with self._lock:
             return dict(self._runs)
+
+    def _spouts_in_hand(self) -> dict[tuple[Pipeline, int], SpoutRun]:
+        with self._lock:
+            return dict(self._spouts)
 
     def _loop(self) -> None:
         seen = -1
@@ -83,13 +96,13 @@ class Scheduler:
                 self._pfs.changes.wait_past(seen, pause)
 
     def _look(self) -> Snapshot:
-        in_hand = frozenset(self._in_hand())
+        in_hand, spouts = frozenset(self._in_hand()), frozenset(self._spouts_in_hand())
         with self._pfs.db.read() as conn:
             waiting: dict[Pipeline, list[JobView]] = {}
             for job, version, state in jobs.unfinished(conn):
                 waiting.setdefault(job.pipeline, []).append(JobView(job, version, state))
             views = [self._view(conn, info, waiting.get(info.pipeline, [])) for info in pipelines.listed(conn)]
-        return Snapshot(tuple(views), in_hand)
+        return Snapshot(tuple(views), in_hand, spouts)
 
     def _view(self, conn: sqlite3.Connection, info: PipelineInfo, waiting: list[JobView]) -> PipelineView:
         for position, view in enumerate(waiting):
@@ -97,7 +110,8 @@ class Scheduler:
                 if view.state in (JobState.CREATED, JobState.STARTING):
                     found = _inputs(conn, view.job, info.spec)
                     waiting[position] = JobView(view.job, view.version, view.state, found)
-                break
+                if info.spec.kind is not Kind.SERVICE:
+                    break
         return PipelineView(
             pipeline=info.pipeline,
             version=info.version,
@@ -106,6 +120,7 @@ class Scheduler:
             stopped=info.stopped,
             autoscaling=info.spec.autoscaling,
             has_command=bool(info.spec.transform.cmd),
+            kind=info.spec.kind,
             jobs=tuple(waiting),
             obstacle=_obstacle(self._gpus, info.spec.gpus),
             remark=_remark(self._gpus, info.spec.gpus),
@@ -127,6 +142,14 @@ class Scheduler:
                 run = self.run_of(job)
                 if run is not None:
                     run.cancel()
+            case Conclude(job):
+                self._pfs.transact(lambda txn: jobs.conclude(txn, job))
+            case StartSpout(pipeline, version):
+                self._start_spout(pipeline, version)
+            case StopSpout(pipeline, version):
+                spout = self._spouts_in_hand().get((pipeline, version))
+                if spout is not None:
+                    spout.cancel()
 
     def _take(self, job: Job) -> None:
         if not self._pfs.transact(lambda txn: jobs.begin(txn, job)):
@@ -134,12 +157,30 @@ class Scheduler:
         with self._pfs.db.read() as conn:
             info = jobs.inspect(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
-        run = JobRun(self._pfs, self._runner, info, {**self._environment, **_pod(job, marker)}, self._over)
+        env = {**self._environment, **_pod(job.pipeline, marker)}
+        kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
+        run = kind(self._pfs, self._runner, info, env, self._over)
         with self._lock:
             self._runs[job] = run
         run.start()
 
-    def _over(self, run: JobRun) -> None:
+    def _start_spout(self, pipeline: Pipeline, version: int) -> None:
+        with self._pfs.db.read() as conn:
+            info = pipelines.inspect(conn, pipeline)
+        if info.version != version:
+            return
+        env = {**self._environment, **_pod(pipeline, info.spec_commit.id)}
+        spout = SpoutRun(self._pfs, self._runner, info, env, self._sidecars, self._spout_over)
+        with self._lock:
+            self._spouts[pipeline, version] = spout
+        spout.start()
+
+    def _spout_over(self, spout: SpoutRun) -> None:
+        with self._lock:
+            del self._spouts[spout.pipeline, spout.version]
+        self._pfs.changes.notify()
+
+    def _over(self, run: JobRun | ServiceRun) -> None:
         with self._lock:
             del self._runs[run.job]
         self._pfs.changes.notify()
@@ -161,12 +202,12 @@ def _remark(pool: GpuPool, wanted: int) -> str:
     return f"only {len(pool.devices)} of {wanted} GPUs here: running on the CPU"
 
 
-def _pod(job: Job, spec_commit: str) -> dict[str, str]:
+def _pod(pipeline: Pipeline, spec_commit: str) -> dict[str, str]:
     """The variables that a pod of the pipeline has on a cluster, as far as they mean anything here."""
     return {
         "PACH_IN_WORKER": "true",
-        "PPS_PROJECT_NAME": job.pipeline.project,
-        "PPS_PIPELINE_NAME": job.pipeline.name,
+        "PPS_PROJECT_NAME": pipeline.project,
+        "PPS_PIPELINE_NAME": pipeline.name,
         "PPS_SPEC_COMMIT": spec_commit,
     }
 

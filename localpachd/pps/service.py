@@ -14,6 +14,7 @@ from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.pps import jobs, listing, logs, pipelines, secrets
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.scheduler import Scheduler
+from localpachd.pps.serving import Sidecars
 from localpachd.pps.timekeeping import Timekeeper, crons
 from localpachd.pps.values import (
     DatumInfo,
@@ -41,7 +42,7 @@ class Pps:
     """The pipelines of one server. Until `start`, they are only kept; afterwards they run.
 
     `environment` holds what every worker's process is told of this server; `now` (ns since the epoch) is the clock
-    that cron inputs go by.
+    that cron inputs go by, `sidecars` give spouts their door to this server.
     """
 
     def __init__(
@@ -51,12 +52,13 @@ class Pps:
         gpus: GpuPool,
         environment: Mapping[str, str],
         secrets: Secrets,
+        sidecars: Sidecars,
         now: Callable[[], int] = time.time_ns,
     ) -> None:
         self._pfs = pfs
         self._secrets = secrets
         self._db = pfs.db
-        self._scheduler = Scheduler(pfs, runner, gpus, environment)
+        self._scheduler = Scheduler(pfs, runner, gpus, environment, sidecars)
         self._timekeeper = Timekeeper(pfs, now)
         pfs.observe(self)
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
@@ -50,6 +51,22 @@ class DatumSetSpec:
     per_worker: int = 0
 
 
+class Kind(StrEnum):
+    """What a pipeline's command is for, by the name that `pps.proto` gives it."""
+
+    TRANSFORM = "PIPELINE_TYPE_TRANSFORM"
+    SPOUT = "PIPELINE_TYPE_SPOUT"
+    SERVICE = "PIPELINE_TYPE_SERVICE"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSpec:
+    """The port that a command listens on, and the one by which it is reached from outside, 0 for any."""
+
+    internal_port: int
+    external_port: int
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineSpec:
     """A checked specification. Timeouts in seconds; `raw` is the request in protojson with every default filled in."""
@@ -69,6 +86,9 @@ class PipelineSpec:
     reprocess_every_job: bool
     salt: str
     gpus: int
+    kind: Kind
+    service: ServiceSpec | None
+    """Of a service, and of a spout that is one, too."""
     egress: str
     """The URL that the output is copied to when a job's datums are done; "" for nowhere."""
     raw: Mapping[str, Any]
@@ -177,6 +197,8 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         reprocess_every_job=raw["reprocess_spec"] == EVERY_JOB,
         salt=raw["salt"],
         gpus=_gpus(raw),
+        kind=Kind.SPOUT if "spout" in raw else Kind.SERVICE if "service" in raw else Kind.TRANSFORM,
+        service=_service(raw),
         egress=validation.egress_url(raw),
         raw=MappingProxyType(dict(raw)),
     )
@@ -196,6 +218,11 @@ def _transform(raw: Mapping[str, Any]) -> Transform:
         batching=bool(raw.get("datum_batching")),
         secrets=tuple(SecretUse(**use) for use in raw.get("secrets", ())),
     )
+
+
+def _service(raw: Mapping[str, Any]) -> ServiceSpec | None:
+    found = raw.get("service") or raw.get("spout", {}).get("service")
+    return ServiceSpec(int(found.get("internal_port", 0)), int(found.get("external_port", 0))) if found else None
 
 
 def _gpus(raw: Mapping[str, Any]) -> int:

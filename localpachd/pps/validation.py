@@ -17,6 +17,7 @@ NAME_LIMIT = 51
 KUBERNETES_LIMIT = 63
 REPROCESS = ("until_success", "every_job")
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_LAST_PORT = 65535
 _SERVICE_TYPES = ("ClusterIP", "LoadBalancer", "NodePort")
 
 
@@ -50,8 +51,11 @@ def check_final(raw: Mapping[str, Any]) -> None:
     for field, name in (("pod_spec", "PodSpec"), ("pod_patch", "PodPatch")):
         if raw.get(field) and not _is_json(raw[field]):
             raise PachError(f"malformed {name}")
-    if "service" in raw and raw["service"]["type"] not in _SERVICE_TYPES:
-        raise PachError(f"the following service type {raw['service']['type']} is not allowed")
+    for holder in (raw, raw.get("spout", {})):
+        if "service" in holder:
+            _check_service(holder["service"])
+    if "service" in raw and "input" not in raw:
+        raise PachError("a service needs an input: without one it gets no job and is never started")
     if "spout" in raw and "service" not in raw["spout"] and "input" in raw:
         raise PachError("spout pipelines (without a service) must not have an input")
     resources.check(raw)
@@ -111,11 +115,19 @@ def _check_tolerations(tolerations: Any) -> None:
         raise PachError("; ".join(wrong))
 
 
+def _check_service(service: Mapping[str, Any]) -> None:
+    if service["type"] not in _SERVICE_TYPES:
+        raise PachError(f"the following service type {service['type']} is not allowed")
+    for field, least in (("internal_port", 1), ("external_port", 0)):
+        # Kubernetes would say so to nobody but the server's log.
+        if not least <= int(service.get(field, 0)) <= _LAST_PORT:
+            raise PachError(f"service.{field} must be a port from {least} to {_LAST_PORT}")
+
+
 def _check_served(raw: Mapping[str, Any]) -> None:
     leaves = list(inputs.leaves(inputs.parse(raw["input"]))) if "input" in raw else []
     unserved = (
-        ("spout" in raw, "spouts"),
-        ("service" in raw, "services"),
+        ("spout" in raw and "input" in raw, "inputs of spouts"),
         ("sql_database" in raw.get("egress", {}), "egress to SQL databases"),
         ("determined" in raw, "Determined workspaces"),
         (bool(raw.get("s3_out")), "s3_out"),

@@ -13,12 +13,10 @@ from localpachd.worker.environment import EnvironmentProblem, datum_variables
 from localpachd.worker.layout import PlacementError
 from localpachd.worker.outputs import OutputError, Outputs
 from localpachd.worker.pipes import LazyPipes
-from localpachd.worker.processes import UserProcess, outcome
+from localpachd.worker.processes import UserProcess, how, outcome
 from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Stats, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace
-
-_QUOTED = 300  # characters of a process's last line that go into a reason
 
 
 class DatumSet:
@@ -177,9 +175,9 @@ class DatumSet:
         failed = self._watch.wait(lambda: process.ended or batch.idle) or ""
         if not failed and process.ended:
             if batch.idle:
-                failed = f"user code exited while it waited for a datum: {_how(process)}"
+                failed = f"user code exited while it waited for a datum: {how(process)}"
             else:
-                failed = f"user code exited before its first call of NextDatum: {_how(process)}"
+                failed = f"user code exited before its first call of NextDatum: {how(process)}"
                 self._stillborn.append(failed)
         else:
             self._stillborn.clear()
@@ -195,7 +193,7 @@ class DatumSet:
         failed = self._watch.wait(lambda: process.ended or batch.idle, deadline)
         process.catch_up()  # the next datum must not be blamed for what this one said
         if failed is None:
-            failed = batch.error if batch.idle else f"user code exited prematurely: {_how(process)}"
+            failed = batch.error if batch.idle else f"user code exited prematurely: {how(process)}"
         if failed:
             self._stop(failed)
         return failed
@@ -217,13 +215,6 @@ class DatumSet:
 
     def _note(self, text: str) -> None:
         self._log(LogLine(self._datum_id, False, text))
-
-
-def _how(process: UserProcess) -> str:
-    """How a process ended, and the last thing it said, which as a rule is why."""
-    assert process.returncode is not None
-    status = outcome(process.returncode, frozenset()) or "exit status 0"
-    return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status
 
 
 def _ending(name: str, begun: float, failed: str) -> str:

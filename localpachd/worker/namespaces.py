@@ -11,7 +11,7 @@ import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _log = logging.getLogger(__name__)
@@ -91,18 +91,27 @@ class Confinement:
             _skeleton(root, mounts or {})
 
     def command(
-        self, argv: Sequence[str], pfs: Path, cwd: str, root: Path, user: Sequence[str], lifeline: int
+        self,
+        argv: Sequence[str],
+        pfs: Path,
+        cwd: str,
+        root: Path,
+        user: Sequence[str],
+        lifeline: int,
+        before: Sequence[str] = (),
     ) -> list[str]:
         """The command line that runs `argv` in `cwd` with `pfs` as its `/pfs`. A shell is always part of it.
 
         `root` was given to `prepare`; `user` are setpriv's options that change the user, or (); `lifeline` is the
-        inherited read end of a pipe whose other end closes when this process dies.
+        inherited read end of a pipe whose other end closes when this process dies. `before` is a command that runs
+        all of this as its arguments, with every right that there is inside.
         """
         inner = list(argv)
         if user:
             inner = ["setpriv", *user, "--", *inner]
         elif "--keep-caps" in self.flags:
             inner = [*_DROP_CAPABILITIES, *inner]
+        inner = [*before, *inner]
         if self.mounts:
             script = f"{_REBUILD if self.rebuild else _BIND}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
             inner = ["unshare", *self.flags, "sh", "-c", script, "sh", str(pfs), cwd, str(root), *inner]
@@ -135,6 +144,20 @@ def detect(scratch: Path) -> Confinement:
                 return candidate
     _warn(complaints)
     return Confinement()
+
+
+def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
+    """The same confinement with a network of its own, which has nothing but a loopback; None where that cannot be."""
+    if not confinement.mounts:
+        return None
+    own = replace(confinement, flags=(*confinement.flags, "-n"))
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
+        trial = Path(directory)
+        (trial / "pfs").mkdir()
+        (trial / "pfs" / "probe").touch()
+        (trial / "root").mkdir()
+        own.prepare(trial / "root")
+        return None if _complaints(own, trial) else own
 
 
 def _warn(why: str) -> None:

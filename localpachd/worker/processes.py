@@ -23,6 +23,7 @@ MARK = "LOCALPACHD_PROCESS"
 # What unshare(1) of util-linux says when the process that it waits for is killed. It is none of the user's words.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
 
+_QUOTED = 300  # characters of a process's last line that go into a reason
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _POLL = 0.05
@@ -256,3 +257,10 @@ def outcome(returncode: int, accepted: frozenset[int]) -> str:
     # A shell in between reports the death by a signal as 128 + its number.
     name = signal.strsignal(code - 128) if 128 < code < 128 + signal.NSIG else None
     return f"exit status {code}" if name is None else f"signal: {name.lower()}"
+
+
+def how(process: UserProcess) -> str:
+    """How a process ended, and the last thing it said, which as a rule is why."""
+    assert process.returncode is not None
+    status = outcome(process.returncode, frozenset()) or "exit status 0"
+    return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status

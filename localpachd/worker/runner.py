@@ -3,19 +3,22 @@
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.worker import namespaces
 from localpachd.worker.attempts import DatumSet
+from localpachd.worker.attendance import Attendance
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.layout import remove
 from localpachd.worker.namespaces import PFS, PFS_VARIABLE, Confinement
+from localpachd.worker.network import Network, PortTaken
 from localpachd.worker.secrets import Secrets
-from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, LogLine, Task
+from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, LogLine, Ports, Task
 from localpachd.worker.watch import Cancelled, Watch
 from localpachd.worker.workplace import Machine, Workplace
 
@@ -46,6 +49,8 @@ class ProcessRunner:
         self.confinement = confinement or namespaces.detect(self._scratch)
         self._machine = Machine(db, chunks, secrets, self.confinement, self._lifeline[0])
         self._lock = threading.Lock()
+        self._network_tried = False
+        self._with_network: Confinement | None = None
         self._told: set[str] = set()
 
     def run_set(
@@ -57,20 +62,38 @@ class ProcessRunner:
         cancel: CancelToken,
     ) -> None:
         """As `tasks.Runner` says. The calling thread starts the processes, which end if it does."""
-        holder = task.env.get("PPS_PIPELINE_NAME", "")
-        self._tell(holder, task, log)
-
-        def wait(holders: str) -> None:
-            log(LogLine("", False, f"waiting for {task.gpus} of this machine's GPUs ({holders})"))
-
+        self._tell(task, log)
         try:
             with (
                 Watch(cancel, self._gpus.ring) as watch,
-                self._gpus.lease(holder, task.gpus, watch.check, wait) as devices,
+                self._leased(task, watch, log) as devices,
+                self._directory(log) as directory,
             ):
-                self._run(task, datums, done, log, watch, devices)
+                self._run(task, datums, done, log, watch, devices, directory)
         except Cancelled:
             return
+
+    def attend(
+        self, task: Task, work: DatumWork, ports: Ports | None, log: Callable[[LogLine], None], cancel: CancelToken
+    ) -> str:
+        """As `tasks.Runner` says."""
+        self._tell(task, log)
+        own = self._own_network() if ports is not None and ports.own_network else None
+        try:
+            with (
+                closing(Network(ports, own is not None)) as network,
+                Watch(cancel, self._gpus.ring) as watch,
+                self._leased(task, watch, log) as devices,
+                self._directory(log) as directory,
+            ):
+                if ports is not None:
+                    log(LogLine("", False, network.statement))
+                workplace = Workplace(self._machine, directory, task, devices, own)
+                return Attendance(task, workplace, watch, log).run(work, network)
+        except Cancelled:
+            return ""
+        except (EnvironmentProblem, PortTaken, OSError) as problem:
+            return str(problem)
 
     def close(self) -> None:
         """Lets go of the machine; call it when no set runs any more."""
@@ -85,27 +108,50 @@ class ProcessRunner:
         log: Callable[[LogLine], None],
         watch: Watch,
         devices: tuple[str, ...],
+        directory: Path,
     ) -> None:
+        try:
+            workplace = Workplace(self._machine, directory, task, devices)
+        except (EnvironmentProblem, OSError) as problem:
+            log(LogLine("", False, str(problem)))
+            for work in datums:
+                watch.check()
+                done(DatumResult(work.id, "FAILED", str(problem)))
+            return
+        DatumSet(task, workplace, self._server, watch, log).run(datums, done)
+
+    def _leased(
+        self, task: Task, watch: Watch, log: Callable[[LogLine], None]
+    ) -> AbstractContextManager[tuple[str, ...]]:
+        def wait(holders: str) -> None:
+            log(LogLine("", False, f"waiting for {task.gpus} of this machine's GPUs ({holders})"))
+
+        return self._gpus.lease(_holder(task), task.gpus, watch.check, wait)
+
+    @contextmanager
+    def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
+        """A directory for one worker, removed in the end."""
         directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
         directory.chmod(0o711)  # another user's processes must get through to what is theirs
         try:
-            try:
-                workplace = Workplace(self._machine, directory, task, devices)
-            except (EnvironmentProblem, OSError) as problem:
-                log(LogLine("", False, str(problem)))
-                for work in datums:
-                    watch.check()
-                    done(DatumResult(work.id, "FAILED", str(problem)))
-                return
-            DatumSet(task, workplace, self._server, watch, log).run(datums, done)
+            yield directory
         finally:
             try:
                 remove(directory)
             except OSError as failure:  # at the next start it is tried again
                 log(LogLine("", False, f"cannot remove the worker's directory: {failure}"))
 
-    def _tell(self, holder: str, task: Task, log: Callable[[LogLine], None]) -> None:
+    def _own_network(self) -> Confinement | None:
+        """How a service gets a network of its own; None where that cannot be. Found out once."""
+        with self._lock:
+            if not self._network_tried:
+                self._network_tried = True
+                self._with_network = namespaces.with_network(self.confinement, self._scratch)
+            return self._with_network
+
+    def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
         """Says in the pipeline's log, once, where this machine falls short of a cluster."""
+        holder = _holder(task)
         shortcomings = []
         if not self.confinement.mounts:
             shortcomings.append(
@@ -121,3 +167,7 @@ class ProcessRunner:
             self._told.update(f"{holder}: {text}" for text in new)
         for text in new:
             log(LogLine("", False, text))
+
+
+def _holder(task: Task) -> str:
+    return task.env.get("PPS_PIPELINE_NAME", "")

@@ -31,7 +31,8 @@ class Task:
 
     `env` holds `transform.env` and the variables of the pod; `datum_timeout` is in seconds, per attempt; `tries` counts
     all attempts. `gpus` are leased for the run of a set. `image` is for runners that start containers. The values of
-    `secrets` are looked up for each set and are no part of `env`, which is kept with the datums.
+    `secrets` are looked up for each set and are no part of `env`, which is kept with the datums. `pachd` is the address
+    (host:port) that a client's configuration is to name, "" for no such file.
     """
 
     cmd: tuple[str, ...]
@@ -48,6 +49,19 @@ class Task:
     gpus: int = 0
     image: str = ""
     secrets: tuple[SecretUse, ...] = ()
+    pachd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where a service listens (`internal`), where it can be reached on the machine's loopback (`external`, 0 for any
+    free port), and the port by which it finds the server. `own_network`: its only way out, where the machine can do
+    that."""
+
+    internal: int
+    external: int
+    server: int
+    own_network: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +203,13 @@ class Runner(Protocol):
 
         `log` is called from other threads than the caller's. What is wrong with a datum, or with the command, becomes a
         FAILED result; only what `done` and `log` raise comes out.
+        """
+
+    def attend(
+        self, task: Task, work: DatumWork, ports: Ports | None, log: Callable[[LogLine], None], cancel: CancelToken
+    ) -> str:
+        """Runs the task's command once, for as long as it lives, with `work` in its `/pfs`: a spout or, with `ports`, a
+        service. Returns how it ended; "" when it was cancelled. `log` as in `run_set`; only what that raises comes out.
         """
 
 

@@ -11,7 +11,7 @@ from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.pfs import commits, contents, modify, repos
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Commit, CommitInfo, Repo
+from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 from localpachd.pps.values import DatumInfo, Job, JobInfo, Pipeline
@@ -22,6 +22,16 @@ from localpachd.worker.runner import ProcessRunner
 from localpachd.worker.secrets import Secrets
 
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
+
+
+class NoSidecars:
+    """For engines without a wire: a spout here has no server to call."""
+
+    def open(self, output: Branch) -> int:
+        return 9
+
+    def close(self, port: int) -> None:
+        pass
 
 
 class Clock:
@@ -50,7 +60,7 @@ class Engine:
     def _begin(self) -> None:
         scratch, batches = self.root / "scratch", GrpcBatchServer()
         self.runner = ProcessRunner(scratch, self.db, self.chunks, self.gpus, batches, self.secrets)
-        self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets, self.clock)
+        self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets, NoSidecars(), self.clock)
         self.pps.start()
 
     def _end(self) -> None:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from localpachd.pps.plan import (
     NO_COMMAND,
+    Conclude,
     GiveUp,
     InputView,
     JobView,
@@ -16,9 +17,13 @@ from localpachd.pps.plan import (
     Run,
     SetState,
     Snapshot,
+    StartSpout,
     Stop,
+    StopSpout,
     plan,
+    unrunnable,
 )
+from localpachd.pps.spec import Kind
 from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
 
 EDGES = Pipeline("default", "edges")
@@ -171,3 +176,37 @@ def test_applying_the_plan_comes_to_rest_with_at_most_one_job_taken(view: Pipeli
         for action in actions:
             view, in_hand = _after(view, in_hand, action)
     assert plan(Snapshot((view,), in_hand)) == ()
+
+
+SERVICE = replace(RUNNING, kind=Kind.SERVICE)
+SPOUT = replace(RUNNING, kind=Kind.SPOUT)
+
+
+def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it():
+    jobs = (job(JobState.RUNNING), job(JobState.STARTING, READY, job=SECOND))
+    # The one that is served must let go first.
+    assert planned(replace(SERVICE, jobs=jobs), FIRST) == (Conclude(FIRST),)
+    assert planned(replace(SERVICE, jobs=jobs[1:]), FIRST) == (LetGo(FIRST),)
+    assert planned(replace(SERVICE, jobs=jobs[1:])) == (Run(SECOND),)
+
+
+def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed():
+    first = job(JobState.RUNNING)
+    waiting = replace(SERVICE, jobs=(first, job(JobState.STARTING, OPEN, job=SECOND)))
+    assert planned(waiting, FIRST) == ()
+    failed = replace(SERVICE, jobs=(first, job(JobState.STARTING, FAILED, job=SECOND)))
+    assert planned(failed, FIRST) == (GiveUp(SECOND, unrunnable(["images"])),)
+
+
+def test_a_spout_runs_in_its_newest_version_alone_and_only_while_its_pipeline_does():
+    def spouts(view: PipelineView, *versions: int) -> tuple[object, ...]:
+        return plan(Snapshot((view,), spouts=frozenset((EDGES, version) for version in versions)))
+
+    assert spouts(SPOUT) == (StartSpout(EDGES, 1),)
+    assert spouts(SPOUT, 1) == ()
+    updated = replace(SPOUT, version=2)
+    assert spouts(updated, 1) == (StopSpout(EDGES, 1),)
+    assert spouts(updated) == (StartSpout(EDGES, 2),)
+    stopped = replace(SPOUT, stopped=True, state=PipelineState.PAUSED)
+    assert spouts(stopped, 1) == (StopSpout(EDGES, 1),)
+    assert plan(Snapshot((), spouts=frozenset({(EDGES, 1)}))) == (StopSpout(EDGES, 1),)

@@ -1,0 +1,283 @@
+"""Commands that go on for ever: a service's for one job at a time, a spout's without any. Each is started again when it
+ends, after a growing pause; a cluster does so with spouts, and leaves services that have died lying."""
+
+import contextlib
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from localpachd.errors import NotFound
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.values import Branch, Repo
+from localpachd.pps import datums, inputs, jobs, logs, standing, work
+from localpachd.pps.datums import DatumInput
+from localpachd.pps.logs import match_data
+from localpachd.pps.plan import unrunnable
+from localpachd.pps.skipping import Numbered
+from localpachd.pps.values import JobInfo, JobState, LogMessage, Pipeline, PipelineInfo, WorkerStatus
+from localpachd.storage.filesets import FileSetRef
+from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, Ports, Runner, Task
+
+SINGLE = "services must have a single datum"
+SPOUT = "spout"
+"""Stands in the log of a spout where others have the job's id."""
+
+_FIRST_DELAY = 1.0
+_LONGEST_DELAY = 60.0
+_WAITING = 10_000
+_BATCH_SECONDS = 0.2
+
+_log = logging.getLogger(__name__)
+
+
+class Sidecars(Protocol):
+    """Gives spouts their own doors to the server. Implemented by the room that knows gRPC."""
+
+    def open(self, output: Branch) -> int:
+        """Serves the API on a fresh loopback port, where this output branch may be committed to; returns the port."""
+
+    def close(self, port: int) -> None:
+        """Stops serving a port that `open` returned."""
+
+
+class _Attended:
+    """One command kept running until it is cancelled, and what is said meanwhile kept in the log."""
+
+    def __init__(self, pfs: Pfs, runner: Runner, task: Task, ports: Ports | None, line: LogMessage) -> None:
+        self._pfs = pfs
+        self._runner = runner
+        self._task = task
+        self._ports = ports
+        self._line = line
+        self._lines: queue.Queue[LogMessage | None] = queue.Queue(_WAITING)
+        self._lock = threading.Lock()
+        self._token = CancelToken()
+        self._cancelled = threading.Event()
+        self.started = time.time_ns()
+
+    def cancel(self) -> None:
+        """Ends the command for good."""
+        self._cancelled.set()
+        with self._lock:
+            self._token.cancel()
+
+    def restart(self, identity: str) -> None:
+        """Ends the command if it works on this datum; it is started again."""
+        with self._lock:
+            self._token.restart({identity})
+
+    def run(self, datum: DatumWork) -> None:
+        """Keeps the command running on a datum; returns when it was cancelled."""
+        keeper = threading.Thread(target=self._keep, args=(datum,), name=f"{self._line.worker} command")
+        keeper.start()
+        more = True
+        while more:
+            batch, more = self._gather()
+            try:
+                self._pfs.transact(lambda txn, batch=batch: logs.write(txn.conn, batch))  # type: ignore[misc]
+            except Exception:  # the command goes on, heard or not
+                _log.exception("%d lines of %s are lost", len(batch), self._line.worker)
+        keeper.join()
+
+    def _keep(self, datum: DatumWork) -> None:
+        delay = _FIRST_DELAY
+        try:
+            while not self._cancelled.is_set():
+                begun = time.monotonic()
+                ended = self._once(datum)
+                if self._cancelled.is_set():
+                    return
+                if time.monotonic() - begun > _LONGEST_DELAY:
+                    delay = _FIRST_DELAY
+                self._say(LogLine("", False, f"{ended or 'ended'}; starting again in {delay:.0f}s"))
+                self._cancelled.wait(delay)
+                delay = min(2 * delay, _LONGEST_DELAY)
+        finally:
+            self._lines.put(None)
+
+    def _once(self, datum: DatumWork) -> str:
+        with self._lock:
+            self._token = token = CancelToken()
+        if self._cancelled.is_set():
+            return ""
+        self.started = time.time_ns()
+        try:
+            return self._runner.attend(self._task, datum, self._ports, self._say, token)
+        except Exception as error:  # the machine's trouble: the next start may fare better
+            _log.exception("%s is started again", self._line.worker)
+            return str(error)
+
+    def _say(self, line: LogLine) -> None:
+        self._lines.put(replace(self._line, ts=time.time_ns(), user=line.user, message=line.message))
+
+    def _gather(self) -> tuple[list[LogMessage], bool]:
+        """The next line and those that follow soon, and whether there will be more."""
+        found: list[LogMessage] = []
+        deadline: float | None = None
+        while len(found) < _WAITING:
+            try:
+                line = self._lines.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                break
+            if line is None:
+                return found, False
+            deadline = deadline or time.monotonic() + _BATCH_SECONDS
+            found.append(line)
+        return found, True
+
+
+class ServiceRun:
+    """Serves one job that has been moved to RUNNING, until it is cancelled; `over` is called, from its thread, then.
+
+    What becomes of the job is not its business, unless its input makes more than one datum or has gone.
+    """
+
+    def __init__(
+        self, pfs: Pfs, runner: Runner, info: JobInfo, env: Mapping[str, str], over: Callable[["ServiceRun"], None]
+    ) -> None:
+        self.job = info.job
+        self._pfs = pfs
+        self._runner = runner
+        self._info = info
+        self._task = info.spec.task(env)
+        self._server = int(env.get("PEER_PORT", 0))
+        self._over = over
+        self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
+        self._cancelled = threading.Event()
+        self._serving: tuple[_Attended, str, tuple[DatumInput, ...]] | None = None
+        self._thread = threading.Thread(target=self._main, name=f"service {info.job}")
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stops at once."""
+        self._cancelled.set()
+        if self._serving is not None:
+            self._serving[0].cancel()
+
+    def join(self) -> None:
+        """Waits until the thread has ended."""
+        self._thread.join()
+
+    def restart_datums(self, filters: Sequence[str]) -> None:
+        """Starts the command anew if the datum's inputs match all filters."""
+        if self._serving is not None and match_data(filters, _data(self._serving[2])):
+            self._serving[0].restart(self._serving[1])
+
+    @property
+    def status(self) -> tuple[WorkerStatus, ...]:
+        """What is being served."""
+        if self._serving is None:
+            return ()
+        return (WorkerStatus(self._worker, self.job.id, self._serving[0].started, self._serving[2]),)
+
+    def _main(self) -> None:
+        try:
+            self._serve()
+        except Exception:  # whatever it is, the scheduler takes the job up again
+            _log.exception("service %s is taken up again", self.job)
+            self._cancelled.wait(_FIRST_DELAY)
+        finally:
+            self._over(self)
+
+    def _serve(self) -> None:
+        found, files, gone = self._look()
+        if gone:
+            self._fail(JobState.UNRUNNABLE, unrunnable(gone))
+        elif len(found) > 1:
+            self._fail(JobState.FAILURE, SINGLE)
+        elif not found:
+            # As on a cluster the job waits for the next one to take its place; there nobody is told why.
+            line = LogMessage(
+                time.time_ns(), self.job.pipeline, self.job.id, "", "", False, False, f"{SINGLE}: there is none yet"
+            )
+            self._pfs.transact(lambda txn: logs.write(txn.conn, [line]))
+            self._cancelled.wait()
+        else:
+            self._attend(found[0], files)
+
+    def _look(self) -> tuple[list[datums.Datum], Mapping[Repo, FileSetRef], list[str]]:
+        """The datums, as far as they matter, the files that they read, and the inputs whose commits are gone."""
+        tree = self._info.spec.input
+        with self._pfs.db.read() as conn:
+            commits = standing.inputs(conn, self.job)
+            gone = [leaf.name for leaf in inputs.leaves(tree) if standing.repo_of(leaf) not in commits]
+            if gone or tree is None:
+                return [], {}, gone
+            find = standing.finder(conn, lambda leaf: commits[standing.repo_of(leaf)])
+            return list(itertools.islice(datums.expand(tree, find), 2)), standing.layers(conn, commits.values()), gone
+
+    def _attend(self, datum: datums.Datum, files: Mapping[Repo, FileSetRef]) -> None:
+        asked = self._info.spec.service
+        assert asked is not None
+        ports = Ports(asked.internal_port, asked.external_port, self._server)
+        line = LogMessage(
+            0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", _data(datum.inputs)
+        )
+        attended = _Attended(self._pfs, self._runner, self._task, ports, line)
+        self._serving = attended, datum.id, datum.inputs
+        if self._cancelled.is_set():
+            attended.cancel()
+        attended.run(work.datum_work(Numbered(0, datum, ""), self.job, files))
+
+    def _fail(self, state: JobState, reason: str) -> None:
+        with contextlib.suppress(NotFound):  # deleted meanwhile
+            self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
+
+
+class SpoutRun:
+    """Keeps one version of a spout running until it is cancelled; `over` is called, from its thread, then."""
+
+    def __init__(
+        self,
+        pfs: Pfs,
+        runner: Runner,
+        info: PipelineInfo,
+        env: Mapping[str, str],
+        sidecars: Sidecars,
+        over: Callable[["SpoutRun"], None],
+    ) -> None:
+        self.pipeline: Pipeline = info.pipeline
+        self.version = info.version
+        self._sidecars = sidecars
+        self._over = over
+        # By this port the server knows the spout: whoever calls there may commit to its output.
+        self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
+        there = {"PEER_PORT": str(self._port), "PACHD_PEER_SERVICE_PORT": str(self._port)}
+        task = replace(info.spec.task({**env, **there}), pachd=f"127.0.0.1:{self._port}")
+        asked = info.spec.service
+        ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
+        worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
+        line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
+        self._attended = _Attended(pfs, runner, task, ports, line)
+        self._thread = threading.Thread(target=self._main, name=f"spout {info.pipeline}")
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stops at once."""
+        self._attended.cancel()
+
+    def join(self) -> None:
+        """Waits until the thread has ended."""
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            self._attended.run(DatumWork(SPOUT, (), {}))
+        finally:
+            self._sidecars.close(self._port)
+            self._over(self)
+
+
+def _data(found: Sequence[DatumInput]) -> tuple[tuple[str, bytes], ...]:
+    return tuple((each.path, each.hash) for each in found)

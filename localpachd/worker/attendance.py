@@ -1,0 +1,67 @@
+"""A command that runs for as long as it lives, a service's or a spout's: put in place, started, waited for.
+
+Knows neither jobs nor what the command is for, and starts nothing twice.
+"""
+
+import time
+from collections.abc import Callable
+
+from localpachd.worker.environment import EnvironmentProblem, datum_variables
+from localpachd.worker.layout import PlacementError
+from localpachd.worker.network import Network
+from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.processes import how
+from localpachd.worker.tasks import DatumWork, LogLine, Task
+from localpachd.worker.watch import Watch
+from localpachd.worker.workplace import Workplace
+
+
+class Attendance:
+    """Runs a task's command at one workplace. Everything happens in the thread that calls `run`."""
+
+    def __init__(self, task: Task, workplace: Workplace, watch: Watch, log: Callable[[LogLine], None]) -> None:
+        self._task = task
+        self._workplace = workplace
+        self._watch = watch
+        self._log = log
+
+    def run(self, work: DatumWork, network: Network) -> str:
+        """How the command ended, with `work` in its `/pfs`. Raises Cancelled."""
+        self._watch.begin(work.id)
+        pipes = LazyPipes(self._workplace.machine.pipes, self._note, self._watch.end)
+        try:
+            return self._run(work, pipes, network)
+        except (PlacementError, EnvironmentProblem) as problem:
+            return str(problem)
+        finally:
+            self._watch.finish()
+            pipes.close()
+
+    def _run(self, work: DatumWork, pipes: LazyPipes, network: Network) -> str:
+        layout = self._workplace.layout
+        variables = datum_variables(work, layout.shown)
+        env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
+        layout.place(work, env, pipes, self._watch.check)
+        self._note("beginning to run user code")
+        begun = time.monotonic()
+        process = self._workplace.start(
+            self._task.cmd,
+            self._task.stdin,
+            variables,
+            self._user_line,
+            self._watch.ring,
+            network.before,
+            network.inherited,
+        )
+        try:
+            ended = self._watch.wait(lambda: process.ended) or how(process)
+        finally:
+            process.stop()
+        self._note(f"user code ended after {time.monotonic() - begun:.3f}s: {ended}")
+        return ended
+
+    def _user_line(self, text: str) -> None:
+        self._log(LogLine("", True, text))
+
+    def _note(self, text: str) -> None:
+        self._log(LogLine("", False, text))

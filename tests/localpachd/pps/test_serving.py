@@ -1,0 +1,264 @@
+"""Services and spouts: what runs when, on what, and what becomes of their jobs."""
+
+from __future__ import annotations
+
+import socket
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localpachd.errors import PachError, Unimplemented
+from localpachd.pfs import commits
+from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.spec import Kind
+from localpachd.pps.values import JobState, Pipeline, PipelineState
+
+if TYPE_CHECKING:
+    from conftest import Engine
+
+# Answers with the text of /pfs/in/name; asked for /exit it ends.
+SERVER = """
+import http.server, os, sys
+pfs = os.environ.get("LOCALPACHD_PFS", "/pfs")
+print("serving", open(pfs + "/in/name").read(), flush=True)
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        if self.path == "/exit":
+            os._exit(3)
+        self.send_response(200); self.end_headers(); self.wfile.write(open(pfs + "/in/name", "rb").read())
+http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def get(port: int, wanted: str = "") -> str:
+    """What is answered at a port, once something is or, with `wanted`, once it is this."""
+    until = time.monotonic() + 30
+    found = ""
+    while not found or (wanted and found != wanted):
+        assert time.monotonic() < until, f"{found or 'nothing'} is answered at {port}"
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as reply:
+                found = str(reply.read().decode())
+        except OSError:
+            time.sleep(0.02)
+    return found
+
+
+class Service:
+    """A pipeline `web` that serves what is in the repo `in`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.port, self.inside = free_port(), free_port()
+        engine.repo("in")
+
+    def create(self, glob: str = "/", name: str = "web", port: int = 0, **fields: Any) -> None:
+        self.engine.create(
+            name,
+            {"pfs": {"repo": "in", "glob": glob}},
+            "",
+            transform={"cmd": ["python3", "-c", SERVER, str(self.inside)], "stdin": []},
+            service={"internal_port": self.inside, "external_port": port or self.port},
+            **fields,
+        )
+
+    def states(self) -> list[JobState]:
+        return [job.state for job in self.engine.jobs("web")]
+
+
+@pytest.fixture
+def service(engine: Engine) -> Service:
+    return Service(engine)
+
+
+def said(engine: Engine, name: str) -> list[str]:
+    return [line.message for line in engine.pps.logs(LogQuery(Pipeline("default", name))) if not line.user]
+
+
+def test_a_service_serves_its_input_under_a_job_that_goes_on(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    (job,) = engine.jobs("web")
+    assert job.state is JobState.RUNNING
+    assert [each.path for each in engine.pps.inspect_job(job.job).worker_status[0].data] == ["/"]
+    assert engine.commit("web").finishing is None
+    info = engine.pps.inspect_pipeline(Pipeline("default", "web"))
+    assert (info.spec.kind, info.state) == (Kind.SERVICE, PipelineState.RUNNING)
+    with pytest.raises(PachError, match="not found"):
+        engine.commit("web", kind="meta")
+    engine.until(lambda: "serving one" in engine.lines("web"))
+
+
+def test_a_new_commit_ends_the_job_and_is_served_by_the_next(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    engine.put("in", {"/name": "two"})
+    assert get(service.port, wanted="two") == "two"
+    assert service.states() == [JobState.RUNNING, JobState.SUCCESS]
+    assert engine.files("web", engine.jobs("web")[1].job.id) == {}
+
+
+def test_what_is_served_stays_until_the_next_commit_is_whole(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    branch = Branch(Repo("default", "in"), "master")
+    commit = engine.pfs.transact(lambda txn: commits.start(txn, branch))
+    engine.until(lambda: service.states() == [JobState.STARTING, JobState.RUNNING])
+    assert get(service.port) == "one"
+    engine.pfs.transact(lambda txn: commits.finish(txn, commit, error="no good"))
+    engine.until(lambda: service.states() == [JobState.UNRUNNABLE, JobState.RUNNING])
+    assert get(service.port) == "one"
+
+
+def test_a_service_that_dies_is_started_again(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    _ask_to_exit(service.port)
+    assert get(service.port, wanted="one") == "one"
+    assert service.states() == [JobState.RUNNING]
+    engine.until(lambda: any("exit status 3" in line and "starting again" in line for line in said(engine, "web")))
+
+
+def _ask_to_exit(port: int) -> None:
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/exit", timeout=10)
+
+
+def test_a_service_goes_on_after_a_restart_of_the_server(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    engine.restart()
+    assert get(service.port) == "one"
+    (job,) = engine.jobs("web")
+    assert (job.state, job.restart) == (JobState.RUNNING, 1)
+
+
+def test_a_restarted_datum_is_a_restarted_service(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    job = engine.jobs("web")[0].job
+    engine.pps.restart_datum(job, ["/elsewhere"])
+    engine.pps.restart_datum(job, ["/"])
+    engine.until(lambda: engine.lines("web") == ["serving one", "serving one"])
+    assert get(service.port) == "one"
+
+
+def test_stopping_the_pipeline_stops_the_service(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    service.create()
+    assert get(service.port) == "one"
+    engine.pps.stop_pipeline(Pipeline("default", "web"))
+    engine.until(lambda: service.states() == [JobState.KILLED])
+    engine.pps.start_pipeline(Pipeline("default", "web"))
+    assert get(service.port) == "one"
+    engine.pps.delete_pipeline(Pipeline("default", "web"))
+    with socket.create_server(("127.0.0.1", 0)):
+        engine.until(lambda: _refused(service.port) or engine.pfs.changes.notify())
+
+
+def _refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 5).close()
+    except OSError:
+        return True
+    time.sleep(0.02)
+    return False
+
+
+def test_without_a_datum_the_job_waits_and_says_so(engine: Engine, service: Service) -> None:
+    service.create(glob="/name")
+    engine.until(lambda: any("services must have a single datum" in line for line in said(engine, "web")))
+    assert service.states() == [JobState.RUNNING]
+    engine.put("in", {"/name": "one"})
+    assert get(service.port) == "one"
+    assert service.states() == [JobState.RUNNING, JobState.SUCCESS]
+
+
+def test_more_than_one_datum_is_a_failure(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one", "/other": "two"})
+    service.create(glob="/*")
+    job = engine.settle("web")
+    assert (job.state, job.reason) == (JobState.FAILURE, "services must have a single datum")
+
+
+def test_a_taken_port_is_waited_for(engine: Engine, service: Service) -> None:
+    engine.put("in", {"/name": "one"})
+    with socket.create_server(("127.0.0.1", service.port)):
+        service.create()
+        engine.until(lambda: any(f"external_port {service.port} cannot be had" in x for x in said(engine, "web")))
+    assert get(service.port, wanted="one") == "one"
+
+
+def test_refusals(engine: Engine, service: Service) -> None:
+    for fields, text in (
+        ({"parallelism_spec": {"constant": 2}}, "services can only be run with a constant parallelism of 1"),
+        ({"s3_out": True}, "s3 output is not supported in spouts or services"),
+        ({"spout": {"service": {"internal_port": 0}}}, "service.internal_port must be a port from 1 to 65535"),
+    ):
+        with pytest.raises(PachError, match=text):
+            service.create(**fields)
+    with pytest.raises(PachError, match="a service needs an input"):
+        engine.pps.create_pipeline({"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]},
+                                    "service": {"internal_port": 80}})  # fmt: skip
+    spout = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}, "input": {"pfs": {"repo": "in", "glob": "/"}}}
+    with pytest.raises(PachError, match="must not have an input"):
+        engine.pps.create_pipeline({**spout, "spout": {}})
+    with pytest.raises(Unimplemented, match="inputs of spouts"):
+        engine.pps.create_pipeline({**spout, "spout": {"service": {"internal_port": 80}}})
+
+
+def spout(engine: Engine, script: str, **fields: Any) -> None:
+    request = {"pipeline": {"name": "s"}, "transform": {"cmd": ["sh", "-c", script]}, "spout": {}}
+    engine.pps.create_pipeline({**request, **fields})
+
+
+def test_a_spout_runs_without_jobs_and_again_when_it_ends(engine: Engine) -> None:
+    spout(engine, 'echo "port $PEER_PORT"; exit 4')
+    engine.until(lambda: engine.lines("s").count("port 9") >= 2)
+    info = engine.pps.inspect_pipeline(Pipeline("default", "s"))
+    assert (info.spec.kind, info.state) == (Kind.SPOUT, PipelineState.RUNNING)
+    assert engine.jobs("s") == []
+    lines = list(engine.pps.logs(LogQuery(Pipeline("default", "s"))))
+    assert {line.job for line in lines} == {"spout"}
+    assert any("exit status 4" in line.message for line in lines)
+
+
+def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update(engine: Engine) -> None:
+    spout(engine, "echo first; sleep 1000")
+    engine.until(lambda: engine.lines("s") == ["first"])
+    spout(engine, "echo second; sleep 1000", update=True)
+    engine.until(lambda: engine.lines("s") == ["first", "second"])
+    engine.pps.stop_pipeline(Pipeline("default", "s"))
+    engine.until(lambda: engine.pps.inspect_pipeline(Pipeline("default", "s")).state is PipelineState.PAUSED)
+    engine.pps.start_pipeline(Pipeline("default", "s"))
+    engine.until(lambda: engine.lines("s") == ["first", "second", "second"])
+    engine.pps.delete_pipeline(Pipeline("default", "s"))
+
+
+def test_only_its_spout_may_commit_to_an_output(engine: Engine) -> None:
+    spout(engine, "sleep 1000")
+    output = Branch(Repo("default", "s"), "master")
+    with pytest.raises(PachError, match="cannot start a commit on an output branch"):
+        engine.pfs.transact(lambda txn: commits.start(txn, output))
+    door = engine.pfs.for_spout(output)
+    made = door.transact(lambda txn: commits.start(txn, output))
+    door.transact(lambda txn: commits.finish_by_user(txn, made, "", "", False))
+    assert [each.repo.type for each in engine.commit("s").provenance] == ["spec"]
+    with pytest.raises(PachError, match="cannot start a commit on an output branch"):
+        engine.pfs.for_spout(Branch(Repo("default", "t"), "master")).transact(lambda txn: commits.start(txn, output))
+    assert Commit(output.repo, made.id, "master") == made

@@ -1,0 +1,185 @@
+"""Commands that run for as long as they live: spouts and services, with and without a network of their own."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING
+
+import pytest
+
+from localpachd.worker import namespaces
+from localpachd.worker.tasks import CancelToken, DatumWork, Ports, Task
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+# Answers every request with its own /pfs/in/name and, asked for /peer, with what the server outside says.
+SERVER = """
+import http.server, os, sys, urllib.request
+pfs = os.environ.get("LOCALPACHD_PFS", "/pfs")
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        text = open(pfs + "/in/name").read()
+        if self.path == "/peer":
+            text = urllib.request.urlopen("http://127.0.0.1:" + os.environ["PEER_PORT"]).read().decode()
+        self.send_response(200); self.end_headers(); self.wfile.write(text.encode())
+class Server(http.server.ThreadingHTTPServer):
+    allow_reuse_address = True
+Server(("", int(sys.argv[1])), Handler).serve_forever()
+"""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+def get(port: int, path: str = "/") -> str:
+    """What is answered at a port, once something listens there."""
+    until = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
+                return str(reply.read().decode())
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+
+
+class Attending:
+    """Commands being attended to in threads, all ended in the end."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self._pool = ThreadPoolExecutor(8)
+        self._tokens: list[CancelToken] = []
+
+    def start(self, task: Task, work: DatumWork, ports: Ports | None = None) -> tuple[Future[str], CancelToken]:
+        token = CancelToken()
+        self._tokens.append(token)
+        runner = self.bench.runner
+        return self._pool.submit(runner.attend, task, work, ports, self.bench.lines.append, token), token
+
+    def serve(self, name: str, ports: Ports) -> tuple[Future[str], CancelToken]:
+        work = self.bench.datum(self.bench.input("in", "/name", {"/name": name.encode()}))
+        task = Task(cmd=("python3", "-c", SERVER, str(ports.internal)), env={"PEER_PORT": str(ports.server)})
+        return self.start(task, work, ports)
+
+    def close(self) -> None:
+        for token in self._tokens:
+            token.cancel()
+        self._pool.shutdown()
+
+
+@pytest.fixture
+def attending(bench: Bench) -> Iterator[Attending]:
+    made = Attending(bench)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def peer() -> Iterator[int]:
+    """The port of a server that says hello."""
+
+    class Hello(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"hello from outside")
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hello)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def eventually(holds: Callable[[], bool]) -> bool:
+    until = time.monotonic() + 30
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.01)
+    return holds()
+
+
+def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(attending: Attending, peer: int) -> None:
+    ports = Ports(internal=free_port(), external=free_port(), server=peer)
+    running, token = attending.serve("one", ports)
+    assert get(ports.external) == "one"
+    assert get(ports.external, "/peer") == "hello from outside"
+    token.cancel()
+    assert running.result(30) == ""
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", ports.external), 1)
+
+
+def test_the_port_can_be_had_again_at_once(attending: Attending, peer: int) -> None:
+    ports = Ports(internal=free_port(), external=free_port(), server=peer)
+    for name in ("one", "two"):
+        running, token = attending.serve(name, ports)
+        assert get(ports.external) == name
+        token.cancel()
+        assert running.result(30) == ""
+
+
+def test_two_services_may_share_an_internal_port(attending: Attending, peer: int) -> None:
+    bench = attending.bench
+    if namespaces.with_network(bench.confinement, bench.scratch) is None:
+        pytest.skip("services here share the machine's network")
+    inside = free_port()
+    outside = [free_port(), free_port()]
+    for name, port in zip(("one", "two"), outside, strict=True):
+        attending.serve(name, Ports(internal=inside, external=port, server=peer))
+    assert [get(port) for port in outside] == ["one", "two"]
+    assert any("with a network of its own" in line for line in bench.said(user=False))
+
+
+def test_an_external_port_that_is_taken_is_a_reason(attending: Attending, peer: int) -> None:
+    running, _ = attending.serve("one", Ports(internal=free_port(), external=peer, server=peer))
+    assert running.result(30).startswith(f"external_port {peer} cannot be had here")
+
+
+def test_a_shared_network_with_one_port_needs_no_relay(attending: Attending, peer: int) -> None:
+    port = free_port()
+    running, token = attending.serve("one", Ports(internal=port, external=port, server=peer, own_network=False))
+    assert get(port) == "one"
+    assert any("the machine's network is shared" in line for line in attending.bench.said(user=False))
+    token.cancel()
+    assert running.result(30) == ""
+
+
+def test_how_a_command_ends_is_told(attending: Attending) -> None:
+    running, _ = attending.start(attending.bench.sh("echo working; exit 7"), DatumWork("spout", (), {}))
+    assert running.result(30) == "exit status 7: working"
+    ended, _ = attending.start(attending.bench.sh("exit 0"), DatumWork("spout", (), {}))
+    assert ended.result(30) == "exit status 0"
+    missing, _ = attending.start(Task(cmd=("no-such-program",)), DatumWork("spout", (), {}))
+    assert "executable file not found" in missing.result(30)
+
+
+def test_what_a_command_says_is_passed_on_while_it_runs_and_it_dies_when_cancelled(attending: Attending) -> None:
+    running, token = attending.start(attending.bench.sh("echo here; sleep 1000"), DatumWork("spout", (), {}))
+    assert eventually(lambda: attending.bench.said() == ["here"])
+    assert not running.done()
+    token.cancel()
+    assert running.result(30) == ""
+
+
+def test_clients_find_the_server_by_their_configuration(attending: Attending) -> None:
+    task = attending.bench.sh('cat "$PACH_CONFIG"', pachd="127.0.0.1:4711")
+    running, _ = attending.start(task, DatumWork("spout", (), {}))
+    running.result(30)
+    assert "grpc://127.0.0.1:4711" in attending.bench.said()[0]
