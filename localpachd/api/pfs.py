@@ -1,5 +1,6 @@
 """The `pfs_v2.API` service: its calls by noun, put together."""
 
+from localpachd.api.pfs_checks import CheckCalls
 from localpachd.api.pfs_commits import CommitCalls
 from localpachd.api.pfs_files import FileCalls
 from localpachd.api.pfs_modify import ModifyCalls
@@ -7,7 +8,7 @@ from localpachd.api.pfs_repos import RepoCalls
 from localpachd.pfs.service import Pfs
 
 
-class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls):
+class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls, CheckCalls):
     """Serves repos, commits and files."""
 
     def __init__(self, pfs: Pfs) -> None:

@@ -12,6 +12,7 @@ from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, contents, history, removal, repos
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+from localpachd.storage import paths
 
 _ORIGIN_NAMES = {number: name for name, number in messages.ORIGINS.items()}
 _STATES = {
@@ -116,6 +117,19 @@ class CommitCalls:
                 yield pfs_pb2.CommitSetInfo(
                     commit_set=pfs_pb2.CommitSet(id=id_), commits=[messages.commit_info(info) for info in infos]
                 )
+
+    def FindCommits(self, request: Any, context: Any) -> Iterator[Any]:
+        start, path = messages.to_commit(request.start), paths.clean(request.file_path)
+        found = 0
+        with self._pfs.db.read() as conn:
+            for step in history.search(conn, start, path):
+                commit = messages.commit(step.commit)
+                if step.found:
+                    yield pfs_pb2.FindCommitsResponse(found_commit=commit, commits_searched=step.before)
+                    found += 1
+                    if found == request.limit:
+                        break
+            yield pfs_pb2.FindCommitsResponse(last_searched_commit=commit, commits_searched=step.before + 1)
 
     def SquashCommitSet(self, request: Any, context: Any) -> Any:
         self._pfs.transact(lambda txn: removal.squash_set(txn, request.commit_set.id))

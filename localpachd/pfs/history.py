@@ -2,10 +2,13 @@
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import chain
 
-from localpachd.pfs import commits, lineage, lookup
+from localpachd.errors import Unavailable
+from localpachd.pfs import commits, contents, lineage, lookup
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+from localpachd.storage.filesets import FileSet
 
 
 def list_repo(
@@ -37,6 +40,26 @@ def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin
         info = commits.by_seq(conn, seq)
         if not origin or info.origin == origin:
             yield info
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A commit that a search came to, how many it had searched before, and whether it changed the file itself."""
+
+    commit: Commit
+    before: int
+    found: bool
+
+
+def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Step]:
+    """Goes from a commit back along parents and looks in each for a change of exactly the file `path`. Unavailable when
+    one is not finished."""
+    newest = commits.resolve(conn, start)
+    for before, seq in enumerate(chain((newest.seq,), lineage.parents(conn, newest.seq))):
+        info = commits.by_seq(conn, seq)
+        if info.finished is None:
+            raise Unavailable(f"commit {info.commit} not finished")
+        yield Step(info.commit, before, FileSet(conn, contents.diff_layers(conn, info)).mentions(path))
 
 
 def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:

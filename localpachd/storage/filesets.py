@@ -109,6 +109,10 @@ class FileSet:
         rows = self._merged("path = ? AND tag = ?", (path, tag), "tag")
         return next(map(_file, rows), None)
 
+    def mentions(self, path: str) -> bool:
+        """Whether the layers say anything of exactly `path`, be it that it is removed."""
+        return next(self._merged("path = ?", (path,), "tag", tombstones=True), None) is not None
+
     def walk(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[File]:
         """The files whose path starts with the string `prefix`, lower <= path < upper, in byte order of path, then tag.
 

@@ -1,0 +1,29 @@
+"""The call that looks the whole of pfs through for contradictions."""
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+from localpachd.api import pfs_messages as messages
+from localpachd.api.schema import pfs_pb2
+from localpachd.pfs import fsck
+from localpachd.pfs.service import Pfs
+
+
+class CheckCalls:
+    """Fsck of `pfs_v2.API`."""
+
+    _pfs: Pfs
+
+    def Fsck(self, request: Any, context: Any) -> Iterator[Any]:
+        if request.fix:
+            self._pfs.transact(fsck.fix)
+        kind = request.WhichOneof("zombie_check")
+        with self._pfs.db.read() as conn:
+            found = fsck.check(conn)
+            if kind == "zombie_target":
+                found = chain(found, fsck.zombies(conn, messages.to_commit(request.zombie_target)))
+            elif kind == "zombie_all" and request.zombie_all:
+                found = chain(found, (text for each in fsck.outputs(conn) for text in fsck.zombies(conn, each)))
+            for text in found:
+                yield pfs_pb2.FsckResponse(error=text)

@@ -1,0 +1,87 @@
+"""Looking for what must not be: branches, commits and layers that contradict each other, output that should be gone.
+
+A healthy server has nothing of it. The texts are the real server's (`src/server/pfs/server/driver_fsck.go`).
+"""
+
+import sqlite3
+from collections.abc import Iterator
+
+from localpachd.errors import PachError
+from localpachd.pfs import commits, contents, graph, lineage, lookup
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import META, Branch, Commit, CommitInfo, Repo
+
+_BRANCHES = """SELECT b.id, b.head, c.seq FROM branches b
+    LEFT JOIN commits c ON c.seq = b.head AND c.repo = b.repo ORDER BY b.id"""
+_PARENTLESS = """SELECT r.project, r.name, r.type, c.id, c.parent FROM commits c JOIN repos r ON r.id = c.repo
+    LEFT JOIN commits p ON p.seq = c.parent AND p.repo = c.repo
+    WHERE c.parent IS NOT NULL AND p.seq IS NULL ORDER BY c.seq"""
+_EMPTIED = """SELECT DISTINCT l.commit_seq FROM commit_layers l JOIN commits c ON c.seq = l.commit_seq
+    WHERE l.layer NOT IN (SELECT id FROM layers) ORDER BY l.commit_seq"""
+_DANGLING = "SELECT DISTINCT commit_seq FROM commit_layers WHERE commit_seq NOT IN (SELECT seq FROM commits)"
+
+
+def check(conn: sqlite3.Connection) -> Iterator[str]:
+    """Every contradiction in words; then PachError where content belongs to no commit, which `fix` removes."""
+    for row in conn.execute(_BRANCHES).fetchall():
+        yield from _check_branch(conn, row["id"], row["head"], row["seq"] is not None)
+    for row in conn.execute(_PARENTLESS).fetchall():
+        commit = Commit(Repo(*row[:3]), row["id"])
+        yield _lost(commit.repo, row["parent"], f"parent commit of {commit}")
+    for row in conn.execute(_EMPTIED).fetchall():
+        yield f"consistency error: content of the commit {commits.by_seq(conn, row[0]).commit} could not be found"
+    dangling = [str(row[0]) for row in conn.execute(_DANGLING)]
+    if dangling:
+        raise PachError(f"commits with dangling references: [{' '.join(dangling)}]")
+
+
+def fix(txn: Transaction) -> None:
+    """Removes content that belongs to no commit: the one contradiction that has a remedy."""
+    txn.conn.execute(f"DELETE FROM commit_layers WHERE commit_seq IN ({_DANGLING})")
+
+
+def _check_branch(conn: sqlite3.Connection, branch: int, head: int, there: bool) -> Iterator[str]:
+    named = lookup.branch_by_id(conn, branch)
+    if not there:
+        yield _lost(named.repo, head, f"head commit of {named}")
+        return
+    below = {row[0] for row in conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ?", (head,))}
+    for each in graph.direct(conn, branch):
+        row = conn.execute("SELECT head FROM branches WHERE id = ?", (each,)).fetchone()
+        if row is None:
+            yield f"consistency error: a branch in the provenance of the branch {named} could not be found"
+        elif row["head"] not in below:
+            yield _mismatch(named, lookup.branch_by_id(conn, each))
+
+
+def _mismatch(branch: Branch, above: Branch) -> str:
+    return f"consistency error: parent branch {above} commit is not in direct provenance of head of branch {branch}"
+
+
+def _lost(repo: Repo, seq: int, where: str) -> str:
+    return f"consistency error: the commit {repo}@{seq} could not be found while checking {where}"
+
+
+def zombies(conn: sqlite3.Connection, output: Commit) -> Iterator[str]:
+    """The files in a pipeline's output commit that come from datums its meta commit knows nothing of, in words."""
+    info = commits.resolve(conn, output)
+    repo = info.commit.repo
+    known = contents.fileset(conn, commits.resolve(conn, Commit(Repo(repo.project, repo.name, META), info.commit.id)))
+    left: dict[str, list[str]] = {}
+    living: dict[str, bool] = {}
+    for file in contents.fileset(conn, info).walk():
+        if file.tag not in living:
+            living[file.tag] = bool(known.get(f"/meta/{file.tag}/meta"))
+        if not living[file.tag]:
+            left.setdefault(file.tag, []).append(file.path)
+    for tag in sorted(left):
+        yield from (f"stale datum {tag} had file {path}" for path in left[tag])
+
+
+def outputs(conn: sqlite3.Connection) -> Iterator[Commit]:
+    """Of each pipeline the newest output commit on master that is finished without error."""
+    for row in conn.execute("SELECT project, name FROM repos WHERE type = ? ORDER BY id DESC", (META,)).fetchall():
+        head: CommitInfo = commits.resolve(conn, Commit(Repo(*row), branch="master"))
+        seq = lineage.nearest_whole(conn, head.seq)
+        if seq is not None:
+            yield commits.by_seq(conn, seq).commit
