@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from localpachd.errors import NotFound, PachError
+from localpachd.pfs import egress
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Repo
-from localpachd.pps import datums, egress, inputs, jobs, logs, records, skipping, standing, work
+from localpachd.pps import datums, inputs, jobs, logs, records, skipping, standing, work
 from localpachd.pps.crew import Crew
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.recorder import JobOver, Recorder

@@ -13,8 +13,9 @@ from typing import Protocol
 
 from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Repo
-from localpachd.pps import datums, inputs, jobs, logs, standing, work
+from localpachd.pps import datums, inputs, jobs, logs, pipelines, standing, work
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.logs import match_data
 from localpachd.pps.plan import unrunnable
@@ -79,10 +80,21 @@ class _Attended:
         while more:
             batch, more = self._gather()
             try:
-                self._pfs.transact(lambda txn, batch=batch: logs.write(txn.conn, batch))  # type: ignore[misc]
+                self._write(batch)
             except Exception:  # the command goes on, heard or not
                 _log.exception("%d lines of %s are lost", len(batch), self._line.worker)
         keeper.join()
+
+    def _write(self, lines: Sequence[LogMessage]) -> None:
+        """Keeps lines, unless their pipeline has been deleted meanwhile: its successor's log is not theirs."""
+        pipeline = self._line.pipeline
+
+        def step(txn: Transaction) -> None:
+            if pipeline is not None and pipelines.exists(txn.conn, pipeline):
+                logs.write(txn.conn, lines)
+
+        if lines:
+            self._pfs.transact(step)
 
     def _keep(self, datum: DatumWork) -> None:
         delay = _FIRST_DELAY

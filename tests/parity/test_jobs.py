@@ -178,3 +178,16 @@ def test_an_open_input_holds_the_job_back(place, pfs, client) -> None:
     client.finish_commit(commit)
     assert place.job(name, commit.id).state == pps_pb2.JOB_SUCCESS
     assert place.read(name, "/a") == "1"
+
+
+def test_a_restarted_datum_loses_its_attempt(place, pfs, client) -> None:
+    repo = place.repo()
+    place.put(repo, a="1")
+    name = place.pipeline("echo hanging; sleep 100000", input=pfs(repo), datum_tries=2)
+    newest = next(iter(client.list_job(pipeline_name=name)))
+    lines = (line for line in client.get_pipeline_logs(name, follow=True) if line.user and line.message == "hanging")
+    for _ in range(2):
+        next(lines)
+        client.restart_datum(name, newest.job.id, data_filters=("/a",))
+    job = place.job(name, newest.job.id)
+    assert (job.state, job.data_failed) == (pps_pb2.JOB_FAILURE, 1)
