@@ -8,11 +8,11 @@ from typing import Any
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import BytesValue, pfs_pb2
-from localpachd.errors import NotFound, PachError, Unimplemented
+from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import CommitInfo
-from localpachd.storage import paths, tars, trees
+from localpachd.storage import objects, paths, tars, trees
 from localpachd.storage.filesets import FileSet
 from localpachd.storage.trees import Node
 
@@ -30,7 +30,9 @@ class FileCalls:
     _pfs: Pfs
 
     def GetFile(self, request: Any, context: Any) -> Iterator[Any]:
-        _refuse_egress(request)
+        if request.URL:
+            self._export(request)
+            return
         with self._opened(request.file) as (info, files):
             node = _only_file(trees.glob(files, request.file.path, *_bounds(request)))
             if node is None or node.content is None:
@@ -40,13 +42,27 @@ class FileCalls:
             yield from _in_messages(chain((next(data, b""),), data))
 
     def GetFileTAR(self, request: Any, context: Any) -> Iterator[Any]:
-        _refuse_egress(request)
+        if request.URL:
+            self._export(request)
+            return
         with self._opened(request.file) as (info, files):
             nodes = trees.archive(files, request.file.path, *_bounds(request))
             first = next(nodes, None)
             if first is None:
                 raise _missing(request.file.path, info)
             yield from _in_messages(tars.stream(chain((first,), nodes), self._pfs.chunks))
+
+    def _export(self, request: Any) -> None:
+        """Writes what GetFileTAR would send below the request's URL."""
+        objects.check_target(request.URL)
+        with self._opened(request.file) as (info, files):
+            nodes = trees.archive(files, request.file.path, *_bounds(request))
+            first = next(nodes, None)
+            if first is None:
+                raise _missing(request.file.path, info)
+            whole = ((node.path, node.content) for node in chain((first,), nodes))
+            read = self._pfs.chunks.read
+            objects.upload(request.URL, ((path, read(content)) for path, content in whole if content is not None))
 
     def InspectFile(self, request: Any, context: Any) -> Any:
         with self._opened(request.file) as (info, files):
@@ -134,11 +150,6 @@ def _in_messages(pieces: Iterator[bytes]) -> Iterator[Any]:
             sent = True
     if gathered or not sent:
         yield BytesValue(value=bytes(gathered))
-
-
-def _refuse_egress(request: Any) -> None:
-    if request.URL:
-        raise Unimplemented("localpachd does not export to URLs yet: get the file and copy it")
 
 
 def _missing(path: str, info: CommitInfo) -> NotFound:

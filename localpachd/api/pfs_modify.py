@@ -5,10 +5,10 @@ from typing import Any
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty
-from localpachd.errors import PachError, Unimplemented
+from localpachd.errors import PachError
 from localpachd.pfs import modify
 from localpachd.pfs.service import Pfs
-from localpachd.storage import paths
+from localpachd.storage import objects, paths
 from localpachd.storage.filesets import DEFAULT_TAG
 
 
@@ -29,6 +29,10 @@ class ModifyCalls:
         request = next(requests, None)
         while request is not None:
             kind = request.WhichOneof("body")
+            if kind == "add_file" and request.add_file.HasField("url"):
+                yield from self._fetched(request.add_file)
+                request = next(requests, None)
+                continue
             if kind == "add_file":
                 pieces = _Pieces(request.add_file, requests)
                 content = self._pfs.chunks.store(pieces)
@@ -39,6 +43,14 @@ class ModifyCalls:
             request = next(requests, None)
         # gRPC ends the stream of a caller who went away as that of one who is done; a second look tells: it raises.
         next(requests, None)
+
+    def _fetched(self, added: Any) -> Iterator[modify.Change]:
+        """What is at a URL, as additions of one file or, where it is recursive, of each file below it."""
+        paths.validate(added.path)
+        for name, pieces in objects.download(added.url.URL, added.url.recursive):
+            path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
+            paths.validate(path)
+            yield modify.Addition(path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(pieces))
 
 
 class _Pieces:
@@ -56,7 +68,7 @@ class _Pieces:
         yield _data(self._first)
         path, datum = self._first.path, self._first.datum
         for request in self._requests:
-            if request.WhichOneof("body") != "add_file":
+            if request.WhichOneof("body") != "add_file" or request.add_file.HasField("url"):
                 self.following = request
                 return
             added = request.add_file
@@ -67,8 +79,6 @@ class _Pieces:
 
 
 def _data(added: Any) -> bytes:
-    if added.HasField("url"):
-        raise Unimplemented("localpachd does not fetch URLs yet: download the file and put it")
     data: bytes = added.raw.value
     return data
 

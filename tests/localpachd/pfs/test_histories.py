@@ -18,7 +18,8 @@ from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import sweep
 
-A, B, C, D = (Repo("default", name) for name in "abcd")
+A, B, C, D, E = (Repo("default", name) for name in "abcde")
+INPUTS = (A, C, E, E)  # nothing is made from the last
 UPSTREAM = ([A], [C], [A, C])
 Content = dict[str, bytes]
 
@@ -41,7 +42,7 @@ class World:
         self.pfs = pfs
         self.known: dict[int, Known] = {}
         self.ids: dict[int, str] = {}
-        for repo in (A, B, C, D):
+        for repo in (A, B, C, D, E):
             pfs.transact(lambda txn, repo=repo: repos.create(txn, repo))
         self.rewire(0, 0)
         pfs.transact(lambda txn: branches.create(txn, Branch(D, "master"), provenance=[Branch(B, "master")]))
@@ -89,13 +90,14 @@ class World:
                     files = contents.fileset(conn, commits.by_seq(conn, seq)).walk()
                     assert {each.path: b"".join(self.pfs.chunks.read(each.content)) for each in files} == known.content
 
-    def pick(self, repo: Repo | None, x: int) -> CommitInfo | None:
+    def pick(self, repo: Repo | None, x: int, opened: bool = False) -> CommitInfo | None:
         found = [info for info in self.infos() if repo is None or info.commit.repo == repo]
+        found = [info for info in found if info.finished is None] if opened else found
         return found[x % len(found)] if found else None
 
     def put(self, x: int, y: int) -> None:
         """Overwrites or removes a file on an input's branch, in a commit of its own or the one that is open."""
-        repo, path, data = (A, C)[x % 2], f"/{x % 5}", bytes([y]) * (y % 3)
+        repo, path, data = INPUTS[x % 4], f"/{x % 5}", bytes([y]) * (y % 3)
         change: list[modify.Change] = [modify.Removal(path, DEFAULT_TAG)]
         if y % 4:
             change.append(modify.Addition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
@@ -122,7 +124,7 @@ class World:
             content[path] = data
 
     def start(self, x: int, y: int) -> None:
-        self.pfs.transact(lambda txn: commits.start(txn, Branch((A, C)[x % 2], "master")))
+        self.pfs.transact(lambda txn: commits.start(txn, Branch(INPUTS[x % 4], "master")))
 
     def fill(self, x: int, y: int) -> None:
         """Writes into an open output, as a job does."""
@@ -133,12 +135,21 @@ class World:
             self.write(info.seq, path, bytes([y]))
 
     def finish(self, x: int, y: int) -> None:
-        info = self.pick(None, x)
+        info = self.pick(None, x, opened=True)
         if info is not None:
             self.pfs.transact(lambda txn: commits.finish(txn, info.commit, error="" if y % 3 else "spoilt"))
 
+    def spoil(self, x: int, y: int) -> None:
+        """Makes a commit that fails, with something in it."""
+        self.start(x, y)
+        self.learn()
+        self.put(x, y)
+        with self.pfs.db.read() as conn:
+            head = commits.resolve(conn, Commit(INPUTS[x % 4], branch="master"))
+        self.pfs.transact(lambda txn: commits.finish(txn, head.commit, error="spoilt"))
+
     def move(self, x: int, y: int) -> None:
-        repo = (A, C)[x % 2]
+        repo = INPUTS[x % 4]
         info = self.pick(repo, y)
         name = ("master", "side")[y % 2]
         if info is not None:
@@ -155,9 +166,10 @@ class World:
         self.remove(x, squash=False)
 
     def remove(self, x: int, squash: bool) -> None:
-        info = self.pick(None, x)
-        if info is None:
+        found = [info for info in self.infos() if bool(info.children) is squash]
+        if not found:
             return
+        info = found[x % len(found)]
         doomed = {seq for seq in self.known if self.ids[seq] == info.commit.id}
         change = removal.squash_set if squash else removal.drop_set
         expected = self.removable(doomed, squash)
@@ -198,7 +210,7 @@ class World:
                     yield from self.through(each)
 
 
-STEPS = ("put", "put", "start", "fill", "finish", "finish", "move", "rewire", "squash", "squash", "drop")
+STEPS = ("put", "put", "spoil", "start", "fill", "finish", "finish", "move", "rewire", "squash", "squash", "drop")
 ACTS = st.tuples(st.sampled_from(STEPS), st.integers(0, 40), st.integers(0, 40))
 
 
