@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localpachd.db import Database
@@ -224,6 +224,7 @@ def room() -> Iterator[Pfs]:
 
 
 @settings(max_examples=40, deadline=None)
+@example([("put", 2, 5), ("put", 3, 6), ("put", 2, 7), ("spoil", 3, 9), ("squash", 2, 0)])  # below a failed commit
 @given(st.lists(ACTS, min_size=4, max_size=24))
 def test_histories(acts: Sequence[tuple[str, int, int]]) -> None:
     with room() as pfs:
