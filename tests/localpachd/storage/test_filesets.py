@@ -74,8 +74,8 @@ def test_ranges(db: Database, layers: list[list[Entry]], prefix: str, lower: str
     refs = write(db, layers)
     with db.read() as conn:
         fs = FileSet(conn, refs)
-        inside = [file for file in expected if file.path.startswith(prefix.rstrip("/") + "/")]
-        assert list(fs.under(prefix)) == list(fs.under(prefix.rstrip("/") + "/")) == inside
+        inside = [file for file in expected if file.path.startswith(prefix.removesuffix("/") + "/")]
+        assert list(fs.under(prefix)) == list(fs.under(prefix.removesuffix("/") + "/")) == inside
         if lower is not None:
             expected = [file for file in expected if file.path.encode() >= lower.encode()]
         if upper is not None:
