@@ -7,8 +7,8 @@ from typing import Any
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, names, repos
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit, Repo
-from localpachd.pps import inputs, jobs, spec
+from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
+from localpachd.pps import jobs, spec, wiring
 from localpachd.pps.values import Pipeline, PipelineInfo, PipelineState, Written
 
 ALL_VERSIONS = -1
@@ -22,9 +22,9 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
     new = spec.parse(request, txn.now, jobs.parsed(old["spec"]) if old else None)
-    _see_to_inputs(txn, pipeline, new)
+    wiring.see_to_inputs(txn, pipeline, new)
     if old is None:
-        _create_repos(txn, pipeline)
+        wiring.create_repos(txn, pipeline)
     marker = commits.start(txn, pipeline.spec_branch)
     commits.finish(txn, marker)
     stopped = bool(old and old["stopped"])
@@ -47,11 +47,11 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     if old is not None:
         jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was updated")
     try:
-        _wire(txn, pipeline, new, stopped)
+        wiring.wire(txn, pipeline, new, stopped)
     except PachError as error:
         raise type(error)(f"could not create/update output branch: {error}") from error
     try:
-        _set_triggers(txn, new)
+        wiring.set_triggers(txn, new)
     except PachError as error:
         raise type(error)(f"could not create/update trigger branch: {error}") from error
 
@@ -66,7 +66,7 @@ def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
     row = _version(txn.conn, pipeline)
-    _wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
+    wiring.wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
 
 
@@ -75,7 +75,7 @@ def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None
     `must_exist`."""
     row = _version(txn.conn, pipeline) if must_exist else _newest(txn.conn, pipeline)
     if row is not None:
-        _wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
+        wiring.wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
     jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
 
@@ -88,7 +88,7 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     """
     if _newest(txn.conn, pipeline) is None:
         return
-    ticks = _cron_repos(jobs.parsed(_version(txn.conn, pipeline)["spec"]))
+    ticks = wiring.cron_repos(jobs.parsed(_version(txn.conn, pipeline)["spec"]))
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
@@ -165,53 +165,6 @@ def _asked(request: Mapping[str, Any]) -> Pipeline:
     named = request.get("pipeline") or {}
     project = (named.get("project") or {}).get("name") or DEFAULT_PROJECT
     return Pipeline(project, named.get("name") or "")
-
-
-def _create_repos(txn: Transaction, pipeline: Pipeline) -> None:
-    try:
-        repos.create(txn, pipeline.repo, f"Output repo for pipeline {pipeline}.")
-    except AlreadyExists:
-        # The original's text and code: a name taken by a plain repo is not reported as ALREADY_EXISTS.
-        raise PachError(
-            f'pipeline "{pipeline.name}" cannot be created because a repo with the same name already exists'
-        ) from None
-    except PachError as error:
-        raise type(error)(f"error creating output repo for {pipeline.name}: {error}") from error
-    repos.create(txn, pipeline.spec_repo, f"Spec repo for pipeline {pipeline}.", update=True)
-
-
-def _see_to_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
-    """Makes the repos of ticks; every other one that is read must be there."""
-    for repo in _cron_repos(details):
-        if not repos.exists(txn.conn, repo):
-            repos.create(txn, repo, f"Cron tick repo for pipeline {pipeline}.")
-    for branch in inputs.branches(details.input):
-        repos.inspect(txn.conn, branch.repo)
-
-
-def _cron_repos(details: spec.PipelineSpec) -> list[Repo]:
-    leaves = inputs.leaves(details.input)
-    return [Repo(leaf.project, leaf.repo) for leaf in leaves if isinstance(leaf, inputs.CronInput)]
-
-
-def _set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
-    """Makes the branches read that are to follow others do so; they stay where they are until then."""
-    for leaf in inputs.leaves(details.input):
-        if isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None:
-            branch = Branch(Repo(leaf.project, leaf.repo, leaf.repo_type), leaf.branch)
-            branches.create(txn, branch, head=branches.inspect(txn.conn, branch).head, trigger=leaf.trigger)
-
-
-def _wire(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
-    """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing. Only a
-    transform has a meta branch."""
-    upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
-    branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
-    if details.kind is not spec.Kind.TRANSFORM:
-        return
-    if not repos.exists(txn.conn, pipeline.meta_repo):
-        repos.create(txn, pipeline.meta_repo, f"Meta repo for pipeline {pipeline.name}")
-    branches.create(txn, Branch(pipeline.meta_repo, details.output_branch), provenance=upstream)
 
 
 def _newest(conn: sqlite3.Connection, pipeline: Pipeline) -> sqlite3.Row | None:

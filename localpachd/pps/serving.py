@@ -1,10 +1,8 @@
-"""Commands that go on for ever: a service's for one job at a time, a spout's without any. Each is started again when it
-ends, after a growing pause; a cluster does so with spouts, and leaves services that have died lying."""
+"""Services and spouts in hand: a service serves the datum of one job at a time, a spout runs without any."""
 
 import contextlib
 import itertools
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,25 +11,22 @@ from typing import Protocol
 
 from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Repo
-from localpachd.pps import datums, inputs, jobs, logs, pipelines, standing, work
+from localpachd.pps import datums, inputs, jobs, logs, standing, work
+from localpachd.pps.attending import Attended
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.logs import match_data
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.skipping import Numbered
 from localpachd.pps.values import JobInfo, JobState, LogMessage, Pipeline, PipelineInfo, WorkerStatus
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, Ports, Runner, Task
+from localpachd.worker.tasks import DatumWork, Ports, Runner
 
 SINGLE = "services must have a single datum"
 SPOUT = "spout"
 """Stands in the log of a spout where others have the job's id."""
 
-_FIRST_DELAY = 1.0
-_LONGEST_DELAY = 60.0
-_WAITING = 10_000
-_BATCH_SECONDS = 0.2
+_PAUSE = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -44,103 +39,6 @@ class Sidecars(Protocol):
 
     def close(self, port: int) -> None:
         """Stops serving a port that `open` returned."""
-
-
-class _Attended:
-    """One command kept running until it is cancelled, and what is said meanwhile kept in the log."""
-
-    def __init__(self, pfs: Pfs, runner: Runner, task: Task, ports: Ports | None, line: LogMessage) -> None:
-        self._pfs = pfs
-        self._runner = runner
-        self._task = task
-        self._ports = ports
-        self._line = line
-        self._lines: queue.Queue[LogMessage | None] = queue.Queue(_WAITING)
-        self._lock = threading.Lock()
-        self._token = CancelToken()
-        self._cancelled = threading.Event()
-        self.started = time.time_ns()
-
-    def cancel(self) -> None:
-        """Ends the command for good."""
-        self._cancelled.set()
-        with self._lock:
-            self._token.cancel()
-
-    def restart(self, identity: str) -> None:
-        """Ends the command if it works on this datum; it is started again."""
-        with self._lock:
-            self._token.restart({identity})
-
-    def run(self, datum: DatumWork) -> None:
-        """Keeps the command running on a datum; returns when it was cancelled."""
-        keeper = threading.Thread(target=self._keep, args=(datum,), name=f"{self._line.worker} command")
-        keeper.start()
-        more = True
-        while more:
-            batch, more = self._gather()
-            try:
-                self._write(batch)
-            except Exception:  # the command goes on, heard or not
-                _log.exception("%d lines of %s are lost", len(batch), self._line.worker)
-        keeper.join()
-
-    def _write(self, lines: Sequence[LogMessage]) -> None:
-        """Keeps lines, unless their pipeline has been deleted meanwhile: its successor's log is not theirs."""
-        pipeline = self._line.pipeline
-
-        def step(txn: Transaction) -> None:
-            if pipeline is not None and pipelines.exists(txn.conn, pipeline):
-                logs.write(txn.conn, lines)
-
-        if lines:
-            self._pfs.transact(step)
-
-    def _keep(self, datum: DatumWork) -> None:
-        delay = _FIRST_DELAY
-        try:
-            while not self._cancelled.is_set():
-                begun = time.monotonic()
-                ended = self._once(datum)
-                if self._cancelled.is_set():
-                    return
-                if time.monotonic() - begun > _LONGEST_DELAY:
-                    delay = _FIRST_DELAY
-                self._say(LogLine("", False, f"{ended or 'ended'}; starting again in {delay:.0f}s"))
-                self._cancelled.wait(delay)
-                delay = min(2 * delay, _LONGEST_DELAY)
-        finally:
-            self._lines.put(None)
-
-    def _once(self, datum: DatumWork) -> str:
-        with self._lock:
-            self._token = token = CancelToken()
-        if self._cancelled.is_set():
-            return ""
-        self.started = time.time_ns()
-        try:
-            return self._runner.attend(self._task, datum, self._ports, self._say, token)
-        except Exception as error:  # the machine's trouble: the next start may fare better
-            _log.exception("%s is started again", self._line.worker)
-            return str(error)
-
-    def _say(self, line: LogLine) -> None:
-        self._lines.put(replace(self._line, ts=time.time_ns(), user=line.user, message=line.message))
-
-    def _gather(self) -> tuple[list[LogMessage], bool]:
-        """The next line and those that follow soon, and whether there will be more."""
-        found: list[LogMessage] = []
-        deadline: float | None = None
-        while len(found) < _WAITING:
-            try:
-                line = self._lines.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                break
-            if line is None:
-                return found, False
-            deadline = deadline or time.monotonic() + _BATCH_SECONDS
-            found.append(line)
-        return found, True
 
 
 class ServiceRun:
@@ -161,7 +59,7 @@ class ServiceRun:
         self._over = over
         self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
         self._cancelled = threading.Event()
-        self._serving: tuple[_Attended, str, tuple[DatumInput, ...]] | None = None
+        self._serving: tuple[Attended, str, tuple[DatumInput, ...]] | None = None
         self._thread = threading.Thread(target=self._main, name=f"service {info.job}")
 
     def start(self) -> None:
@@ -195,7 +93,7 @@ class ServiceRun:
             self._serve()
         except Exception:  # whatever it is, the scheduler takes the job up again
             _log.exception("service %s is taken up again", self.job)
-            self._cancelled.wait(_FIRST_DELAY)
+            self._cancelled.wait(_PAUSE)
         finally:
             self._over(self)
 
@@ -233,7 +131,7 @@ class ServiceRun:
         line = LogMessage(
             0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", _data(datum.inputs)
         )
-        attended = _Attended(self._pfs, self._runner, self._task, ports, line)
+        attended = Attended(self._pfs, self._runner, self._task, ports, line)
         self._serving = attended, datum.id, datum.inputs
         if self._cancelled.is_set():
             attended.cancel()
@@ -268,7 +166,7 @@ class SpoutRun:
         ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
         worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
         line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
-        self._attended = _Attended(pfs, runner, task, ports, line)
+        self._attended = Attended(pfs, runner, task, ports, line)
         self._thread = threading.Thread(target=self._main, name=f"spout {info.pipeline}")
 
     def start(self) -> None:

@@ -14,12 +14,14 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 _BLOCK = 1 << 16
 _SIOCGIFFLAGS, _SIOCSIFFLAGS, _IFF_UP = 0x8913, 0x8914, 1
 _INTERFACE = "16sH14x"
 LOOPBACK = "127.0.0.1"
+_PAUSE = 0.05
 
 
 def join(left: socket.socket, right: socket.socket) -> None:
@@ -57,7 +59,7 @@ def _attend(listener: socket.socket, answer: Callable[[socket.socket], None]) ->
             try:
                 answer(listener.accept()[0])
             except OSError:  # a caller that is gone already, or no more descriptors for now
-                continue
+                time.sleep(_PAUSE)
 
     threading.Thread(target=loop, daemon=True).start()
 

@@ -1,0 +1,57 @@
+"""A pipeline's repos and branches: made, and made to follow what it reads. Keeps no pipelines."""
+
+from localpachd.errors import AlreadyExists, PachError
+from localpachd.pfs import branches, repos
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Branch, Repo
+from localpachd.pps import inputs, spec
+from localpachd.pps.values import Pipeline
+
+
+def create_repos(txn: Transaction, pipeline: Pipeline) -> None:
+    """Makes the repos of a new pipeline's output and of its versions."""
+    try:
+        repos.create(txn, pipeline.repo, f"Output repo for pipeline {pipeline}.")
+    except AlreadyExists:
+        # The original's text and code: a name taken by a plain repo is not reported as ALREADY_EXISTS.
+        raise PachError(
+            f'pipeline "{pipeline.name}" cannot be created because a repo with the same name already exists'
+        ) from None
+    except PachError as error:
+        raise type(error)(f"error creating output repo for {pipeline.name}: {error}") from error
+    repos.create(txn, pipeline.spec_repo, f"Spec repo for pipeline {pipeline}.", update=True)
+
+
+def see_to_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
+    """Makes the repos of ticks; every other one that is read must be there."""
+    for repo in cron_repos(details):
+        if not repos.exists(txn.conn, repo):
+            repos.create(txn, repo, f"Cron tick repo for pipeline {pipeline}.")
+    for branch in inputs.branches(details.input):
+        repos.inspect(txn.conn, branch.repo)
+
+
+def cron_repos(details: spec.PipelineSpec) -> list[Repo]:
+    """The repos of a pipeline's ticks."""
+    leaves = inputs.leaves(details.input)
+    return [Repo(leaf.project, leaf.repo) for leaf in leaves if isinstance(leaf, inputs.CronInput)]
+
+
+def set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
+    """Makes the branches read that are to follow others do so; they stay where they are until then."""
+    for leaf in inputs.leaves(details.input):
+        if isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None:
+            branch = Branch(Repo(leaf.project, leaf.repo, leaf.repo_type), leaf.branch)
+            branches.create(txn, branch, head=branches.inspect(txn.conn, branch).head, trigger=leaf.trigger)
+
+
+def wire(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
+    """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing. Only a
+    transform has a meta branch."""
+    upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
+    branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
+    if details.kind is not spec.Kind.TRANSFORM:
+        return
+    if not repos.exists(txn.conn, pipeline.meta_repo):
+        repos.create(txn, pipeline.meta_repo, f"Meta repo for pipeline {pipeline.name}")
+    branches.create(txn, Branch(pipeline.meta_repo, details.output_branch), provenance=upstream)
