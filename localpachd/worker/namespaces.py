@@ -7,12 +7,13 @@ datums.
 import logging
 import os
 import shutil
-import stat
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from localpachd.worker import roots
 
 _log = logging.getLogger(__name__)
 
@@ -21,8 +22,6 @@ PFS_VARIABLE = "LOCALPACHD_PFS"
 """Names, to processes that cannot have `/pfs`, the directory that stands for it."""
 
 _PROBE_SECONDS = 20
-_CROWD = 1000
-"""Entries of a directory that are not mounted one by one any more."""
 
 # "$1" is the directory to be seen as /pfs, "$2" the working directory, "$3" the prepared root; then the command.
 _BIND = 'mount -n --bind "$1" /pfs || exit 126'
@@ -51,10 +50,6 @@ _CANDIDATES: tuple[tuple[str, ...], ...] = (
     ("-U", "-r", "-m"),
 )
 _DROP_CAPABILITIES = ("setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--")
-
-
-class MountProblem(Exception):
-    """A directory cannot be mounted where it should be; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +83,7 @@ class Confinement:
         With `rebuild`, each directory of `mounts` will be seen under its name. Raises MountProblem where it cannot be.
         """
         if self.rebuild:
-            _skeleton(root, mounts or {})
+            roots.build(root, mounts or {})
 
     def command(
         self,
@@ -197,72 +192,3 @@ def _tried(candidate: Confinement, trial: Path, lifeline: int) -> str:
         return ""
     said = tried.stderr.decode(errors="replace").strip().splitlines()
     return said[-1] if said else f"the trial ended with exit status {tried.returncode}"
-
-
-def _skeleton(root: Path, mounts: Mapping[str, Path]) -> None:
-    """Fills `root` with empty places for the entries of `/` and for `mounts`, and a list of what to mount on them."""
-    fstab = root.with_name(root.name + ".fstab")
-    if fstab.exists():
-        return
-    targets = {Path(name).resolve(): source for name, source in mounts.items()}
-    remade = {Path("/")}
-    for target in targets:
-        remade |= _remade(target)
-    (root / ".old").mkdir()
-    (root / "pfs").mkdir()
-    lines = [_line(*pair) for directory in sorted(remade) for pair in _places(directory, root, remade)]
-    for target, source in targets.items():
-        place = root / target.relative_to("/")
-        if not target.exists():
-            place.mkdir(parents=True, exist_ok=True)
-        lines.append(_line(source, place))
-    fstab.write_text("".join(lines))
-
-
-def _remade(target: Path) -> set[Path]:
-    """The directories that cannot be taken over as they are, for `target` to be there: those above it, if it is not."""
-    if target.is_dir():
-        return set()
-    above = [each for each in target.parents if each.exists()]
-    if target.exists() or not above[0].is_dir():
-        raise MountProblem(f"{target} cannot be a directory: {target if target.exists() else above[0]} is a file")
-    for each in above:
-        with os.scandir(each) as entries:
-            if sum(1 for _ in entries) > _CROWD:
-                raise MountProblem(f"{target} is not there, and {each} holds too much to make it: make it yourself")
-    return set(above)
-
-
-def _places(directory: Path, root: Path, remade: set[Path]) -> Iterator[tuple[Path, Path]]:
-    """Makes the empty places for a directory's entries below `root`; yields each entry with its place, but for those
-    that are `remade` themselves."""
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            path = Path(entry.path)
-            place = root / path.relative_to("/")
-            if os.path.lexists(place):
-                continue
-            if entry.is_symlink():
-                place.symlink_to(path.readlink())
-                continue
-            if entry.is_dir():
-                place.mkdir()
-            else:
-                place.touch()
-            if path not in remade:
-                yield path, place
-                continue
-            found = entry.stat()
-            place.chmod(stat.S_IMODE(found.st_mode))
-            if os.geteuid() == 0:
-                os.chown(place, found.st_uid, found.st_gid)
-
-
-def _line(source: Path, place: Path) -> str:
-    """The line of fstab(5) that shows `source` at `place`."""
-    return f"{_escaped(str(source))} {_escaped(str(place))} none rbind 0 0\n"
-
-
-def _escaped(path: str) -> str:
-    """A path as fstab(5) writes it."""
-    return "".join(f"\\{ord(character):03o}" if character in " \t\n\\#" else character for character in path)

@@ -10,9 +10,10 @@ from localpachd.storage.chunks import Chunks
 from localpachd.worker import environment, secrets
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.layout import SCRATCH, Layout
-from localpachd.worker.namespaces import Confinement, MountProblem
+from localpachd.worker.namespaces import Confinement
 from localpachd.worker.pipes import PipeBudget
 from localpachd.worker.processes import UserProcess
+from localpachd.worker.roots import MountProblem
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Task
 

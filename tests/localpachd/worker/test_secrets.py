@@ -114,7 +114,7 @@ def test_a_datum_s_own_variables_come_first(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/mnt", "/var/made-for-a-test/deep/er", "/made-for-a-test", "/var/run/made-for-a-test", "/tmp/made-for-a-test"],
+    ["/mnt", "/var/made-for-a-test/deep/er", "/made-for-a-test", "/var/run/made-for-a-test", "/var/tmp/made-for-a-test"],
 )
 def test_files_are_seen_wherever_they_should_be(mounted: Bench, target: str) -> None:
     there = Path(target).exists()
@@ -132,9 +132,9 @@ def test_files_are_seen_wherever_they_should_be(mounted: Bench, target: str) -> 
 
 def test_a_directory_that_is_remade_keeps_its_rights(mounted: Bench) -> None:
     mounted.secrets.create(_secret())
-    script = "stat -c '%a %u' /tmp; : > /tmp/of-a-test; test -w /tmp && echo writable"
-    mounted.one(mounted.sh(script, secrets=(SecretUse("s", mount_path="/tmp/made-for-a-test"),)))
-    found = Path("/tmp").stat()
+    script = "stat -c '%a %u' /var/tmp; : > /var/tmp/of-a-test; test -w /var/tmp && echo writable"
+    mounted.one(mounted.sh(script, secrets=(SecretUse("s", mount_path="/var/tmp/made-for-a-test"),)))
+    found = Path("/var/tmp").stat()
     assert mounted.said() == [f"{stat.S_IMODE(found.st_mode):o} {found.st_uid}", "writable"]
 
 

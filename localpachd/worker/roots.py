@@ -1,0 +1,93 @@
+"""A root directory for processes, put together from bind mounts of what is in `/` and of what is to be added to it.
+
+Makes the places and the list of mounts; mounts nothing.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_CROWD = 1000
+"""Entries of a directory that are not mounted one by one any more."""
+
+
+class MountProblem(Exception):
+    """A directory cannot be mounted where it should be; the text is the reason."""
+
+
+def build(root: Path, mounts: Mapping[str, Path]) -> None:
+    """Fills `root` with empty places for the entries of `/` and for `mounts`, each a directory to be seen under a name,
+    and writes what to mount on them to the fstab(5) beside it. Raises MountProblem."""
+    fstab = root.with_name(root.name + ".fstab")
+    if fstab.exists():
+        return
+    targets = {Path(name).resolve(): source for name, source in mounts.items()}
+    remade = {Path("/")}
+    for target in targets:
+        remade |= _remade(target)
+    (root / ".old").mkdir()
+    (root / "pfs").mkdir()
+    # What vanishes before it is mounted is nobody's loss.
+    lines = [_line(*pair, ",nofail") for directory in sorted(remade) for pair in _places(directory, root, remade)]
+    for target, source in targets.items():
+        place = root / target.relative_to("/")
+        if not target.exists():
+            place.mkdir(parents=True, exist_ok=True)
+        lines.append(_line(source, place))
+    fstab.write_text("".join(lines))
+
+
+def _remade(target: Path) -> set[Path]:
+    """The directories that cannot be taken over as they are, for `target` to be there: those above it, if it is not."""
+    if target.is_dir():
+        return set()
+    above = [each for each in target.parents if each.exists()]
+    if target.exists() or not above[0].is_dir():
+        raise MountProblem(f"{target} cannot be a directory: {target if target.exists() else above[0]} is a file")
+    for each in above:
+        with os.scandir(each) as entries:
+            if sum(1 for _ in entries) > _CROWD:
+                raise MountProblem(f"{target} is not there, and {each} holds too much to make it: make it yourself")
+    return set(above)
+
+
+def _places(directory: Path, root: Path, remade: set[Path]) -> Iterator[tuple[Path, Path]]:
+    """Makes the empty places for a directory's entries below `root`; yields each entry with its place, but for those
+    that are `remade` themselves."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            path = Path(entry.path)
+            place = root / path.relative_to("/")
+            if os.path.lexists(place):
+                continue
+            with contextlib.suppress(FileNotFoundError):  # it may vanish while it is looked at
+                if entry.is_symlink():
+                    place.symlink_to(path.readlink())
+                    continue
+                if entry.is_dir():
+                    place.mkdir()
+                else:
+                    place.touch()
+                if path in remade:
+                    _resemble(place, entry.stat())
+                else:
+                    yield path, place
+
+
+def _resemble(place: Path, found: os.stat_result) -> None:
+    """Gives a directory that stands for another one its rights."""
+    place.chmod(stat.S_IMODE(found.st_mode))
+    if os.geteuid() == 0:
+        os.chown(place, found.st_uid, found.st_gid)
+
+
+def _line(source: Path, place: Path, options: str = "") -> str:
+    """The line of fstab(5) that shows `source` at `place`."""
+    return f"{_escaped(str(source))} {_escaped(str(place))} none rbind{options} 0 0\n"
+
+
+def _escaped(path: str) -> str:
+    """A path as fstab(5) writes it."""
+    return "".join(f"\\{ord(character):03o}" if character in " \t\n\\#" else character for character in path)
