@@ -142,15 +142,12 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     run("results without library", "results")
     sheets["without library"] = sheet(world, "query.png")
     run("bad", "add", "bad")
-    run("hopeless", "query", "hopeless")
-    sheets["hopeless"] = sheet(world, "hopeless")
-    run("status", "status")
     run("results", "results", "query.png")
     sheets["small library"] = sheet(world, "query.png")
     run("strange", "add", "strange")
-    run("strange queries", "query", "strange", "#ask [me].png")
-    sheets["strange"] = sheet(world, "strange")
-    sheets["#ask"] = sheet(world, "#ask [me].png")
+    run("queries", "query", "hopeless", "strange", "#ask [me].png")
+    sheets |= {entry: sheet(world, entry) for entry in ("hopeless", "strange", "#ask [me].png")}
+    run("status", "status")
     run("remove", "remove", *(f"strange/{name}" for name in STRANGE))
     return Story(world, said, sheets)
 
@@ -212,7 +209,7 @@ def test_an_entry_without_a_good_picture_gets_a_sheet_that_says_why(story: Story
     assert "hopeless/notes.txt" in words
     assert "damaged or truncated PNG picture" in words
     assert answers == []
-    assert "hopeless: results/hopeless/index.html" in story.said["hopeless"]
+    assert "hopeless: results/hopeless/index.html" in story.said["queries"]
 
 
 def test_strange_names_come_back_as_they_were(story: Story) -> None:
@@ -226,10 +223,10 @@ def test_strange_names_come_back_as_they_were(story: Story) -> None:
 
 
 def test_a_strange_entry_has_its_sheet_under_its_name(story: Story) -> None:
-    words, (answer,) = story.sheets["#ask"]
+    words, (answer,) = story.sheets["#ask [me].png"]
     assert "Nearest pictures for “#ask [me].png”" in words
     assert answer["neighbors"][0]["sources"] == [f"strange/{STRANGE[0]}"]
-    assert "#ask [me].png: " in story.said["strange queries"]
+    assert "#ask [me].png: " in story.said["queries"]
 
 
 def test_what_has_a_strange_name_can_be_removed(story: Story) -> None:
