@@ -114,7 +114,13 @@ def test_a_datum_s_own_variables_come_first(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/mnt", "/var/made-for-a-test/deep/er", "/made-for-a-test", "/var/run/made-for-a-test", "/var/tmp/made-for-a-test"],
+    [
+        "/mnt",
+        "/var/made-for-a-test/deep/er",
+        "/made-for-a-test",
+        "/var/run/made-for-a-test",
+        "/var/tmp/made-for-a-test",
+    ],
 )
 def test_files_are_seen_wherever_they_should_be(mounted: Bench, target: str) -> None:
     there = Path(target).exists()
