@@ -3,9 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The first Python here that the dependencies run on.
+# The first Python here that the dependencies run on and that can make an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
-	"$$each" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
+	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint format lock clean
@@ -18,7 +18,7 @@ setup: $(READY) ## Make .venv with everything pinned in requirements.lock.
 $(READY): requirements.lock pyproject.toml
 	@python=$$($(FIND_PYTHON)); \
 	if [ -z "$$python" ]; then \
-		echo "lookalike needs Python 3.11 or 3.12, and none is on the PATH: install python3.11 (with venv) and run make again" >&2; \
+		echo "lookalike needs Python 3.11 or 3.12 with venv, and none is on the PATH: install python3.11 (on Debian and Ubuntu python3.11-venv too) and run make again" >&2; \
 		exit 1; \
 	fi; \
 	echo "setting up $(VENV) with $$python; the first time this downloads about 0.7 GB"; \

@@ -190,7 +190,7 @@ def main() -> NoReturn:
     """The command's entry point: exits with 0; 2 after a wrong command line; 1, after one line on stderr, for the
     rest."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # TextIO does not promise it
     try:
         app()
     except LookalikeError as error:

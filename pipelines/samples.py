@@ -47,7 +47,8 @@ scene of `motorcycle_left.png` again and would put into queries what library pic
 What scikit-image 0.26 documents about them, in the docstrings of `skimage.data`: CC0 or the public domain for all but
 five. `coins` and `tissue` are without known copyright restrictions; `motorcycle` is from the Middlebury 2014 stereo
 benchmark, whose authors it names; of the rights in `moon` and `page` it says nothing. The wheel's LICENSE.txt makes no
-exception of pictures from its BSD-3-Clause. We distribute none of them: they are cut from the installed wheel.
+exception of pictures from its BSD-3-Clause. All are cut from the installed wheel; of their crops we distribute only the
+thumbnails in `docs/result-sheet.png`.
 """
 
 LIBRARY_CROPS = 30

@@ -210,7 +210,7 @@ def _tar_infos(stream: _Meter) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInf
     """Every member but directories. Forgets each before the next: an archive may have very many."""
     archive = tarfile.TarFile(fileobj=cast(IO[bytes], stream), encoding="utf-8", errors="surrogateescape")
     while (info := archive.next()) is not None:
-        archive.members.clear()  # type: ignore[attr-defined]
+        archive.members.clear()  # type: ignore[attr-defined]  # not in typeshed
         stream.allowance += _HEADER_BYTES_PER_MEMBER
         if not info.isdir():
             yield archive, info

@@ -15,7 +15,14 @@ from pipelines import cli
 from stages import limits
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/api-coverage.md")
+DOCUMENTS = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/api-coverage.md",
+    "docs/differences.md",
+)
 PACKAGES = ("localpachd", "stages", "pipelines")
 ROOMS = ("api", "pps", "pfs", "worker", "storage", "db", "ids", "errors", "server")
 

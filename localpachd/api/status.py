@@ -54,7 +54,7 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
     return grpc.StatusCode.INTERNAL, f"internal error in {method}: {text} (the server's log has the details)"
 
 
-class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]
+class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
     """Wraps every handler so that its exceptions become statuses; answers unknown methods by name."""
 
     def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
