@@ -21,7 +21,8 @@ from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
 
 SEEDS = tuple(map(int, os.environ.get("LOOKALIKE_SEEDS", "1").split()))
-STEPS = 12
+STEPS = 16
+"""The two that come first, and each kind of change once."""
 
 
 class Person:
