@@ -238,9 +238,9 @@ def _settle(connection: Connection, done: str, commit: str, wanted: bool) -> Non
 
 def _finish(connection: Connection, jobs: Sequence[Job]) -> None:
     """The table of what was done; the end, with the reasons, when a job did not succeed."""
-    if jobs:
-        console.print(display.job_table(jobs))
     rejected = standing.rejections(connection)
+    if jobs:
+        console.print(display.job_table(jobs, rejected))
     if rejected:
         say(f"{files(len(rejected))} rejected: see `lookalike status`")
     failed = list(dict.fromkeys(each.pipeline for each in jobs if each.state != "success"))

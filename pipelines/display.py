@@ -9,7 +9,7 @@ from rich.table import Table
 
 from pipelines.jobs import Failure, Job
 from pipelines.results import Sheet
-from pipelines.status import PipelineStatus, Rejection, Status
+from pipelines.status import REFUSING, PipelineStatus, Rejection, Status
 from stages.wording import counted, visible
 
 console = Console()
@@ -41,15 +41,16 @@ def files(number: int) -> str:
     return counted(number, "file", "files")
 
 
-def job_table(jobs: Sequence[Job]) -> Table:
-    """What each pipeline did: the state of its jobs, and its datums and seconds over all of the jobs given."""
+def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
+    """What each pipeline did: the state of its jobs, its datums and seconds over all of the jobs given, and how many
+    files it refuses now."""
     grouped: dict[str, list[Job]] = {}
     for each in jobs:
         grouped.setdefault(each.pipeline, []).append(each)
     table = _table("pipeline", "job")
     for pipeline, of_it in grouped.items():
         state = next((each.state for each in of_it if each.state != "success"), "success")
-        table.add_row(pipeline, coloured(state), *_counts(of_it))
+        table.add_row(pipeline, coloured(state), *_counts(of_it), _refused(pipeline, rejected))
     return table
 
 
@@ -68,10 +69,9 @@ def show_status(status: Status) -> None:
     if status.pipelines:
         table = _table("pipeline", "state", "newest job")
         for each in status.pipelines:
-            job = [each.job] if each.job else []
-            table.add_row(
-                each.name, coloured(each.state), coloured(each.job.state) if each.job else "none", *_counts(job)
-            )
+            newest = coloured(each.job.state) if each.job else "none"
+            counts = _counts([each.job] if each.job else [])
+            table.add_row(each.name, coloured(each.state), newest, *counts, _refused(each.name, status.rejected))
         console.print(table)
     if status.missing:
         say(f"not deployed: {', '.join(status.missing)}; `lookalike deploy` does it")
@@ -82,24 +82,32 @@ def show_status(status: Status) -> None:
 
 
 def show_sheets(sheets: Iterable[Sheet]) -> None:
-    """Where result sheets lie."""
+    """Where result sheets lie, and what to know of them."""
     for sheet in sheets:
         say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
+        for note in sheet.notes:
+            say(f"  {note}")
 
 
 def _table(*columns: str) -> Table:
     table = Table(*columns, box=None, header_style="bold", pad_edge=False)
-    for name in ("processed", "skipped", "failed", "seconds"):
+    for name in ("processed", "skipped", "failed", "seconds", "rejected"):
         table.add_column(name, justify="right")
     return table
 
 
 def _counts(jobs: Sequence[Job]) -> list[str]:
-    """The cells of a table's four columns of numbers."""
+    """The cells of a table's columns of numbers of jobs."""
     if not jobs:
-        return []
+        return [""] * 4
     numbers = [sum(getattr(each, name) for each in jobs) for name in ("processed", "skipped", "failed")]
     return [*map(str, numbers), f"{sum(each.seconds or 0.0 for each in jobs):.1f}"]
+
+
+def _refused(pipeline: str, rejected: Sequence[Rejection]) -> str:
+    """The cell of the files that a pipeline refuses; empty for one that looks at none."""
+    repo = REFUSING.get(pipeline)
+    return str(sum(each.repo == repo for each in rejected)) if repo else ""
 
 
 def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:

@@ -1,6 +1,7 @@
 """Result sheets: getting them out of `render` into a directory."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,11 @@ from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.query import true_name
 from pipelines.repository import Repository
+from stages import wording
 from stages.names import escape_component
 
 REPO = "render"
+ANSWERS = "neighbors.jsonl"
 
 _LONGEST_NAME = 200
 """Bytes of a directory's name at most; a longer name is cut, and told from its like by a hash."""
@@ -22,10 +25,12 @@ _MOST_KNOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The exported result sheet of one query entry: its true name and where its files lie."""
+    """The exported result sheet of one query entry: its true name, where its files lie, and what its reader must know
+    (nothing where all is as expected)."""
 
     entry: str
     directory: Path
+    notes: tuple[str, ...] = ()
 
 
 def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str = "") -> list[Sheet]:
@@ -35,7 +40,7 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
     Raises LookalikeError for an entry that has no sheet.
     """
     repo = Repository(connection, REPO, at).good()
-    there = {path.split("/")[1] for path in repo.glob("/*/neighbors.jsonl")} if repo else set()
+    there = {path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")} if repo else set()
     names = {true_name(connection, entry, at): entry for entry in sorted(there)}
     missing = [name for name in wanted if name not in names]
     if repo is None or not names or missing:
@@ -65,7 +70,22 @@ def _export_one(repo: Repository, entry: str, name: str, to: Path) -> Sheet:
         with fresh.open("wb") as target:
             repo.fetch(path, target)
         fresh.replace(file)
-    return Sheet(name, directory)
+    return Sheet(name, directory, _notes(directory / ANSWERS))
+
+
+def _notes(answers: Path) -> tuple[str, ...]:
+    """Why a sheet has fewer answers than were asked for, as the sheet itself says it."""
+    lines = answers.read_text(errors="replace").splitlines()
+    if not lines:
+        return (wording.NOTHING_TO_ASK,)
+    try:
+        queries = [json.loads(line) for line in lines]
+        found, asked = max(len(query["neighbors"]) for query in queries), int(queries[0]["k"])
+    except (ValueError, KeyError, TypeError):
+        return ()  # another render's answers: what is in them is not known here
+    if found == 0:
+        return (wording.EMPTY_LIBRARY,)
+    return (wording.small_library(found, asked),) if found < asked else ()
 
 
 def directory_name(entry: str) -> str:

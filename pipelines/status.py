@@ -14,7 +14,7 @@ from pipelines.repository import Repository
 MOST_FAILURES = 10
 """How many failed datums of a pipeline are told at most."""
 
-_REFUSING = {"preprocess": "images", "preprocess-queries": "queries"}
+REFUSING = {"preprocess": "images", "preprocess-queries": "queries"}
 _LACKING = {
     "models": "there is no backbone yet, so no features are computed: `lookalike model push efficientnet-lite0`",
     "images": "the library is empty: `lookalike add PATH…`",
@@ -73,7 +73,7 @@ def _pipeline(jobs: Jobs, info: Any) -> PipelineStatus:
 def rejections(connection: Connection) -> list[Rejection]:
     """Every refused file of the library and of the queries, by name."""
     found: list[Rejection] = []
-    for pipeline, repo in _REFUSING.items():
+    for pipeline, repo in REFUSING.items():
         output = Repository(connection, pipeline).good()
         for _, content in output.read_all("/rejected/*/*.jsonl") if output is not None else ():
             lines = map(json.loads, content.decode().splitlines())

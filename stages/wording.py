@@ -14,6 +14,9 @@ UNNAMED = "(name unknown)"
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+NOTHING_TO_ASK = "No picture of this entry could be searched for."
+EMPTY_LIBRARY = "The library is empty: there is no picture to compare with yet."
+
 
 def title(answers: Answers) -> str:
     """The headline of the entry's sheet."""
@@ -37,12 +40,11 @@ def notes(answers: Answers, shown: int) -> list[str]:
     said = []
     total = len(answers.answers)
     if total == 0:
-        said.append("No picture of this entry could be searched for.")
+        said.append(NOTHING_TO_ASK)
     elif not answers.searched:
-        said.append("The library is empty: there is no picture to compare with yet.")
+        said.append(EMPTY_LIBRARY)
     elif answers.library_size is not None:
-        pictures = counted(answers.library_size, "picture", "pictures")
-        said.append(f"Only {pictures} in the library, where {answers.k} neighbours were asked for.")
+        said.append(small_library(answers.library_size, answers.k))
     if answers.rejected:
         files = counted(len(answers.rejected), "file", "files")
         verb = "was" if len(answers.rejected) == 1 else "were"
@@ -50,6 +52,11 @@ def notes(answers: Answers, shown: int) -> list[str]:
     if shown < total:
         said.append(f"{shown} of {total:,} queries are shown; neighbors.jsonl holds all of them.")
     return said
+
+
+def small_library(size: int, k: int) -> str:
+    """What to say where the library has `size` pictures, fewer than the k neighbours asked for."""
+    return f"Only {counted(size, 'picture', 'pictures')} in the library, where {k} neighbours were asked for."
 
 
 def distance(value: float) -> str:

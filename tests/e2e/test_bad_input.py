@@ -178,13 +178,16 @@ def test_jobs_with_nothing_to_do_succeed(story: Story) -> None:
 
 def test_the_sheet_says_that_the_library_is_empty(story: Story) -> None:
     words, (answer,) = story.sheets["without library"]
-    assert "The library is empty: there is no picture to compare with yet." in words
+    note = "The library is empty: there is no picture to compare with yet."
+    assert note in words
+    assert note in story.said["results without library"]
     assert (answer["sources"], answer["neighbors"]) == (["query.png"], [])
 
 
 def test_bad_files_are_rejected_and_the_jobs_succeed(story: Story) -> None:
     assert "preprocess: success, 9 of 9 datums" in story.said["bad"]
     assert f"{len(BAD)} files rejected: see `lookalike status`" in story.said["bad"]
+    assert re.search(rf"^preprocess +success +9 +0 +0 +[\d.]+ +{len(BAD)} *$", story.said["bad"], flags=re.MULTILINE)
     assert f"{len(BAD) + 2} files rejected:" in story.said["status"]
     rejected = re.findall(r"^  images: bad/(.*?): (.*)$", story.said["status"], flags=re.MULTILINE)
     assert {source for source, _ in rejected} == set(BAD)
@@ -199,13 +202,17 @@ def test_rejections_are_records_in_the_output(story: Story) -> None:
 
 def test_a_library_smaller_than_k_gives_fewer_neighbours_and_a_note(story: Story) -> None:
     words, (answer,) = story.sheets["small library"]
-    assert "Only 2 pictures in the library, where 3 neighbours were asked for." in words
+    note = "Only 2 pictures in the library, where 3 neighbours were asked for."
+    assert note in words
+    assert note in story.said["results"]
     assert {source for each in answer["neighbors"] for source in each["sources"]} == {f"bad/{name}" for name in GOOD}
 
 
 def test_an_entry_without_a_good_picture_gets_a_sheet_that_says_why(story: Story) -> None:
     words, answers = story.sheets["hopeless"]
-    assert "No picture of this entry could be searched for." in words
+    note = "No picture of this entry could be searched for."
+    assert note in words
+    assert note in story.said["queries"]
     assert "hopeless/notes.txt" in words
     assert "damaged or truncated PNG picture" in words
     assert answers == []

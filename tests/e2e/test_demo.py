@@ -34,17 +34,19 @@ sys.exit(status)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the first and the second run said, the result sheet's directory, and the peak of memory in KiB."""
+    """What the first and the second run said, and one on the sample pictures; the first's result sheet's directory, and
+    the peak of memory in KiB."""
 
     first: str
     second: str
+    samples: str
     sheet: Path
     peak: int
 
 
 def table(said: str) -> dict[str, tuple[str, int, int, int]]:
     """The table of jobs: state, processed, skipped, failed by pipeline."""
-    rows = re.findall(r"^([\w-]+) +(\w+) +(\d+) +(\d+) +(\d+) +[\d.]+$", said, flags=re.MULTILINE)
+    rows = re.findall(r"^([\w-]+) +(\w+) +(\d+) +(\d+) +(\d+) +[\d.]+(?: +\d+)? *$", said, flags=re.MULTILINE)
     return {name: (state, *map(int, counts)) for name, state, *counts in rows}
 
 
@@ -59,7 +61,11 @@ def outcome(tmp_path_factory: pytest.TempPathFactory, paint: Paint) -> Outcome:
             path.write_bytes(paint(number))
     lookalike = f"{sys.executable} -P -m pipelines.cli"
     demo = f"{lookalike} demo --images library --queries queries --root state --port 0"
-    script = f"{demo} > first; {demo} > second; {lookalike} down --root state"
+    samples = f"{lookalike} demo --root sampled --output sheets --port 0"
+    script = (
+        f"{demo} > first; {demo} > second; {lookalike} down --root state; "
+        f"{samples} > samples; {lookalike} down --root sampled"
+    )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PACHD_")}
     environment |= {"PACH_CONFIG": str(home / "pachctl.json"), "COLUMNS": "120"}
     done = subprocess.run(
@@ -67,7 +73,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory, paint: Paint) -> Outcome:
     )
     assert done.returncode == 0, (home / "first").read_text() + done.stdout + done.stderr
     peak = int(re.findall(r"^peak (\d+)$", done.stdout, flags=re.MULTILINE)[0])
-    return Outcome((home / "first").read_text(), (home / "second").read_text(), home / "results" / "queries", peak)
+    said = [(home / name).read_text() for name in ("first", "second", "samples")]
+    return Outcome(*said, home / "results" / "queries", peak)
 
 
 def test_the_first_run_computes_everything(outcome: Outcome) -> None:
@@ -99,3 +106,15 @@ def test_the_answers_are_the_backbones(outcome: Outcome) -> None:
 
 def test_no_process_takes_more_than_its_share_of_memory(outcome: Outcome) -> None:
     assert 300 << 10 < outcome.peak < MOST_MEMORY  # more than any process without TensorFlow, so they are all seen
+
+
+def test_the_samples_are_answered_as_well_as_promised(outcome: Outcome) -> None:
+    jobs = table(outcome.samples)
+    assert {state for state, *_ in jobs.values()} == {"success"}
+    assert jobs["preprocess"][1] > 500
+    shares = dict(
+        re.findall(r"^(lookalike|colour histogram) +([\d.]+) +[\d.]+ *$", outcome.samples, flags=re.MULTILINE)
+    )
+    ours, histogram = float(shares["lookalike"]), float(shares["colour histogram"])
+    assert ours >= 0.80
+    assert ours - histogram >= 0.30

@@ -10,7 +10,8 @@ import os
 import random
 import tarfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,34 +22,47 @@ from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
 
 SEEDS = tuple(map(int, os.environ.get("LOOKALIKE_SEEDS", "1").split()))
-STEPS = 16
-"""The two that come first, and each kind of change once."""
+
+FIRST = ("add_many", "ask")
+"""There must be something to change."""
+
+KINDS = (
+    *("add", "add_many", "change", "rename", "remove", "duplicate", "add_again", "swap", "spoil", "add_archive"),
+    *("ask", "ask_many", "ask_otherwise", "forget"),
+)
+"""The methods of Person that change something."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was done, in which commits, and what the input repos held afterwards."""
+
+    kind: str
+    commits: list[str]
+    images: Tree
+    queries: Tree
 
 
 class Person:
     """Somebody who changes things at random, and knows what should be there afterwards."""
 
-    def __init__(self, world: World, paint: Paint, seed: int) -> None:
+    def __init__(self, world: World, paint: Paint, seed: str) -> None:
         self.world = world
         self.paint = paint
         self.random = random.Random(seed)
         self.library: Tree = {}
         self.removed: Tree = {}
         self.queries: dict[str, bytes | Tree] = {}
+        self.history: list[Step] = []
         self._numbers = itertools.count()
 
-    def changes(self, number: int) -> Iterator[tuple[str, list[str]]]:
-        """Makes changes, all kinds of them before any comes again, and yields what was done and the commits."""
-        kinds = [
-            *(self.add, self.add_many, self.change, self.rename, self.remove, self.duplicate, self.add_again),
-            *(self.swap, self.spoil, self.add_archive, self.ask, self.ask_many, self.ask_otherwise, self.forget),
-        ]
-        # There must be something to change.
-        order = [self.add_many, self.ask]
-        while len(order) < number:
-            order += self.random.sample(kinds, len(kinds))
-        for kind in order[:number]:
-            yield kind.__name__, kind()
+    def do(self, kind: str) -> None:
+        """Makes one change, and now and then waits for what comes of it."""
+        commits = getattr(self, kind)()
+        self.history.append(Step(kind, commits, self.world.content("images"), self.world.content("queries")))
+        assert held(self.history[-1].images) == self.library, kind
+        if self.random.random() < 0.3:
+            self.world.settle(*commits)
 
     def picture(self) -> bytes:
         """A picture of a few dozen, so that some come again."""
@@ -181,29 +195,34 @@ def test_any_sequence_of_changes_gives_what_a_computation_from_scratch_gives(
 ) -> None:
     monkeypatch.setattr(ingest, "SINGLE_FILES", 4)
     monkeypatch.setattr(blocks, "LIMIT", 3)
-    oracle = Oracle(backbones["first"], tmp_path / "oracle")
-    world = make_world(f"sequence-{seed}")
-    world.deploy()
-    world.push(backbones["first"])
-    person = Person(world, paint, seed)
-    history = []
-    for kind, commits in person.changes(STEPS):
-        images = world.content("images")
-        assert held(images) == person.library, kind
-        history.append((kind, commits, images, world.content("queries")))
-        if person.random.random() < 0.3:
-            world.settle(*commits)
+    # Two people, each with a server of their own, because a server has no use for two processors most of the time.
+    people = [Person(make_world(f"sequence-{seed}-{name}"), paint, f"{seed} {name}") for name in ("one", "two")]
+    for person in people:
+        person.world.deploy()
+        person.world.push(backbones["first"])
+    kinds = random.Random(seed).sample(KINDS, len(KINDS))
+    for pair in [*zip(FIRST, FIRST, strict=True), *zip(kinds[::2], kinds[1::2], strict=True)]:
+        for person, kind in zip(people, pair, strict=True):
+            person.do(kind)
+    for person in people:
+        check(person, Oracle(backbones["first"], tmp_path / person.world.root.parent.name))
 
-    # Jobs of several commits were waiting for each other; each commit must have come to its own result.
-    for number, (kind, commits, images, queries) in enumerate(history):
-        jobs = world.settle(*commits)
-        expected = hashes(oracle.outputs(images, queries))
+    rebuilt = [make_world(f"rebuilt-{person.world.root.parent.name}") for person in people]
+    commits = []
+    for world, person in zip(rebuilt, people, strict=True):
+        world.deploy()
+        commits.append(world.copy(person.world))
+    for world, person, copied in zip(rebuilt, people, commits, strict=True):
+        world.settle(*copied)
+        assert world.trees() == person.world.trees()
+
+
+def check(person: Person, oracle: Oracle) -> None:
+    """Jobs of several commits may have waited for each other; each commit must have come to its own result."""
+    for number, step in enumerate(person.history):
+        jobs = person.world.settle(*step.commits)
+        expected = hashes(oracle.outputs(step.images, step.queries))
         for pipeline, job in jobs.items():
-            found = hashes({pipeline: world.content(pipeline, job.id)})
-            assert found[pipeline] == expected[pipeline], (number, kind, pipeline)
-    assert hashes({pipeline: world.content(pipeline) for pipeline in expected}) == expected
-
-    rebuilt = make_world(f"rebuilt-{seed}")
-    rebuilt.deploy()
-    rebuilt.settle(*rebuilt.copy(world))
-    assert rebuilt.trees() == world.trees()
+            found = hashes({pipeline: person.world.content(pipeline, job.id)})
+            assert found[pipeline] == expected[pipeline], (number, step.kind, pipeline)
+    assert hashes({pipeline: person.world.content(pipeline) for pipeline in expected}) == expected
