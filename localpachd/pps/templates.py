@@ -42,13 +42,24 @@ def render(template: str, arguments: Mapping[str, str]) -> str:
 
 
 def _evaluate(template: str, arguments: Mapping[str, str]) -> dict[str, Any]:
+    refused: list[str] = []
+
+    def fetch(_: str, path: str) -> tuple[str, bytes]:
+        try:
+            return path, _fetch(path)
+        except RuntimeError as error:
+            refused.append(str(error))
+            raise
+
     try:
-        return {"json": _gojsonnet.evaluate_snippet("main", template, tla_vars=arguments, import_callback=_import)}
-    except RuntimeError as error:
-        return {"error": str(error)}
+        return {"json": _gojsonnet.evaluate_snippet("main", template, tla_vars=arguments, import_callback=fetch)}
+    except (RuntimeError, UnicodeDecodeError) as error:
+        # The library may garble the text of an import that was refused, so it is kept here.
+        return {"error": "; ".join(refused) or str(error)}
 
 
-def _import(_: str, path: str) -> tuple[str, bytes]:
+def _fetch(path: str) -> bytes:
+    """A library from the web; RuntimeError, the one kind that the evaluator takes, says why there is none."""
     if not path.startswith(("http://", "https://")):
         raise RuntimeError(f"import not available {path}: only http:// and https:// are")
     try:
@@ -60,7 +71,7 @@ def _import(_: str, path: str) -> tuple[str, bytes]:
         raise RuntimeError(f"cannot fetch {path}: {error}") from error
     if len(data) > _LARGEST_IMPORT:
         raise RuntimeError(f"{path} has more than {_LARGEST_IMPORT} bytes")
-    return path, data
+    return data
 
 
 if __name__ == "__main__":
