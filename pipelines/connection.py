@@ -122,6 +122,11 @@ def connect(to: Target) -> Connection:
     return Connection(client, address, to.project)
 
 
+def here() -> Connection:
+    """A connection to the server that pachctl would use here."""
+    return connect(target())
+
+
 def _stands(channel: grpc.Channel) -> bool:
     changes: queue.SimpleQueue[grpc.ChannelConnectivity] = queue.SimpleQueue()
     heard = changes.put

@@ -23,6 +23,12 @@ def say(text: str) -> None:
     console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
+def say_all(lines: Iterable[str]) -> None:
+    """A line each to the user."""
+    for line in lines:
+        say(line)
+
+
 def complain(text: str) -> None:
     """One line about what went wrong, on stderr."""
     errors = Console(stderr=True)

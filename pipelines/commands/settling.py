@@ -1,0 +1,37 @@
+"""How commands that start jobs end: waiting for them, the table of what was done, a failure if one did not succeed."""
+
+from collections.abc import Sequence
+
+from pipelines import display, progress
+from pipelines import status as standing
+from pipelines.connection import Connection
+from pipelines.display import console, files, say, say_all
+from pipelines.errors import LookalikeError
+from pipelines.jobs import Job
+
+
+def settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:
+    """Says what was done, and waits for the jobs of its commit if that is wanted."""
+    try:
+        say(f"{done}: commit {commit}")
+        jobs = progress.wait(connection, [commit]) if wanted else []
+    except KeyboardInterrupt:
+        say("no longer waiting; the jobs go on: see `lookalike status`")
+        raise
+    if not wanted:
+        say("its jobs are running: see `lookalike status`")
+        return
+    finish(connection, jobs)
+    say_all(standing.notes(connection))
+
+
+def finish(connection: Connection, jobs: Sequence[Job]) -> None:
+    """The table of what was done; the end, with the reasons, when a job did not succeed."""
+    rejected = standing.rejections(connection)
+    if jobs:
+        console.print(display.job_table(jobs, rejected))
+    if rejected:
+        say(f"{files(len(rejected))} rejected: see `lookalike status`")
+    failed = list(dict.fromkeys(each.pipeline for each in jobs if each.state != "success"))
+    if failed:
+        raise LookalikeError(f"{', '.join(failed)} did not succeed: see `lookalike status` for the reasons")
