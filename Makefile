@@ -7,8 +7,11 @@ READY := $(VENV)/.ready
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
 
+# The container images, one for each environment that the specifications name.
+ENVIRONMENTS := cpu tensorflow rapids
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock clean
+.PHONY: help setup demo test lint format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -38,7 +41,9 @@ lint: $(READY) ## Check style, types and the layering of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
+	@MYPYPATH=docker $(BIN)/mypy docker/*.py
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/hadolint docker/Dockerfile
 
 format: $(READY) ## Put the code into the form that lint wants.
 	@$(BIN)/ruff format .
@@ -46,6 +51,14 @@ format: $(READY) ## Put the code into the form that lint wants.
 
 lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+	@for image in $(ENVIRONMENTS); do \
+		uv pip compile --group pyproject.toml:$$image --constraints requirements.lock --python-version 3.11 \
+			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \
+			-o docker/$$image.lock || exit 1; done
+
+images: ## Build the container images; PUSH=registry/prefix pushes them, ONLY="cpu", ENGINE=podman, BASE=, FLAGS= for more.
+	@python=$$($(FIND_PYTHON)); "$${python:-python3}" docker/images.py --engine "$(or $(ENGINE),docker)" \
+		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
 clean: ## Remove the environment and caches; the local server's state and results stay.
 	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,108 @@
+"""Owns what an image holds of this project: the stages that the specifications run in it, and what those import.
+
+Standard library only, since the Dockerfile runs it before anything is installed:
+`python3 docker/contents.py IMAGE --to DIR` copies those modules from the project that it lies in.
+"""
+
+import argparse
+import ast
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parent.parent
+PREFIX = "lookalike-"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """modules: path of each of the project's files that an image needs. imported: top-level names from elsewhere."""
+
+    modules: frozenset[Path]
+    imported: frozenset[str]
+
+
+def environments(project: Path = PROJECT) -> dict[str, list[str]]:
+    """The modules that the specifications run in each image, by the image's short name: {"cpu": ["stages.render"]}."""
+    found: dict[str, set[str]] = {}
+    for file in sorted((project / "specs").glob("*.json")):
+        transform = json.loads(file.read_text(encoding="utf-8"))["transform"]
+        name = transform["image"].rpartition("/")[2].partition(":")[0]
+        command = transform["cmd"]
+        found.setdefault(name.removeprefix(PREFIX), set()).add(command[command.index("-m") + 1])
+    return {name: sorted(modules) for name, modules in sorted(found.items())}
+
+
+def contents(modules: list[str], project: Path = PROJECT) -> Contents:
+    """The import closure of some modules of the project, found without importing anything.
+
+    Packages come with their __init__.py. A package whose modules are chosen at run time, which the house writes as
+    import_module(f"package.{name}"), comes whole. Raises FileNotFoundError for a module that is not there.
+    """
+    project_packages = {path.parent.name for path in project.glob("*/__init__.py")}
+    waiting, modules_found, imported = list(modules), set(), set()
+    while waiting:
+        name = waiting.pop()
+        if name.partition(".")[0] not in project_packages:
+            imported.add(name.partition(".")[0])
+            continue
+        path = _file(project, name)
+        if path in modules_found:
+            continue
+        modules_found.add(path)
+        waiting += [name.rpartition(".")[0]] if "." in name else []
+        waiting += _imports(ast.parse(path.read_text(encoding="utf-8")), project)
+    return Contents(frozenset(modules_found), frozenset(imported - sys.stdlib_module_names))
+
+
+def _file(project: Path, module: str) -> Path:
+    path = project.joinpath(*module.split("."))
+    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
+        if candidate.is_file():
+            return candidate
+    raise FileNotFoundError(f"there is no module {module} in {project}")
+
+
+def _imports(tree: ast.Module, project: Path) -> Iterator[str]:
+    """Names of the modules that a file imports; relative imports are not the house's way and are refused."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (each.name for each in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield module
+                yield from (f"{module}.{each.name}" for each in names if _is_module(project, f"{module}.{each.name}"))
+            case ast.ImportFrom():
+                raise ValueError("a relative import: name the module in full")
+            case ast.Call(
+                func=ast.Attribute(attr="import_module"),
+                args=[ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_])],
+            ):
+                package = prefix.rstrip(".")
+                below = project.joinpath(*package.split("."))
+                yield from (f"{package}.{each.stem}" for each in sorted(below.glob("[a-z]*.py")))
+
+
+def _is_module(project: Path, name: str) -> bool:
+    path = project.joinpath(*name.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__init__.py").is_file()
+
+
+def main() -> None:
+    """Copies an image's modules; see the module."""
+    known = environments()
+    parser = argparse.ArgumentParser(description="Copies what an image needs of this project.")
+    parser.add_argument("image", choices=known)
+    parser.add_argument("--to", type=Path, required=True, metavar="DIR")
+    given = parser.parse_args()
+    for source in sorted(contents(known[given.image]).modules):
+        target = given.to / source.relative_to(PROJECT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+if __name__ == "__main__":
+    main()

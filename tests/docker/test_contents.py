@@ -1,0 +1,93 @@
+"""What an image holds of this project, and that its lock has what that imports."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from contents import PROJECT, contents, environments
+
+ENVIRONMENTS = ("cpu", "rapids", "tensorflow")
+
+GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"]}
+"""Distributions of what no machine without a GPU has installed."""
+
+
+def pins(lock: Path) -> dict[str, set[str]]:
+    """Versions of each distribution in a lock file, one for each Python that it is for; names normalised."""
+    found: dict[str, set[str]] = {}
+    for name, version in re.findall(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", lock.read_text(), re.MULTILINE):
+        found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), set()).add(version)
+    return found
+
+
+def test_the_specifications_name_the_images_that_there_are() -> None:
+    assert environments() == {
+        "cpu": ["stages.preprocess", "stages.render"],
+        "rapids": ["stages.index", "stages.search"],
+        "tensorflow": ["stages.features"],
+    }
+
+
+def test_the_images_tags_are_the_projects_version() -> None:
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    for spec in (PROJECT / "specs").glob("*.json"):
+        assert f":{version}" in spec.read_text(), spec.name
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_lock_holds_what_its_stages_import(name: str) -> None:
+    distributions = packages_distributions() | GPU_ONLY
+    locked = pins(PROJECT / "docker" / f"{name}.lock")
+    for module in contents(environments()[name]).imported:
+        assert any(each.lower() in locked for each in distributions[module]), f"{module} is not in {name}.lock"
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_lock_has_the_versions_that_everything_is_tested_with(name: str) -> None:
+    tested, locked = pins(PROJECT / "requirements.lock"), pins(PROJECT / "docker" / f"{name}.lock")
+    shared = tested.keys() & locked.keys()
+    assert {"numpy", "protobuf", "python-pachyderm"} <= shared
+    assert not [each for each in shared if not locked[each] <= tested[each]]
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_a_lock_pins_everything_with_hashes(name: str) -> None:
+    requirements = re.split(r"\n(?=\S)", (PROJECT / "docker" / f"{name}.lock").read_text().strip())
+    assert all(re.match(r"\S+==\S+ \\\n +--hash=sha256:", each) for each in requirements)
+
+
+def test_the_closure_is_what_importing_loads(tmp_path: Path) -> None:
+    modules = contents(["stages.preprocess", "stages.render"]).modules
+    for each in modules:
+        copy = tmp_path / each.relative_to(PROJECT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(each.read_bytes())
+    seen = "import sys, stages.preprocess, stages.render; print(*(m for m in sys.modules if m.startswith('stages')))"
+    command = [sys.executable, "-c", seen]
+    loaded = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": "."}, capture_output=True, text=True, check=True)
+    files = {".".join(each.relative_to(PROJECT).with_suffix("").parts) for each in modules}
+    assert set(loaded.stdout.split()) == {each.removesuffix(".__init__") for each in files}
+
+
+def test_modules_chosen_at_run_time_come_along(tmp_path: Path) -> None:
+    package = tmp_path / "house"
+    (package / "rooms").mkdir(parents=True)
+    for each in ("__init__", "rooms/__init__", "rooms/attic", "rooms/cellar", "garden"):
+        (package / f"{each}.py").write_text("import json\n")
+    (package / "rooms" / "attic.py").write_text("import zstandard.deep\nfrom house import garden\n")
+    (package / "door.py").write_text(
+        'import importlib\ndef enter(room): return importlib.import_module(f"house.rooms.{room}")\n'
+    )
+    found = contents(["house.door"], tmp_path)
+    names = {str(each.relative_to(package).with_suffix("")) for each in found.modules}
+    assert names == {"__init__", "door", "garden", "rooms/__init__", "rooms/attic", "rooms/cellar"}
+    assert found.imported == {"zstandard"}
+
+
+def test_a_module_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(FileNotFoundError, match=r"no module stages\.nowhere"):
+        contents(["stages.nowhere"])

@@ -1,0 +1,79 @@
+"""Building the images as far as it goes without an engine: labels, the revision, and what is said where it fails."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import images
+import pytest
+from contents import PROJECT, environments
+
+
+def script(*arguments: str, path: str = "") -> "subprocess.CompletedProcess[str]":
+    """docker/images.py as `make images` runs it, with a PATH of its own where one is given."""
+    return subprocess.run(
+        [sys.executable, str(PROJECT / "docker" / "images.py"), *arguments],
+        capture_output=True,
+        text=True,
+        env={"PATH": path},
+    )
+
+
+def executable(directory: Path, name: str, text: str) -> None:
+    """A program of that name."""
+    (directory / name).write_text(f"#!/bin/sh\n{text}\n")
+    (directory / name).chmod(0o755)
+
+
+def test_every_image_has_a_limit() -> None:
+    assert images.LARGEST.keys() == environments().keys()
+
+
+def test_without_an_engine_it_says_what_is_needed(tmp_path: Path) -> None:
+    result = script(path=str(tmp_path))
+    assert result.returncode == 1
+    assert result.stderr == (
+        "images: docker is not on the PATH: building images needs a container engine. Install Docker or Podman "
+        "(ENGINE=podman takes that one)\n"
+    )
+
+
+def test_an_engine_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    executable(tmp_path, "docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+    result = script(path=str(tmp_path))
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert "Cannot connect to the Docker daemon (is the engine running" in result.stderr
+
+
+def test_an_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
+    result = script("--only", "gpu", path=str(tmp_path))
+    assert result.stderr == "images: there is no image 'gpu'; there are cpu, rapids, tensorflow\n"
+
+
+def test_labels_say_version_revision_and_date() -> None:
+    project = {"version": "1.2.3", "description": "Finds pictures", "license": "Apache-2.0"}
+    made = images.labels("cpu", ["stages.render"], project, images.Revision("abc", 315532800), "python:3")
+    short = {key.removeprefix("org.opencontainers.image."): value for key, value in made.items()}
+    assert short == {
+        "title": "lookalike-cpu",
+        "description": "Finds pictures: stages.render",
+        "version": "1.2.3",
+        "revision": "abc",
+        "created": "1980-01-01T00:00:00+00:00",
+        "licenses": "Apache-2.0",
+        "base.name": "python:3",
+    }
+
+
+def test_an_image_over_its_limit_is_refused(tmp_path: Path) -> None:
+    executable(tmp_path, "engine", """echo '[{"Size": 600000001}]'""")
+    with pytest.raises(images.Refused, match=r"lookalike-cpu:1: 0\.60 GB unpacked, of 0\.6 allowed: .* history"):
+        images.measured(str(tmp_path / "engine"), "cpu", "lookalike-cpu:1")
+
+
+def test_the_revision_is_gits() -> None:
+    if not (PROJECT / ".git").exists():
+        pytest.skip("not a git checkout")
+    found = images.revision()
+    assert len(found.name.removesuffix("-dirty")) == 40
+    assert found.epoch > 1_700_000_000
