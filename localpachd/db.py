@@ -69,6 +69,22 @@ CREATE INDEX IF NOT EXISTS branch_subvenance ON branch_provenance (upstream);
 CREATE TABLE IF NOT EXISTS trigger_ticks (branch INTEGER PRIMARY KEY, at INTEGER NOT NULL); -- of timed triggers
 CREATE TRIGGER IF NOT EXISTS no_ticks_without_branch AFTER DELETE ON branches
 BEGIN DELETE FROM trigger_ticks WHERE branch = OLD.id; END;
+CREATE TABLE IF NOT EXISTS transactions ( -- those that clients keep open
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    content BLOB NOT NULL        -- a TransactionInfo as it goes over the wire
+);
+CREATE TABLE IF NOT EXISTS filesets (
+    id TEXT PRIMARY KEY,         -- what clients hold; in their hands like a commit of the repo __filesets__
+    expires INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fileset_layers (
+    fileset TEXT NOT NULL,
+    part TEXT NOT NULL,          -- 'replacing': holds whatever lies below; 'appending': follows what lies below
+    position INTEGER NOT NULL, layer INTEGER NOT NULL,
+    PRIMARY KEY (fileset, part, position)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS filesets_by_layer ON fileset_layers (layer);
 
 -- pps
 CREATE TABLE IF NOT EXISTS pipelines (

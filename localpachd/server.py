@@ -16,6 +16,7 @@ from localpachd.api.status import StatusInterceptor
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.errors import FailedPrecondition, Unavailable
+from localpachd.pfs import filesets
 from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
@@ -87,6 +88,7 @@ class Server:
 
     def start(self) -> None:
         """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""
+        self._pfs.transact(filesets.forget_expired)
         gc.sweep(self._db, self._chunks)
         self._pps.start()
         self._grpc.start()

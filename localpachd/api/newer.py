@@ -25,7 +25,9 @@ class Call:
 MESSAGES: Mapping[str, str] = {
     # Fields added to messages of 2.7.
     "pfs_v2.BranchInfo": "google.protobuf.Timestamp created_at = 9",
+    "pfs_v2.GetFileSetRequest": "int32 type = 2",
     "pfs_v2.ListRepoRequest": "pfs_v2.RepoPage page = 3",
+    "pfs_v2.ShardFileSetRequest": "int64 num_files = 2; int64 size_bytes = 3",
     "pps_v2.ClusterDefaults": "pps_v2.CreatePipelineRequest create_pipeline_request = 3",
     "pps_v2.CreatePipelineRequest": "google.protobuf.Duration maximum_expected_uptime = 39",
     "pps_v2.DeletePipelineRequest": "bool must_exist = 5",

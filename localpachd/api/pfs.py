@@ -4,12 +4,13 @@ from localpachd.api.pfs_checks import CheckCalls
 from localpachd.api.pfs_commits import CommitCalls
 from localpachd.api.pfs_egress import EgressCalls
 from localpachd.api.pfs_files import FileCalls
+from localpachd.api.pfs_filesets import FileSetCalls
 from localpachd.api.pfs_modify import ModifyCalls
 from localpachd.api.pfs_repos import RepoCalls
 from localpachd.pfs.service import Pfs
 
 
-class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls, EgressCalls, CheckCalls):
+class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls, FileSetCalls, EgressCalls, CheckCalls):
     """Serves repos, commits and files."""
 
     def __init__(self, pfs: Pfs) -> None:

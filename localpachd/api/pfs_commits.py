@@ -1,5 +1,6 @@
 """The calls about commits and commit sets."""
 
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -9,9 +10,9 @@ from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError
-from localpachd.pfs import commit_sets, commits, contents, history, removal, repos
+from localpachd.pfs import commit_sets, commits, contents, filesets, history, removal, repos
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.values import FILE_SETS, Branch, Commit, CommitInfo, Repo
 from localpachd.storage import paths
 
 _ORIGIN_NAMES = {number: name for name, number in messages.ORIGINS.items()}
@@ -57,6 +58,8 @@ class CommitCalls:
     def InspectCommit(self, request: Any, context: Any) -> Any:
         commit = messages.to_commit(request.commit)
         with self._pfs.db.read() as conn:
+            if commit.repo.name == FILE_SETS:
+                return messages.commit_info(filesets.opened(conn, commit, time.time_ns())[0])
             found = commits.resolve(conn, commit)
         return messages.commit_info(self._await(found, request.wait, presence(context, self._pfs.changes)))
 

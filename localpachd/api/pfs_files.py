@@ -1,5 +1,6 @@
 """The calls that read files, each a stream from one snapshot."""
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from typing import Any
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import BytesValue, pfs_pb2
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import commits, contents
+from localpachd.pfs import commits, contents, filesets
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import CommitInfo
 from localpachd.storage import objects, paths, tars, trees
@@ -113,8 +114,7 @@ class FileCalls:
     @contextmanager
     def _snapshot(self, commit: Any, tag: str) -> Iterator[tuple[CommitInfo, FileSet]]:
         with self._pfs.db.read() as conn:
-            info = commits.resolve(conn, messages.to_commit(commit))
-            files = contents.fileset(conn, info)
+            info, files = filesets.opened(conn, messages.to_commit(commit), time.time_ns())
             yield info, files.tagged(tag) if tag else files
 
     @contextmanager

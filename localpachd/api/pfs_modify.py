@@ -1,19 +1,20 @@
-"""The call that writes files: its stream of messages as changes of the pfs room."""
+"""The calls that write files: their streams of messages as changes of the pfs room."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from localpachd.api import pfs_messages as messages
-from localpachd.api.schema import Empty
+from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.errors import PachError
 from localpachd.pfs import modify
 from localpachd.pfs.service import Pfs
+from localpachd.pfs.staging import Addition, Change, Copy, Removal
 from localpachd.storage import objects, paths
 from localpachd.storage.filesets import DEFAULT_TAG
 
 
 class ModifyCalls:
-    """ModifyFile of `pfs_v2.API`."""
+    """ModifyFile and CreateFileSet of `pfs_v2.API`."""
 
     _pfs: Pfs
 
@@ -24,7 +25,10 @@ class ModifyCalls:
         modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests))
         return Empty()
 
-    def _changes(self, requests: Iterator[Any]) -> Iterator[modify.Change]:
+    def CreateFileSet(self, requests: Iterator[Any], context: Any) -> Any:
+        return pfs_pb2.CreateFileSetResponse(file_set_id=modify.create_file_set(self._pfs, self._changes(requests)))
+
+    def _changes(self, requests: Iterator[Any]) -> Iterator[Change]:
         """The changes of a stream; neighbouring pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
@@ -36,7 +40,7 @@ class ModifyCalls:
             if kind == "add_file":
                 pieces = _Pieces(request.add_file, requests)
                 content = self._pfs.chunks.store(pieces)
-                yield modify.Addition(pieces.path, pieces.tag, content)
+                yield Addition(pieces.path, pieces.tag, content)
                 request = pieces.following
                 continue
             yield _change(kind, request)
@@ -44,13 +48,13 @@ class ModifyCalls:
         # gRPC ends the stream of a caller who went away as that of one who is done; a second look tells: it raises.
         next(requests, None)
 
-    def _fetched(self, added: Any) -> Iterator[modify.Change]:
+    def _fetched(self, added: Any) -> Iterator[Change]:
         """What is at a URL, as additions of one file or, where it is recursive, of each file below it."""
         paths.validate(added.path)
         for name, pieces in objects.download(added.url.URL, added.url.recursive):
             path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
             paths.validate(path)
-            yield modify.Addition(path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(pieces))
+            yield Addition(path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(pieces))
 
 
 class _Pieces:
@@ -83,16 +87,16 @@ def _data(added: Any) -> bytes:
     return data
 
 
-def _change(kind: str | None, request: Any) -> modify.Change:
+def _change(kind: str | None, request: Any) -> Change:
     if kind == "delete_file":
-        return modify.Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
+        return Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
     if kind == "copy_file":
         return _copy(request.copy_file)
     raise PachError("cannot set commit" if kind == "set_commit" else "unrecognized message type")
 
 
-def _copy(message: Any) -> modify.Copy:
-    return modify.Copy(
+def _copy(message: Any) -> Copy:
+    return Copy(
         source=messages.to_commit(message.src.commit),
         source_path=message.src.path,
         source_tag=message.src.datum,

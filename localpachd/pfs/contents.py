@@ -8,10 +8,7 @@ from localpachd.pfs import lineage
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.storage.faults import survey
-from localpachd.storage.filesets import Content, FileSet, compact, write_layer
-
-Entry = tuple[str, str, Content | None]
-"""A path, a datum tag, and the content; None removes what the tag holds there."""
+from localpachd.storage.filesets import Entry, FileSet, compact, write_layer
 
 _DIFF = "diff"
 _TOTAL = "total"
@@ -39,14 +36,19 @@ def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
 
 def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> None:
     """Writes entries into an open commit, all of them at once."""
-    if info.finishing is not None:
-        raise PachError(f"commit {info.commit} has already finished")
-    layer = write_layer(txn.conn, entries)
-    txn.conn.execute(
-        "INSERT INTO commit_layers SELECT ?, ?, COALESCE(MAX(position) + 1, 0), ? FROM commit_layers "
-        "WHERE commit_seq = ? AND part = ?",
-        (info.seq, _DIFF, layer, info.seq, _DIFF),
-    )
+    _check_open(info)
+    attach(txn, info, (write_layer(txn.conn, entries),))
+
+
+def attach(txn: Transaction, info: CommitInfo, found: Iterable[int]) -> None:
+    """Puts layers that are there already on top of what was written into an open commit."""
+    _check_open(info)
+    for layer in found:
+        txn.conn.execute(
+            "INSERT INTO commit_layers SELECT ?, ?, COALESCE(MAX(position) + 1, 0), ? FROM commit_layers "
+            "WHERE commit_seq = ? AND part = ?",
+            (info.seq, _DIFF, layer, info.seq, _DIFF),
+        )
     written = _stored(txn.conn, info.seq, _DIFF)
     if len(written) > _LAYERS:
         _store(txn, info.seq, _DIFF, compact(txn.conn, written, bottom=False))
@@ -106,6 +108,11 @@ def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
     ).fetchone()[0]
     below = conn.execute("SELECT size FROM commits WHERE seq = ?", (base,)).fetchone()[0] if base is not None else 0
     return int(below + written)
+
+
+def _check_open(info: CommitInfo) -> None:
+    if info.finishing is not None:
+        raise PachError(f"commit {info.commit} has already finished")
 
 
 def _stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:

@@ -4,11 +4,10 @@ import re
 
 from localpachd import ids
 from localpachd.errors import PachError
-from localpachd.pfs.values import DEFAULT_PROJECT
+from localpachd.pfs.values import DEFAULT_PROJECT, FILE_SETS
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _PROJECT_LIMIT = 51
-_RESERVED = "__filesets__"
 _COUNT = re.compile(r"[+-]?[0-9]+")
 
 
@@ -20,8 +19,8 @@ def check(name: str) -> None:
 
 def check_repo(name: str) -> None:
     """Refuses a repo name that Pachyderm refuses, or keeps for itself."""
-    if name == _RESERVED:
-        raise PachError(f"{_RESERVED} is a reserved name")
+    if name == FILE_SETS:
+        raise PachError(f"{FILE_SETS} is a reserved name")
     check(name)
 
 

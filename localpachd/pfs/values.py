@@ -8,6 +8,8 @@ USER = "user"
 SPEC = "spec"
 META = "meta"
 DEFAULT_PROJECT = "default"
+FILE_SETS = "__filesets__"
+"""The name of the repo, in any project, whose commits are file sets by their ids."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

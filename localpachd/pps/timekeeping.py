@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, modify, schedules, triggers
 from localpachd.pfs.service import Pfs
+from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.values import Commit, CommitInfo, Repo
 from localpachd.pps import inputs, jobs, standing
 from localpachd.pps.inputs import CronInput
@@ -119,8 +120,8 @@ def crons(tree: inputs.Input | None) -> tuple[CronInput, ...]:
 def tick(pfs: Pfs, cron: CronInput, when: int) -> None:
     """Commits the file of one tick; with `overwrite` it takes the place of those before it."""
     moment = datetime.fromtimestamp(when // _SECOND, UTC)
-    changes: list[modify.Change] = [modify.Removal("/", DEFAULT_TAG)] if cron.overwrite else []
-    changes.append(modify.Addition(f"/{moment:%Y-%m-%dT%H:%M:%SZ}", DEFAULT_TAG, Content(0, ())))
+    changes: list[Change] = [Removal("/", DEFAULT_TAG)] if cron.overwrite else []
+    changes.append(Addition(f"/{moment:%Y-%m-%dT%H:%M:%SZ}", DEFAULT_TAG, Content(0, ())))
     modify.modify(pfs, _head(cron), changes)
 
 

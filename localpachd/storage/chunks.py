@@ -125,6 +125,12 @@ class Chunks:
             hashes.append(self.put(bytes(buffer)))
         return Content(size, tuple(hashes))
 
+    def concatenate(self, first: Content, second: Content) -> Content:
+        """The content of one file followed by another."""
+        if not first.size or not second.size:
+            return second if second.size else first
+        return self.append(first, self.read(second))
+
     def read(self, content: Content, offset: int = 0) -> Iterator[bytes]:
         """The bytes of a file from `offset` on, in pieces of at most 1 MiB. Raises PachError for a lost chunk."""
         first, skip = divmod(offset, ids.CHUNK_SIZE)

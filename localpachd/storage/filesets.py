@@ -45,7 +45,11 @@ class File:
     content: Content
 
 
-def write_layer(conn: sqlite3.Connection, entries: Iterable[tuple[str, str, Content | None]]) -> int:
+Entry = tuple[str, str, Content | None]
+"""A path, a datum tag, and the content; None removes what the tag holds there."""
+
+
+def write_layer(conn: sqlite3.Connection, entries: Iterable[Entry]) -> int:
     """Stores a new layer of (path, tag, content) entries in any order; None removes what older layers have there.
 
     Of two entries with one path and tag the later counts. Streams `entries`. Returns the layer's id.
@@ -128,7 +132,7 @@ class FileSet:
         """The files that one datum tag wrote, in path order, found by an index."""
         return map(_file, self._merged("tag = ?", (tag,), "path", index="INDEXED BY entries_by_tag"))
 
-    def entries(self) -> Iterator[tuple[str, str, Content | None]]:
+    def entries(self) -> Iterator[Entry]:
         """What the layers themselves say: (path, tag, content) in that order, None where the path is removed."""
         for path, tag, size, chunks in self._merged("path >= ?", ("",), "path, tag", tombstones=True):
             yield path, tag, None if chunks is None else unpacked(size, chunks)

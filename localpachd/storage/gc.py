@@ -1,4 +1,4 @@
-"""Garbage collection: deletes layers that no commit refers to and chunks that no layer refers to."""
+"""Garbage collection: deletes layers of neither a commit nor a file set, and chunks that no layer refers to."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -36,7 +36,8 @@ def sweep(db: Database, chunks: Chunks, keep: Iterable[int] = (), before: float 
         return Swept(layers, chunks.sweep(_live(conn), before))
 
 
-_UNUSED = "SELECT id FROM layers WHERE id NOT IN (SELECT layer FROM commit_layers)"
+_UNUSED = """SELECT id FROM layers
+    WHERE id NOT IN (SELECT layer FROM commit_layers) AND id NOT IN (SELECT layer FROM fileset_layers)"""
 
 
 def _delete(layer: int, conn: sqlite3.Connection) -> int:

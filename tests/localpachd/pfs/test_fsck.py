@@ -3,7 +3,7 @@
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, fsck, modify, repos
+from localpachd.pfs import branches, fsck, modify, repos, staging
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.storage.filesets import DEFAULT_TAG
@@ -11,7 +11,7 @@ from localpachd.storage.filesets import DEFAULT_TAG
 
 def put(pfs: Pfs, repo: Repo, path: str) -> None:
     content = pfs.chunks.store([path.encode()])
-    modify.modify(pfs, Commit(repo, branch="master"), [modify.Addition(path, DEFAULT_TAG, content)])
+    modify.modify(pfs, Commit(repo, branch="master"), [staging.Addition(path, DEFAULT_TAG, content)])
 
 
 def found(pfs: Pfs) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localpachd.db import Database
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, contents, fsck, modify, removal, repos
+from localpachd.pfs import branches, commits, contents, fsck, modify, removal, repos, staging
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.storage.chunks import Chunks
@@ -98,9 +98,9 @@ class World:
     def put(self, x: int, y: int) -> None:
         """Overwrites or removes a file on an input's branch, in a commit of its own or the one that is open."""
         repo, path, data = INPUTS[x % 4], f"/{x % 5}", bytes([y]) * (y % 3)
-        change: list[modify.Change] = [modify.Removal(path, DEFAULT_TAG)]
+        change: list[staging.Change] = [staging.Removal(path, DEFAULT_TAG)]
         if y % 4:
-            change.append(modify.Addition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
+            change.append(staging.Addition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
         before = set(self.known)
         modify.modify(self.pfs, Commit(repo, branch="master"), change)
         with self.pfs.db.read() as conn:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, modify, repos, triggers
+from localpachd.pfs import branches, commits, modify, repos, staging, triggers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.storage.filesets import DEFAULT_TAG
@@ -16,7 +16,7 @@ SECOND = 1_000_000_000
 
 def put(pfs: Pfs, repo: Repo, size: int, path: str = "/f", branch: str = "master") -> CommitInfo:
     content = pfs.chunks.store([b"x" * size])
-    modify.modify(pfs, Commit(repo, branch=branch), [modify.Addition(path, DEFAULT_TAG, content)])
+    modify.modify(pfs, Commit(repo, branch=branch), [staging.Addition(path, DEFAULT_TAG, content)])
     return head(pfs, repo, branch)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
-from localpachd.pfs import commits, contents, modify, repos
+from localpachd.pfs import commits, contents, modify, repos, staging
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.pps.logs import LogQuery
@@ -89,12 +89,12 @@ class Engine:
 
     def put(self, repo: str, files: Mapping[str, str | None], branch: str = "master") -> None:
         """Writes files in one commit; None deletes."""
-        changes: list[modify.Change] = []
+        changes: list[staging.Change] = []
         for path, text in files.items():
-            changes.append(modify.Removal(path, DEFAULT_TAG))
+            changes.append(staging.Removal(path, DEFAULT_TAG))
             if text is not None:
                 content = self.chunks.store([text.encode()])
-                changes.append(modify.Addition(path, DEFAULT_TAG, content))
+                changes.append(staging.Addition(path, DEFAULT_TAG, content))
         modify.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
 
     def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:

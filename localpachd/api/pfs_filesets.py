@@ -1,0 +1,70 @@
+"""The calls about file sets that clients hold by id; `pfs_modify` has the one that makes them from a stream."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from localpachd.api import pfs_messages as messages
+from localpachd.api.schema import Empty, pfs_pb2
+from localpachd.pfs import commits, contents, filesets
+from localpachd.pfs.filesets import Layers
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.storage.filesets import FileSet
+
+_DIFF = 1
+"""GetFileSetRequest.FileSetType since 2.11: what was written into the commit; 0 is all that it reads as."""
+_SHARD_FILES = 1_000_000
+_SHARD_BYTES = 1_000_000_000
+
+
+class FileSetCalls:
+    """File sets of `pfs_v2.API`."""
+
+    _pfs: Pfs
+
+    def GetFileSet(self, request: Any, context: Any) -> Any:
+        commit = messages.to_commit(request.commit)
+
+        def step(txn: Transaction) -> Layers:
+            info = commits.resolve(txn.conn, commit)
+            found = contents.diff_layers if request.type == _DIFF else contents.layers
+            return Layers(found(txn.conn, info))
+
+        return self._kept(step, filesets.DEFAULT_TTL)
+
+    def ComposeFileSet(self, request: Any, context: Any) -> Any:
+        def step(txn: Transaction) -> Layers:
+            parts = [filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
+            composed = filesets.compose_all(txn.conn, self._pfs.chunks, parts)
+            self._pfs.chunks.flush()
+            return composed
+
+        return self._kept(step, request.ttl_seconds * filesets.SECOND or filesets.DEFAULT_TTL)
+
+    def AddFileSet(self, request: Any, context: Any) -> Any:
+        commit = messages.to_commit(request.commit)
+
+        def step(txn: Transaction) -> None:
+            filesets.add_to_commit(txn, self._pfs.chunks, commit, request.file_set_id)
+            self._pfs.chunks.flush()
+
+        self._pfs.transact(step)
+        return Empty()
+
+    def RenewFileSet(self, request: Any, context: Any) -> Any:
+        ttl = request.ttl_seconds * filesets.SECOND
+        self._pfs.transact(lambda txn: filesets.renew(txn, request.file_set_id, ttl))
+        return Empty()
+
+    def ShardFileSet(self, request: Any, context: Any) -> Any:
+        limits = (request.num_files or _SHARD_FILES, request.size_bytes or _SHARD_BYTES)
+        with self._pfs.db.read() as conn:
+            files = FileSet(conn, filesets.find(conn, request.file_set_id, time.time_ns()).tree)
+            ranges = [pfs_pb2.PathRange(lower=lower, upper=upper) for lower, upper in filesets.shards(files, *limits)]
+        return pfs_pb2.ShardFileSetResponse(shards=ranges)
+
+    def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> Any:
+        """The reply with the id of the file set that a step finds."""
+        made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))
+        return pfs_pb2.CreateFileSetResponse(file_set_id=made)

@@ -1,0 +1,172 @@
+"""File sets that clients hold by id: trees outside of any repo, which live until their time is over.
+
+A file set is a change as much as a tree: put on top of another or into a commit, what it removed is removed there, what
+it replaced is replaced, and what it only added to is added to.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from localpachd import ids
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs import commits, contents
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import FILE_SETS, Commit, CommitInfo
+from localpachd.storage.chunks import Chunks
+from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, write_layer
+
+SECOND = 1_000_000_000
+DEFAULT_TTL = 600 * SECOND
+"""Nanoseconds that a file set lives if nobody says otherwise."""
+MAX_TTL = 1800 * SECOND
+"""Nanoseconds that a renewal can ask for at most."""
+
+_PARTS = ("replacing", "appending")
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What a file set is made of, oldest first. No path and tag is in both parts: those of `replacing` hold whatever
+    lies below, tombstones too; those of `appending` follow what lies below."""
+
+    replacing: FileSetRef = ()
+    appending: FileSetRef = ()
+
+    @property
+    def tree(self) -> FileSetRef:
+        """The layers that the file set reads as where nothing lies below."""
+        # Removals in `appending` only take back what older layers append, and must hide nothing.
+        return self.appending + self.replacing
+
+
+def keep(txn: Transaction, layers: Layers, ttl: int = DEFAULT_TTL) -> str:
+    """Keeps a file set for `ttl` nanoseconds and returns its id. Forgets those whose time is over."""
+    forget_expired(txn)
+    made = ids.new_id()
+    txn.conn.execute("INSERT INTO filesets VALUES (?, ?)", (made, txn.now + ttl))
+    for part, found in zip(_PARTS, (layers.replacing, layers.appending), strict=True):
+        txn.conn.executemany(
+            "INSERT INTO fileset_layers VALUES (?, ?, ?, ?)",
+            [(made, part, position, layer) for position, layer in enumerate(found)],
+        )
+    return made
+
+
+def find(conn: sqlite3.Connection, text: str, now: int) -> Layers:
+    """What a file set holds. Raises PachError for a text that is no id, and for a file set that is not there at `now`
+    (nanoseconds since the epoch)."""
+    wanted = parse(text)
+    row = conn.execute("SELECT expires FROM filesets WHERE id = ?", (wanted,)).fetchone()
+    if row is None or row["expires"] <= now:
+        raise PachError(f"path does not exist: file set {wanted} has expired or was never made")
+    return Layers(*(_stored(conn, wanted, part) for part in _PARTS))
+
+
+def renew(txn: Transaction, text: str, ttl: int) -> None:
+    """Lets a file set live for another `ttl` nanoseconds from now."""
+    wanted = parse(text)
+    if ttl < SECOND:
+        raise PachError(f"ttl ({ttl}) must be at least one second")
+    if ttl > MAX_TTL:
+        raise PachError(f"ttl ({ttl}) exceeds max ttl ({MAX_TTL})")
+    there = txn.conn.execute(
+        "UPDATE filesets SET expires = ? WHERE id = ? AND expires > ?", (txn.now + ttl, wanted, txn.now)
+    )
+    if not there.rowcount:
+        raise NotFound(f"tracker does not contain item: (fileset/{wanted})")
+
+
+def forget_expired(txn: Transaction) -> None:
+    """Deletes the rows of file sets whose time is over; what only they hold goes with the next sweep."""
+    old = "FROM filesets WHERE expires <= ?"
+    txn.conn.execute(f"DELETE FROM fileset_layers WHERE fileset IN (SELECT id {old})", (txn.now,))
+    txn.conn.execute(f"DELETE {old}", (txn.now,))
+
+
+def compose(conn: sqlite3.Connection, chunks: Chunks, below: Layers, above: Layers) -> Layers:
+    """The file set that has the effect of one followed by another. Writes layers only where the two meet."""
+    under, ahead = FileSet(conn, below.replacing), FileSet(conn, below.appending)
+    settled: list[Entry] = []
+    longer: list[Entry] = []
+    for path, tag, _ in FileSet(conn, above.replacing).entries():
+        if ahead.find(path, tag) is not None:
+            longer.append((path, tag, None))
+    for path, tag, content in FileSet(conn, above.appending).entries():
+        if content is None:
+            continue
+        if under.tagged(tag).mentions(path):
+            found = under.find(path, tag)
+            settled.append((path, tag, chunks.concatenate(found.content, content) if found else content))
+            longer.append((path, tag, None))
+        elif (found := ahead.find(path, tag)) is not None:
+            longer.append((path, tag, chunks.concatenate(found.content, content)))
+    return Layers(
+        (*below.replacing, *above.replacing, *_written(conn, settled)),
+        (*below.appending, *above.appending, *_written(conn, longer)),
+    )
+
+
+def compose_all(conn: sqlite3.Connection, chunks: Chunks, parts: Sequence[Layers]) -> Layers:
+    """The file set that has the effect of all of these in their order."""
+    whole = Layers()
+    for part in parts:
+        whole = compose(conn, chunks, whole, part)
+    return Layers(compact(conn, whole.replacing, bottom=False), compact(conn, whole.appending))
+
+
+def add_to_commit(txn: Transaction, chunks: Chunks, commit: Commit, text: str) -> None:
+    """Puts a file set into an open commit."""
+    info = commits.resolve(txn.conn, commit)
+    below = contents.layers(txn.conn, info)
+    whole = compose(txn.conn, chunks, Layers(below), find(txn.conn, text, txn.now))
+    contents.attach(txn, info, Layers(whole.replacing[len(below) :], whole.appending).tree)
+
+
+def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[str, str]]:
+    """Ranges (lower, upper) of paths that cover a file set, each of so many files or bytes, or the few more that its
+    last path brings; "" is no bound."""
+    lower = previous = ""
+    count = size = 0
+    for file in files.walk():
+        if file.path != previous and (count >= most_files or size >= most_bytes):
+            yield lower, file.path
+            lower, count, size = file.path, 0, 0
+        previous = file.path
+        count += 1
+        size += file.content.size
+    yield lower, ""
+
+
+def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitInfo, FileSet]:
+    """What a reference reads as: a commit's content or, in the repo `__filesets__`, that of the file set with its id.
+    Such a commit is of no branch and has no times."""
+    if commit.repo.name != FILE_SETS:
+        info = commits.resolve(conn, commit)
+        return info, contents.fileset(conn, info)
+    found = find(conn, commit.id, now)
+    virtual = CommitInfo(0, commit, "USER", "FileSet - Virtual Commit", None, (), 0, None, None, (), "", None)
+    return virtual, FileSet(conn, found.tree)
+
+
+def parse(text: str) -> str:
+    """A file set's id in the form that it is stored in. Raises PachError for what cannot be one."""
+    plain = text.replace("-", "")
+    if len(plain) != 32:
+        wrong = "short" if len(plain) < 32 else "long"
+        raise PachError(f"parsing fileset.ID: too {wrong} to be ID len={len(plain)}")
+    bad = next((letter for letter in plain if letter not in "0123456789abcdefABCDEF"), None)
+    if bad is not None:
+        raise PachError(f"encoding/hex: invalid byte: U+{ord(bad):04X} {bad!r}")
+    return plain.lower()
+
+
+def _stored(conn: sqlite3.Connection, fileset: str, part: str) -> FileSetRef:
+    rows = conn.execute(
+        "SELECT layer FROM fileset_layers WHERE fileset = ? AND part = ? ORDER BY position", (fileset, part)
+    )
+    return tuple(row[0] for row in rows)
+
+
+def _written(conn: sqlite3.Connection, entries: Sequence[Entry]) -> FileSetRef:
+    return (write_layer(conn, entries),) if entries else ()

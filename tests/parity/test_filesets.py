@@ -1,0 +1,140 @@
+"""File sets by their calls: made from a stream or a commit, read, put together, put into commits, and kept alive."""
+
+import io
+import tarfile
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf.wrappers_pb2 import BytesValue
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+
+
+def _add(path: str, data: str) -> Any:
+    return pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue(value=data.encode())))
+
+
+def _delete(path: str) -> Any:
+    return pfs_pb2.ModifyFileRequest(delete_file=pfs_pb2.DeleteFile(path=path))
+
+
+def _commit(repo: str, id_: str = "", branch: str = "") -> Any:
+    place = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
+    return pfs_pb2.Commit(repo=place, id=id_, branch=pfs_pb2.Branch(repo=place, name=branch))
+
+
+def _of(made: str) -> Any:
+    return _commit("__filesets__", made)
+
+
+def _file(made: str, path: str) -> Any:
+    return pfs_pb2.File(commit=_of(made), path=path)
+
+
+@pytest.fixture
+def create(stub: Any) -> Callable[..., str]:
+    """Makes a file set from changes and returns its id."""
+    return lambda *changes: str(stub.CreateFileSet(iter(changes)).file_set_id)
+
+
+@pytest.fixture
+def read(stub: Any) -> Callable[[str, str], str]:
+    """The text of a file of a file set."""
+    return lambda made, path: b"".join(
+        each.value for each in stub.GetFile(pfs_pb2.GetFileRequest(file=_file(made, path)))
+    ).decode()
+
+
+def test_every_reader_reads_a_file_set(stub: Any, create, read) -> None:
+    made = create(_add("/a", "1"), _add("/d/b", "2"), _add("/d/b", "3"), _add("/c", "x"), _delete("/c"))
+
+    def paths(call: Any, request: Any) -> list[str]:
+        return [info.file.path for info in call(request)]
+
+    assert paths(stub.ListFile, pfs_pb2.ListFileRequest(file=_file(made, "/"))) == ["/a", "/d/"]
+    assert paths(stub.WalkFile, pfs_pb2.WalkFileRequest(file=_file(made, "/"))) == ["/", "/a", "/d/", "/d/b"]
+    assert paths(stub.GlobFile, pfs_pb2.GlobFileRequest(commit=_of(made), pattern="/**b")) == ["/d/b"]
+    info = stub.InspectFile(pfs_pb2.InspectFileRequest(file=_file(made, "/d/b")))
+    assert (info.file.path, info.size_bytes, info.file.commit.id) == ("/d/b", 2, made)
+    assert read(made, "/d/b") == "23"
+    tar = b"".join(each.value for each in stub.GetFileTAR(pfs_pb2.GetFileRequest(file=_file(made, "/**"))))
+    with tarfile.open(fileobj=io.BytesIO(tar)) as found:
+        assert [each.name.lstrip("/") for each in found if each.isfile()] == ["a", "d/b"]
+    other = create(_add("/a", "1"), _add("/d/b", "other"))
+    pairs = stub.DiffFile(pfs_pb2.DiffFileRequest(new_file=_file(other, "/"), old_file=_file(made, "/")))
+    assert [pair.new_file.file.path for pair in pairs] == ["/", "/d/", "/d/b"]
+    assert stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=_of(made))).commit.id == made
+
+
+def test_one_on_top_of_the_other(stub: Any, create, read, refusal) -> None:
+    below = create(_add("/f", "1"), _add("/g", "2"), _add("/h", "3"))
+    above = create(_add("/f", "+"), _delete("/g"), _add("/g", "new"), _delete("/h"))
+    for compact in (False, True):
+        request = pfs_pb2.ComposeFileSetRequest(file_set_ids=[below, above], ttl_seconds=60, compact=compact)
+        made = stub.ComposeFileSet(request).file_set_id
+        assert (read(made, "/f"), read(made, "/g")) == ("1+", "new")
+        code, text = refusal(stub.GetFile, pfs_pb2.GetFileRequest(file=_file(made, "/h")))
+        assert (code, text) == (
+            grpc.StatusCode.NOT_FOUND, f"file /h not found in repo default/__filesets__ at commit {made}",
+        )  # fmt: skip
+
+
+def test_into_a_commit_and_out_of_it(stub: Any, client, place, create, read, refusal) -> None:
+    repo = place.repo()
+    place.put(repo, a="1", b="2")
+    with client.commit(repo, "master") as commit:
+        made = create(_add("/a", "+"), _delete("/b"), _add("/c", "3"))
+        stub.AddFileSet(pfs_pb2.AddFileSetRequest(commit=_commit(repo, commit.id), file_set_id=made))
+        assert place.paths(repo, commit.id) == ["/a", "/c"]
+    assert (place.read(repo, "/a"), place.read(repo, "/c")) == ("1+", "3")
+    request = pfs_pb2.AddFileSetRequest(commit=_commit(repo, commit.id), file_set_id=made)
+    assert refusal(stub.AddFileSet, request) == (
+        grpc.StatusCode.UNKNOWN, f"commit default/{repo}@{commit.id} has already finished",
+    )  # fmt: skip
+    got = stub.GetFileSet(pfs_pb2.GetFileSetRequest(commit=_commit(repo, branch="master"))).file_set_id
+    assert (read(got, "/a"), read(got, "/c")) == ("1+", "3")
+    # It stays what it was when the branch moves on, and can be copied from.
+    place.put(repo, a=None)
+    assert read(got, "/a") == "1+"
+    copy = pfs_pb2.CopyFile(dst="/copied", src=_file(got, "/a"))
+    assert read(create(pfs_pb2.ModifyFileRequest(copy_file=copy)), "/copied") == "1+"
+
+
+def test_shards_are_ranges_to_read_by(stub: Any, create) -> None:
+    made = create(*(_add(f"/{place}", "x") for place in range(5)))
+    (shard,) = stub.ShardFileSet(pfs_pb2.ShardFileSetRequest(file_set_id=made)).shards
+    assert (shard.lower, shard.upper) == ("", "")
+    part = pfs_pb2.PathRange(lower="/1", upper="/3")
+    found = stub.GlobFile(pfs_pb2.GlobFileRequest(commit=_of(made), pattern="/*", path_range=part))
+    assert [info.file.path for info in found] == ["/1", "/2"]
+
+
+def test_a_life_is_renewed_within_limits(stub: Any, create, refusal) -> None:
+    made = create(_add("/f", "1"))
+    stub.RenewFileSet(pfs_pb2.RenewFileSetRequest(file_set_id=made, ttl_seconds=1800))
+    for seconds, text in (
+        (0, "ttl (0) must be at least one second"),
+        (1801, "ttl (1801000000000) exceeds max ttl (1800000000000)"),
+    ):
+        request = pfs_pb2.RenewFileSetRequest(file_set_id=made, ttl_seconds=seconds)
+        assert refusal(stub.RenewFileSet, request) == (grpc.StatusCode.UNKNOWN, text)
+
+
+def test_what_cannot_be_is_refused(stub: Any, client, place, create, refusal) -> None:
+    short = "parsing fileset.ID: too short to be ID len=5"
+    for call, request in (
+        (stub.RenewFileSet, pfs_pb2.RenewFileSetRequest(file_set_id="ghost", ttl_seconds=60)),
+        (stub.ShardFileSet, pfs_pb2.ShardFileSetRequest(file_set_id="ghost")),
+        (stub.ComposeFileSet, pfs_pb2.ComposeFileSetRequest(file_set_ids=["ghost"], ttl_seconds=60)),
+        (stub.ListFile, pfs_pb2.ListFileRequest(file=_file("ghost", "/"))),
+    ):
+        assert refusal(call, request) == (grpc.StatusCode.UNKNOWN, short)
+    request = pfs_pb2.ShardFileSetRequest(file_set_id="0" * 32)
+    assert refusal(stub.ShardFileSet, request)[1].startswith("path does not exist")
+    ghost = pfs_pb2.GetFileSetRequest(commit=_commit(place.unique("ghost"), branch="master"))
+    assert refusal(stub.GetFileSet, ghost)[0] is grpc.StatusCode.NOT_FOUND
+    with pytest.raises(grpc.RpcError, match="cannot set commit"):
+        create(pfs_pb2.ModifyFileRequest(set_commit=_of("0" * 32)))
+    with pytest.raises(grpc.RpcError, match="is a reserved name"):
+        client.create_repo("__filesets__")
