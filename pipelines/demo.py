@@ -1,6 +1,5 @@
 """The main job from nothing to result sheets: pipelines, backbone, pictures, queries, and how good the answers are."""
 
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pipelines.errors import LookalikeError
 from pipelines.jobs import Job
 from pipelines.progress import counting, wait
 from pipelines.repository import Repository
+from stages.packs import parse_pack
 
 BACKBONE = "efficientnet-lite0"
 
@@ -75,12 +75,12 @@ def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[st
     repo = Repository(connection, pipeline).good()
     if repo is None:
         raise LookalikeError(f"{pipeline} has no good commit: see `lookalike status`")
-    packs = dict(repo.read_all(pattern))
     found: dict[str, npt.NDArray[np.uint8]] = {}
-    for path in (path for path in packs if path.endswith(".npy")):
-        facts = packs[path.removesuffix(".npy") + ".jsonl"].decode().splitlines()
-        for picture, fact in zip(np.load(io.BytesIO(packs[path])), facts, strict=True):
-            found.update((source["path"], picture) for source in json.loads(fact)["sources"])
+    for path, content in repo.read_all(pattern):
+        if path.endswith(".npy"):
+            pack = parse_pack(content, path)
+            for pixels, picture in zip(pack.pixels, pack.pictures, strict=True):
+                found.update((source.path, pixels) for source in picture.sources)
     return found
 
 

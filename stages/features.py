@@ -11,6 +11,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 import io
 import tempfile
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +49,10 @@ class _Picture:
 class Features:
     """Computes the vectors of one datum at a time.
 
-    Inputs: `models` (a directory with backbone.keras and backbone.json, lazy or not) and `pictures`: /library/<bb>,
-    which gives library/<b>/<bb>.npy and .parquet, or /queries/<entry>, which gives vectors.npy, images.parquet and,
-    where something was rejected, rejected.jsonl in queries/<entry>.
+    Inputs: `models` (a directory with backbone.keras and backbone.json, lazy or not) and `pictures`: /library/<part>,
+    which gives library/<segment>/<part>.npy and .parquet for each segment that it has pictures of, or
+    /queries/<entry>, which gives vectors.npy, images.parquet and, where something was rejected, rejected.jsonl in
+    queries/<entry>.
     """
 
     def __init__(self, segment_digits: int) -> None:
@@ -67,7 +69,7 @@ class Features:
         kind, _, name = pictures.repo_path.partition("/")
         if kind not in ("library", "queries") or not name or "/" in name:
             raise StageError(
-                f"the input pictures is /{pictures.repo_path}; it must be /library/<bucket> or /queries/<entry>: "
+                f"the input pictures is /{pictures.repo_path}; it must be /library/<part> or /queries/<entry>: "
                 "correct its glob in the spec"
             )
         embedder = self._embedder_of(datum.inputs["models"])
@@ -82,15 +84,13 @@ class Features:
             self._embedder, self._commit = _load(models.path), models.commit
         return self._embedder
 
-    def _library(self, embedder: Embedder, packs: Path, bucket: str, out: Path) -> None:
-        if len(bucket) < self._segment_digits:
-            raise StageError(
-                f"SEGMENT_DIGITS={self._segment_digits} is more than the {len(bucket)} digits of the bucket {bucket}: "
-                "it must not exceed BUCKET_DIGITS"
-            )
-        segment = out / "library" / bucket[: self._segment_digits]
+    def _library(self, embedder: Embedder, packs: Path, part: str, out: Path) -> None:
         vectors, images = _embed(embedder, _united(packs, embedder.spec.image_size))
-        _write(segment / f"{bucket}.npy", vectors, segment / f"{bucket}.parquet", images)
+        segments = [id[: self._segment_digits] for id in images.ids]
+        for segment in sorted(set(segments)):
+            rows = slice(bisect_left(segments, segment), bisect_right(segments, segment))
+            target = out / "library" / segment
+            _write(target / f"{part}.npy", vectors[rows], target / f"{part}.parquet", images.part(rows))
 
 
 def _query(embedder: Embedder, packs: Path, out: Path) -> None:

@@ -45,10 +45,10 @@ class Gathering:
         """All pictures so far, sorted by id."""
         return [Picture(digest, tuple(sorted(self._sources[digest]))) for digest in sorted(self._rows)]
 
-    def buckets(self, digits: int) -> Iterator[tuple[str, list[Picture]]]:
+    def by_prefix(self, digits: int) -> Iterator[tuple[str, list[Picture]]]:
         """All pictures so far by the first hex digits of their ids, both sorted."""
-        for bucket, members in groupby(self.pictures(), lambda picture: picture.id[:digits]):
-            yield bucket, list(members)
+        for prefix, members in groupby(self.pictures(), lambda picture: picture.id[:digits]):
+            yield prefix, list(members)
 
     def rows(self, wanted: Iterable[Picture]) -> Iterator[bytes]:
         """The pixels of these pictures in their order, side × side × 3 RGB bytes each. Ends the adding."""

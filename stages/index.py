@@ -30,9 +30,9 @@ NEIGHBOUR = np.dtype([("row", "<i4"), ("distance", "<f4")])
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
-    The datum's input `features` is the directory /library/<b>: for each bucket <bb>.npy, float32 (n, d), and
-    <bb>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id; images.parquet, in the same order; index.json;
-    knn.npy, NEIGHBOUR (N, k'), each picture's k' = min(K, N - 1) nearest others by distance, then id.
+    The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
+    <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id; images.parquet, in the same order;
+    index.json; knn.npy, NEIGHBOUR (N, k'), each picture's k' = min(K, N - 1) nearest others by distance, then id.
     """
     chosen = settings(environment)
 
@@ -44,12 +44,12 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 
 def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
-    buckets = sorted(source.glob("*.parquet"))
-    if not buckets:
+    parts = {path: tables.read_images(path) for path in sorted(source.glob("*.parquet"))}
+    if not parts:
         raise StageError(f"{source.name} holds no pictures: it should be a directory that the features stage wrote")
-    images = _united([tables.read_images(bucket) for bucket in buckets], source)
+    images = tables.merge(list(parts.values()))
     target.mkdir(parents=True, exist_ok=True)
-    vectors = _written(target / "vectors.npy", buckets, images)
+    vectors = _written(target / "vectors.npy", parts, images)
     tables.write_images(images, target / "images.parquet")
     facts = {
         "count": len(images),
@@ -64,32 +64,22 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
-def _united(parts: Sequence[tables.Images], source: Path) -> tables.Images:
-    try:
-        return tables.concatenate(parts)
-    except ValueError as error:
-        raise StageError(
-            f"the buckets of segment {source.name} do not follow each other by id ({error}); if BUCKET_DIGITS or "
-            "SEGMENT_DIGITS was changed, change it for preprocess and features alike and reprocess both"
-        ) from error
+def _written(path: Path, parts: Mapping[Path, tables.Images], images: tables.Images) -> Vectors:
+    """Copies the parts' vectors into one file in the order of the images, and returns it, memory-mapped.
 
-
-def _written(path: Path, buckets: Sequence[Path], images: tables.Images) -> Vectors:
-    """Copies the buckets' vectors into one file, a bucket at a time, and returns it, memory-mapped."""
+    A picture of several parts has one vector in all of them: equal pixels, one model, batches of one shape.
+    """
     shape = (len(images), images.dimension)
     together = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
-    row = 0
-    for bucket in buckets:
-        part = read_vectors(bucket.with_suffix(".npy"), images.dimension)
-        if row + len(part) > len(together):
+    rows = {id: row for row, id in enumerate(images.ids)}
+    for table, part in parts.items():
+        vectors = read_vectors(table.with_suffix(".npy"), images.dimension)
+        if len(vectors) != len(part):
             raise _mismatch(path.parent.name)
-        together[row : row + len(part)] = part
-        row += len(part)
-    if row != len(together):
-        raise _mismatch(path.parent.name)
+        together[[rows[id] for id in part.ids]] = vectors
     together.flush()
-    vectors: Vectors = together
-    return vectors
+    written: Vectors = together
+    return written
 
 
 def _mismatch(segment: str) -> StageError:

@@ -1,16 +1,19 @@
 """Packs: how one datum's normalised pictures lie on disk between preprocess and features, and how rejections do.
 
-A pack is `<stem>.npy` (uint8, C-order, n × H × W × 3, rows sorted by id) beside `<stem>.jsonl` (one picture a line, in
-the same order). Knows nothing of decoding, of buckets or of Pachyderm. Same content, same bytes.
+A pack is one file: NumPy's `.npy` (uint8, C-order, n × H × W × 3, rows sorted by id), which `np.load` reads as it is,
+with a line of JSON for each picture behind it, in the same order. One file and not two, because every file of a large
+library is work for Pachyderm. Knows nothing of decoding, of parts or of Pachyderm. Same content, same bytes.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,9 @@ from numpy.typing import NDArray
 from stages.contract import StageError
 
 Pixels = NDArray[np.uint8]
+
+# ASCII, so that names that are no valid UTF-8 (lone surrogates) survive too.
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 class Source(NamedTuple):
@@ -50,41 +56,57 @@ class Pack:
     pictures: tuple[Picture, ...]
 
 
-def write_pack(stem: Path, shape: tuple[int, int], pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
-    """Writes `<stem>.npy` and `<stem>.jsonl`, making the directory.
+def write_pack(npy: Path, shape: tuple[int, int], pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
+    """Writes the pack `npy`, making the directory.
 
     shape: (H, W) in pixels. pictures: sorted by id. rows: each one's H × W × 3 RGB bytes in the same order, taken one
     at a time so that a pack may be larger than memory.
     """
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    npy.parent.mkdir(parents=True, exist_ok=True)
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(pictures), *shape, 3)}
-    with _beside(stem, ".npy").open("wb") as file:
+    with npy.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
         for row in rows:
             file.write(row)
-    lines: Iterable[dict[str, Any]] = (
-        {"id": each.id, "sources": [source._asdict() for source in each.sources]} for each in pictures
-    )
-    _write_lines(_beside(stem, ".jsonl"), lines)
+        for each in pictures:
+            file.write(_line({"id": each.id, "sources": [source._asdict() for source in each.sources]}))
 
 
 def read_pack(npy: Path) -> Pack:
-    """Reads the pack whose pixels are in the file `npy`; both files must be regular ones.
+    """Reads a pack, its pixels as a memory map, so the file must be a regular one.
 
-    Raises StageError where the two files do not fit together or are not what `write_pack` writes.
+    Raises StageError where it is not what `write_pack` writes.
     """
+    with npy.open("rb") as file:
+        return _read(file, npy.name, npy)
+
+
+def parse_pack(content: bytes, name: str) -> Pack:
+    """A pack from its file's bytes; name: what errors call it. Raises StageError as `read_pack` does."""
+    return _read(io.BytesIO(content), name, None)
+
+
+def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
+    """path: where the pixels are to be mapped from; None if they are to be read."""
     try:
-        # An empty array cannot be mapped.
-        pixels = np.load(npy, mmap_mode="r") if npy.stat().st_size > _HEADER_SIZE else np.load(npy)
+        np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+        begin = file.tell()
+        file.seek(begin + math.prod(shape))
         pictures = tuple(
             Picture(line["id"], tuple(Source(each["path"], each["sha256"]) for each in line["sources"]))
-            for line in _read_lines(npy.with_suffix(".jsonl"))
+            for line in map(json.loads, file)
         )
+        if dtype != np.uint8 or fortran or len(shape) != 4 or shape[3] != 3 or shape[0] != len(pictures):
+            raise ValueError(f"it holds {dtype} {shape} for {len(pictures)} pictures")
+        pixels: Pixels
+        if path is not None and math.prod(shape):  # nothing cannot be mapped
+            pixels = np.memmap(path, np.uint8, "r", begin, shape)
+        else:
+            file.seek(begin)
+            pixels = np.frombuffer(file.read(math.prod(shape)), np.uint8).reshape(shape)
     except (OSError, ValueError, KeyError, TypeError) as failure:
-        raise StageError(f"the pack {npy.name} cannot be read ({failure}); run preprocess again") from failure
-    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[3] != 3 or len(pixels) != len(pictures):
-        found = f"{pixels.dtype} {pixels.shape} for {len(pictures)} pictures"
-        raise StageError(f"the pack {npy.name} holds {found}; run preprocess again")
+        raise StageError(f"the pack {name} cannot be read ({failure}); run preprocess again") from failure
     return Pack(pixels, pictures)
 
 
@@ -97,32 +119,18 @@ def read_packs(directory: Path) -> Iterator[Pack]:
 def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
     """Writes the rejections as JSON lines sorted by source, each once, making the directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_lines(path, (each._asdict() for each in sorted(set(rejections))))
+    with path.open("wb") as file:
+        file.writelines(_line(each._asdict()) for each in sorted(set(rejections)))
 
 
 def read_rejections(path: Path) -> list[Rejection]:
     """Reads what `write_rejections` wrote. Raises StageError where it is anything else."""
     try:
-        return [Rejection(line["source"], line["stage"], line["reason"]) for line in _read_lines(path)]
+        with path.open("rb") as file:
+            return [Rejection(line["source"], line["stage"], line["reason"]) for line in map(json.loads, file)]
     except (ValueError, KeyError, TypeError) as failure:
         raise StageError(f"{path.name} is not a list of rejections ({failure}); run preprocess again") from failure
 
 
-_HEADER_SIZE = 128  # of every pack: numpy pads the header to a multiple of 64 with room for the shape to grow
-
-
-def _beside(stem: Path, suffix: str) -> Path:
-    return stem.with_name(stem.name + suffix)
-
-
-def _write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
-    with path.open("w", encoding="ascii", newline="\n") as file:
-        for line in lines:
-            # ASCII, so that names that are no valid UTF-8 (lone surrogates) survive too.
-            file.write(json.dumps(line, sort_keys=True, ensure_ascii=True, separators=(",", ":")) + "\n")
-
-
-def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="ascii") as file:
-        for line in file:
-            yield json.loads(line)
+def _line(value: dict[str, Any]) -> bytes:
+    return _ENCODER.encode(value).encode("ascii") + b"\n"

@@ -22,9 +22,12 @@ from stages.reading import Found, read
 
 STAGE = "preprocess"
 
+PART = 400
+"""About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model's."""
+
 
 def start(environment: Mapping[str, str]) -> Preprocess:
-    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKET_DIGITS (hex digits of an id that name a bucket, 2)."""
+    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKET_DIGITS (hex digits that name a lone picture's bucket, 2)."""
     return Preprocess(
         side=whole(environment, "IMAGE_SIZE", default=96, lowest=8, highest=1024),
         bucket_digits=whole(environment, "BUCKET_DIGITS", default=2, lowest=1, highest=4),
@@ -34,10 +37,14 @@ def start(environment: Mapping[str, str]) -> Preprocess:
 class Preprocess:
     """Processes one datum whose input is named `images` (the library's) or `queries`.
 
-    images: `/library/<bucket>/<src>.npy` and `.jsonl` for each bucket that has pictures; if something was rejected,
-    `/rejected/images/<src>.jsonl`. queries: `/queries/<entry>/<src>.npy` and `.jsonl` with all pictures, even if none;
-    if something was rejected, `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex
-    digits of the sha256 of the datum's path in its repo, since no two datums may write one path.
+    images: packs `/library/<part>/<src>.npy`; if something was rejected, `/rejected/images/<src>.jsonl`. queries: the
+    pack `/queries/<entry>/<src>.npy` with all pictures, even if none; if something was rejected,
+    `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex digits of the sha256 of the
+    datum's path in its repo, since no two datums may write one path.
+
+    A part is what features computes at once. A lone picture shares one with the other lone ones of its bucket (the
+    first digits of the id), since a part of one picture costs a whole batch. Several pictures of one datum are a part
+    of their own, or about one for each PART of them: what is added later must not compute them again.
     """
 
     def __init__(self, side: int, bucket_digits: int) -> None:
@@ -64,14 +71,21 @@ class Preprocess:
         print(f"{STAGE}: {len(gathering)} pictures, {len(rejections)} rejected")
 
     def _write_library(self, gathering: Gathering, library: Path, src: str) -> None:
-        for bucket, members in gathering.buckets(self.bucket_digits):
-            write_pack(library / bucket / src, (self.side, self.side), members, gathering.rows(members))
+        lone = len(gathering) == 1
+        for prefix, members in gathering.by_prefix(self.bucket_digits if lone else _digits(len(gathering))):
+            part = prefix if lone else "-".join(filter(None, (src, prefix)))
+            write_pack(library / part / f"{src}.npy", (self.side, self.side), members, gathering.rows(members))
 
     def _write_entry(self, gathering: Gathering, rejections: list[Rejection], entry: Path, src: str) -> None:
         members = gathering.pictures()
-        write_pack(entry / src, (self.side, self.side), members, gathering.rows(members))
+        write_pack(entry / f"{src}.npy", (self.side, self.side), members, gathering.rows(members))
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
+
+
+def _digits(pictures: int) -> int:
+    """By how many hex digits that many pictures are divided into parts."""
+    return next(digits for digits in range(16) if pictures <= PART * 16**digits)
 
 
 def _only_input(datum: Datum) -> Input:

@@ -5,7 +5,7 @@ Equal values give equal bytes (for one version of pyarrow). Knows no stage, no m
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -60,6 +60,10 @@ class Images:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def part(self, rows: slice) -> "Images":
+        """Some of the pictures."""
+        return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])
 
 
 class Neighbour(NamedTuple):
@@ -134,13 +138,13 @@ def read_images(file: Path | BinaryIO) -> Images:
     )
 
 
-def concatenate(parts: Sequence[Images]) -> Images:
-    """One table of several, given in ascending order of their ids (as the buckets of one segment are).
+def merge(parts: Sequence[Images]) -> Images:
+    """One table of several. A picture that several have is one, with the sources of all.
 
-    Raises StageError if they come from different models or image sizes, ValueError for no parts or a wrong order.
+    Raises StageError if they come from different models or image sizes, ValueError for no parts.
     """
     if not parts:
-        raise ValueError("nothing to concatenate")
+        raise ValueError("nothing to merge")
     first = parts[0]
     for part in parts:
         if (part.model, part.image_size, part.dimension) != (first.model, first.image_size, first.dimension):
@@ -149,10 +153,17 @@ def concatenate(parts: Sequence[Images]) -> Images:
                 "Both must come from one commit of the repo models; wait until features has recomputed all pictures, "
                 "or start it again with: pachctl run pipeline features"
             )
+    sources: dict[str, Sequence[Source]] = {}
+    thumbnails: dict[str, bytes] = {}
+    for part in parts:
+        for id, from_, thumbnail in zip(part.ids, part.sources, part.thumbnails, strict=True):
+            sources[id] = unite(sources[id], from_) if id in sources else from_
+            thumbnails[id] = thumbnail
+    ids = sorted(sources)
     return Images(
-        ids=[id for part in parts for id in part.ids],
-        sources=[sources for part in parts for sources in part.sources],
-        thumbnails=[thumbnail for part in parts for thumbnail in part.thumbnails],
+        ids=ids,
+        sources=[sources[id] for id in ids],
+        thumbnails=[thumbnails[id] for id in ids],
         model=first.model,
         image_size=first.image_size,
         dimension=first.dimension,

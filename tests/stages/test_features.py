@@ -34,6 +34,10 @@ def id_of(number: int) -> str:
     return hashlib.sha256(pixels(number).tobytes()).hexdigest()
 
 
+# Three pictures whose ids begin with the same digit, as those of a bucket do.
+OF_ONE_SEGMENT = [number for number in range(100) if id_of(number)[0] == id_of(0)[0]][:3]
+
+
 def source(path: str) -> Source:
     return Source(path, hashlib.sha256(path.encode()).hexdigest())
 
@@ -42,7 +46,7 @@ def pack(stem: Path, numbers: dict[int, str], size: int = SIZE) -> None:
     """Writes a pack of the numbered pictures, each from the source path given."""
     chosen = sorted(numbers, key=id_of)
     pictures = [Picture(id_of(number), (source(numbers[number]),)) for number in chosen]
-    write_pack(stem, (size, size), pictures, [pixels(number, size).tobytes() for number in chosen])
+    write_pack(stem.with_suffix(".npy"), (size, size), pictures, [pixels(number, size).tobytes() for number in chosen])
 
 
 @pytest.fixture(scope="module")
@@ -72,30 +76,51 @@ def tree(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
+def test_a_part_becomes_vectors_and_tables_by_segment(models: dict[str, Path], tmp_path: Path) -> None:
+    numbers = list(range(20))
+    pack(tmp_path / "in/0123456789abcdef/aaaa", {number: f"{number}.png" for number in numbers})
+    process = features.start({})
+    process(datum(models["first"], tmp_path / "in/0123456789abcdef", "library/0123456789abcdef", tmp_path / "out"))
+    segments = sorted((tmp_path / "out/library").iterdir())
+    assert [each.name for each in segments] == sorted({id_of(number)[0] for number in numbers})
+    ids: list[str] = []
+    vectors = []
+    for segment in segments:
+        table = read_images(segment / "0123456789abcdef.parquet")
+        assert {each[0] for each in table.ids} == {segment.name}
+        ids += table.ids
+        vectors.append(np.load(segment / "0123456789abcdef.npy"))
+        assert len(vectors[-1]) == len(table)
+    assert ids == sorted(map(id_of, numbers))
+    np.testing.assert_array_equal(np.concatenate(vectors), expected(models["first"], numbers))
+
+
 def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path: Path) -> None:
+    one, two, three = OF_ONE_SEGMENT
     bucket = tmp_path / "ab"
-    pack(bucket / "aaaa", {1: "b.png", 2: "c.png"})
-    pack(bucket / "bbbb", {1: "a.png", 3: "d.png"})  # picture 1 again, from another place
+    pack(bucket / "aaaa", {one: "b.png", two: "c.png"})
+    pack(bucket / "bbbb", {one: "a.png", three: "d.png"})  # a picture again, from another place
     process = features.start({})
     process(datum(models["first"], bucket, "library/ab", tmp_path / "out"))
 
-    assert tree(tmp_path / "out").keys() == {"library/a/ab.npy", "library/a/ab.parquet"}
-    vectors = np.load(tmp_path / "out/library/a/ab.npy")
+    segment = tmp_path / "out/library" / id_of(one)[0]
+    assert set((tmp_path / "out").rglob("*.*")) == {segment / "ab.npy", segment / "ab.parquet"}
+    vectors = np.load(segment / "ab.npy")
     assert vectors.dtype == np.float32
-    np.testing.assert_array_equal(vectors, expected(models["first"], [1, 2, 3]))
-    images = read_images(tmp_path / "out/library/a/ab.parquet")
-    assert list(images.ids) == sorted(id_of(number) for number in (1, 2, 3))
+    np.testing.assert_array_equal(vectors, expected(models["first"], [one, two, three]))
+    images = read_images(segment / "ab.parquet")
+    assert list(images.ids) == sorted(id_of(number) for number in (one, two, three))
     assert dict(zip(images.ids, images.sources, strict=True)) == {
-        id_of(1): (source("a.png"), source("b.png")),
-        id_of(2): (source("c.png"),),
-        id_of(3): (source("d.png"),),
+        id_of(one): (source("a.png"), source("b.png")),
+        id_of(two): (source("c.png"),),
+        id_of(three): (source("d.png"),),
     }
     assert (images.model, images.image_size, images.dimension) == (
         parse_spec((models["first"] / SPEC_FILE).read_bytes()).sha256,
         SIZE,
         4,
     )
-    for number in (1, 2, 3):
+    for number in (one, two, three):
         thumbnail = Image.open(io.BytesIO(images.thumbnails[list(images.ids).index(id_of(number))]))
         assert (thumbnail.format, thumbnail.size) == ("JPEG", (SIZE, SIZE))
 
@@ -109,7 +134,7 @@ def test_how_pictures_are_packed_makes_no_difference(models: dict[str, Path], tm
     for kind in ("one", "many"):
         process(datum(models["first"], tmp_path / kind / "ab", "library/ab", tmp_path / "out" / kind))
     assert tree(tmp_path / "out/one") == tree(tmp_path / "out/many")
-    assert tree(tmp_path / "out/one").keys() == {"library/ab/ab.npy", "library/ab/ab.parquet"}
+    assert {path.split("/")[1] for path in tree(tmp_path / "out/one")} == {id_of(number)[:2] for number in names}
 
 
 def test_an_entry_keeps_what_was_rejected(models: dict[str, Path], tmp_path: Path) -> None:
@@ -165,7 +190,9 @@ def test_a_lazy_model_is_read_once_per_commit(models: dict[str, Path], tmp_path:
     second = Pipes(models["second"], tmp_path / "others")
     process(datum(second.directory, tmp_path / "ab", "library/ab", tmp_path / "out", "second"))
     assert sorted(second.opened) == [SPEC_FILE, MODEL_FILE]
-    np.testing.assert_array_equal(np.load(tmp_path / "out/library/a/ab.npy"), expected(models["second"], [1]))
+    np.testing.assert_array_equal(
+        np.load(tmp_path / "out/library" / id_of(1)[0] / "ab.npy"), expected(models["second"], [1])
+    )
 
 
 @pytest.fixture
@@ -207,10 +234,8 @@ def test_pictures_of_another_size_are_a_reason(models: dict[str, Path], tmp_path
 
 def test_a_wrong_spec_is_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "a.png"})
-    with pytest.raises(StageError, match=r"must be /library/<bucket> or /queries/<entry>"):
+    with pytest.raises(StageError, match=r"must be /library/<part> or /queries/<entry>"):
         features.start({})(datum(models["first"], tmp_path / "ab", "ab", tmp_path / "out"))
-    with pytest.raises(StageError, match=r"SEGMENT_DIGITS=3 is more than the 2 digits of the bucket ab"):
-        features.start({"SEGMENT_DIGITS": "3"})(datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out"))
     with pytest.raises(StageError, match="the input pictures is missing"):
         features.start({})(Datum({"models": Input("models", models["first"], "", "")}, tmp_path / "out"))
     with pytest.raises(StageError, match="SEGMENT_DIGITS='many'"):
@@ -222,7 +247,7 @@ def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uin
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
     order = np.argsort(ids)
     pictures = [Picture(ids[row], (source(f"{row}.png"),)) for row in order]
-    write_pack(tmp_path / "in/library/ab/aaaa", (96, 96), pictures, [tiles[row].tobytes() for row in order])
+    write_pack(tmp_path / "in/library/ab/aaaa.npy", (96, 96), pictures, [tiles[row].tobytes() for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
     command += [f"--input=pictures={tmp_path}/in::library/ab", f"--out={tmp_path}/there"]
     done = subprocess.run(

@@ -25,7 +25,7 @@ def test_what_comes_out_depends_on_what_came_in_and_not_on_its_order(
                 for shade, path in given:
                     gathered.add(Source(path, "0" * 64), picture(shade))
                 members = gathered.pictures()
-                outcomes.append((members, list(gathered.rows(members)), list(gathered.buckets(1))))
+                outcomes.append((members, list(gathered.rows(members)), list(gathered.by_prefix(1))))
         random.shuffle(given)
     assert outcomes[0] == outcomes[1]
     members, rows, buckets = outcomes[0]

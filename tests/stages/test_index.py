@@ -1,7 +1,6 @@
 """The index stage as in production: directories in, directories out, in this process and in its own."""
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -62,9 +61,7 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
     images = tables.read_images(written / "images.parquet")
-    assert images == tables.concatenate(
-        [tables.read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")]
-    )
+    assert images == tables.merge([tables.read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
     assert (written / "index.json").read_text() == (
         f'{{"count": 60, "dimension": 12, "image_size": 96, "k": 3, "metric": "euclidean", "model": "{MODEL}"}}\n'
     )
@@ -131,12 +128,17 @@ def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
         run(tmp_path / "a", tmp_path / "out")
 
 
-def test_buckets_that_overlap(tmp_path: Path) -> None:
-    write_bucket(tmp_path / "a", "a0", np.eye(3))
-    shutil.copy(tmp_path / "a" / "a0.npy", tmp_path / "a" / "a00.npy")
-    shutil.copy(tmp_path / "a" / "a0.parquet", tmp_path / "a" / "a00.parquet")
-    with pytest.raises(StageError, match="BUCKET_DIGITS"):
-        run(tmp_path / "a", tmp_path / "out")
+def test_how_the_pictures_are_parted_makes_no_difference(segment: Path, tmp_path: Path) -> None:
+    whole = tables.merge([tables.read_images(path) for path in sorted(segment.glob("*.parquet"))])
+    vectors = np.concatenate([np.load(path) for path in sorted(segment.glob("*.npy"))])
+    parted = tmp_path / "parted" / "a"
+    parted.mkdir(parents=True)
+    for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
+        tables.write_images(whole.part(rows), parted / f"{number}.parquet")
+        np.save(parted / f"{number}.npy", vectors[rows])
+    one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
+    for path in one.iterdir():
+        assert path.read_bytes() == (other / path.name).read_bytes()
 
 
 def test_a_directory_without_pictures(tmp_path: Path) -> None:

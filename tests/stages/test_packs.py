@@ -11,6 +11,7 @@ from stages.packs import (
     Picture,
     Rejection,
     Source,
+    parse_pack,
     read_pack,
     read_packs,
     read_rejections,
@@ -30,42 +31,45 @@ def test_a_pack_is_read_as_it_was_written(
 ) -> None:
     pictures = [Picture(f"{number:064x}", each) for number, each in enumerate(sources)]
     pixels = np.random.default_rng(0).integers(0, 256, (len(pictures), 4, 5, 3), dtype=np.uint8)
-    stem = tmp_path_factory.getbasetemp() / "pack" / "0123.dots.stay"
-    write_pack(stem, (4, 5), pictures, (row.tobytes() for row in pixels))
-    npy = stem.with_name(stem.name + ".npy")
-    pack = read_pack(npy)
-    assert np.array_equal(pack.pixels, pixels)
-    assert pack.pictures == tuple(pictures)
+    npy = tmp_path_factory.getbasetemp() / "pack" / "0123.npy"
+    write_pack(npy, (4, 5), pictures, (row.tobytes() for row in pixels))
+    for pack in (read_pack(npy), parse_pack(npy.read_bytes(), "a pack")):
+        assert np.array_equal(pack.pixels, pixels)
+        assert pack.pictures == tuple(pictures)
     assert np.array_equal(np.load(npy), pixels)
-    assert not pack.pixels.flags.writeable or not pictures
+    assert not read_pack(npy).pixels.flags.writeable
 
 
 def test_the_lines_are_as_agreed(tmp_path: Path) -> None:
     picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32),))
-    write_pack(tmp_path / "deep" / "src", (1, 1), [picture], [b"\1\2\3"])
-    assert (tmp_path / "deep" / "src.jsonl").read_bytes() == (
-        b'{"id":"' + b"ab" * 32 + b'","sources":[{"path":"a/\\u00e9.jpg","sha256":"' + b"cd" * 32 + b'"}]}\n'
+    write_pack(tmp_path / "deep" / "src.npy", (1, 1), [picture], [b"\1\2\3"])
+    assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
+        b'\1\2\3{"id":"' + b"ab" * 32 + b'","sources":[{"path":"a/\\u00e9.jpg","sha256":"' + b"cd" * 32 + b'"}]}\n'
     )
 
 
 def test_packs_of_a_directory_come_sorted(tmp_path: Path) -> None:
     for name in ("b", "a"):
-        write_pack(tmp_path / name, (1, 1), [Picture(name * 64, ())], [bytes(3)])
+        write_pack(tmp_path / f"{name}.npy", (1, 1), [Picture(name * 64, ())], [bytes(3)])
     (tmp_path / "a.rejected.jsonl").write_text("")
     assert [pack.pictures[0].id for pack in read_packs(tmp_path)] == ["a" * 64, "b" * 64]
 
 
 def test_packs_that_do_not_fit_together_are_said(tmp_path: Path) -> None:
-    write_pack(tmp_path / "x", (1, 1), [Picture("a" * 64, ())], [bytes(3)])
-    (tmp_path / "x.jsonl").write_text("")
-    with pytest.raises(StageError, match=r"x.npy holds uint8 \(1, 1, 1, 3\) for 0 pictures; run preprocess again"):
-        read_pack(tmp_path / "x.npy")
-    (tmp_path / "x.jsonl").write_text("{}\n")
-    with pytest.raises(StageError, match="cannot be read"):
-        read_pack(tmp_path / "x.npy")
-    (tmp_path / "x.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(StageError, match="cannot be read"):
-        read_pack(tmp_path / "x.npy")
+    npy = tmp_path / "x.npy"
+    write_pack(npy, (1, 1), [Picture("a" * 64, ())], [bytes(3)])
+    whole = npy.read_bytes()
+    with pytest.raises(
+        StageError, match=r"x.npy .* uint8 \(1, 1, 1, 3\) for 0 pictures\); run preprocess again"
+    ):
+        parse_pack(whole[:131], "x.npy")
+    for broken in (whole[:100], whole[:130], whole[:-4], whole + b"{}\n", b"\x93NUMPY", b""):
+        npy.write_bytes(broken)
+        with pytest.raises(StageError, match="the pack x.npy cannot be read"):
+            read_pack(npy)
+    np.save(npy, np.zeros((0, 2, 2, 3)))
+    with pytest.raises(StageError, match="float64"):
+        read_pack(npy)
 
 
 @given(st.lists(st.builds(Rejection, NAME, st.just("preprocess"), NAME), max_size=4))

@@ -1,6 +1,5 @@
 import hashlib
 import io
-import json
 import os
 import random
 import subprocess
@@ -14,7 +13,7 @@ from PIL import Image
 
 from stages import names, preprocess
 from stages.contract import Datum, Input, StageError
-from stages.packs import read_pack, read_packs, read_rejections
+from stages.packs import Picture, Source, read_pack, read_packs, read_rejections
 from stages.pictures import picture_id
 
 Tree = dict[str, bytes]
@@ -64,25 +63,28 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     made = datums.run("a%2Fcat.png", picture(1))
     pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
     digest = picture_id(pixels)
-    stem = f"library/{digest[:2]}/{src('a%2Fcat.png')}"
-    assert sorted(made) == [f"{stem}.jsonl", f"{stem}.npy"]
-    pack = read_pack(tmp_path / "1.out" / f"{stem}.npy")
+    npy = f"library/{digest[:2]}/{src('a%2Fcat.png')}.npy"
+    assert list(made) == [npy]
+    pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
-    source = {"path": "a/cat.png", "sha256": hashlib.sha256(picture(1)).hexdigest()}
-    assert json.loads(made[f"{stem}.jsonl"]) == {"id": digest, "sources": [source]}
+    assert pack.pictures == (Picture(digest, (Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest()),)),)
 
 
-def test_a_datum_with_many_pictures_is_split_by_bucket_sorted_and_merged(datums: Datums, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("part", "digits"), [(60, 0), (59, 1), (3, 2)])
+def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
+    part: int, digits: int, datums: Datums, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preprocess, "PART", part)
     content = {f"{number}.png": picture(number) for number in range(60)}
     content |= {f"again/{number}.bmp": picture(number, "BMP") for number in range(0, 60, 7)}
     made = datums.run("all", content, BUCKET_DIGITS="1")
     seen: dict[str, list[str]] = {}
-    for bucket in sorted((tmp_path / "1.out" / "library").iterdir()):
-        (pack,) = read_packs(bucket)
+    for directory in sorted((tmp_path / "1.out" / "library").iterdir()):
+        (pack,) = read_packs(directory)
         ids = [each.id for each in pack.pictures]
         assert ids == sorted(set(ids))
         assert ids == [picture_id(pixels) for pixels in pack.pixels]
-        assert all(each.startswith(bucket.name) for each in ids)
+        assert {src("all") + f"-{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
         seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
     assert len(seen) == 60
     assert sorted(path for paths in seen.values() for path in paths) == sorted(f"all/{name}" for name in content)
@@ -101,7 +103,9 @@ def test_the_same_datum_gives_the_same_bytes_wherever_and_whenever(datums: Datum
     assert datums.run("e", content).keys().isdisjoint(datums.run("d", content))
 
 
-def test_another_file_in_an_archive_changes_no_other_pictures_facts(datums: Datums) -> None:
+def test_another_file_in_an_archive_changes_no_other_part(datums: Datums, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preprocess, "PART", 4)
+
     def zipped(files: Tree) -> bytes:
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
@@ -114,13 +118,13 @@ def test_another_file_in_an_archive_changes_no_other_pictures_facts(datums: Datu
     after = datums.run("z.zip", zipped(content | {"9.png": picture(9)}))
     added = np.asarray(Image.open(io.BytesIO(picture(9))))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert {name.split("/")[1] for name in changed} == {picture_id(added)[:2]}
+    assert {name.split("/")[1] for name in changed} == {f"{src('z.zip')}-{picture_id(added)[0]}"}
 
 
 def test_bad_files_are_recorded_and_the_datum_succeeds(datums: Datums, tmp_path: Path) -> None:
     made = datums.run("n%5B1%5D", {"good.png": picture(1), "b.png": picture(2)[:500], "a.txt": b"no", "empty": b""})
     path = f"rejected/images/{src('n%5B1%5D')}.jsonl"
-    assert sorted(name.split("/")[0] for name in made) == ["library", "library", "rejected"]
+    assert sorted(name.split("/")[0] for name in made) == ["library", "rejected"]
     rejections = read_rejections(tmp_path / "1.out" / path)
     assert [each.source for each in rejections] == ["n[1]/a.txt", "n[1]/b.png", "n[1]/empty"]
     assert {each.stage for each in rejections} == {"preprocess"}
@@ -135,7 +139,6 @@ def test_a_query_entry_has_all_its_pictures_in_one_pack(datums: Datums, tmp_path
     made = datums.run("holi%20day", {"%names": b"a", "a.png": picture(1), "b.png": picture(2), "c": b"bad"}, "queries")
     key = src("holi%20day")
     assert sorted(made) == [
-        f"queries/holi%20day/{key}.jsonl",
         f"queries/holi%20day/{key}.npy",
         f"queries/holi%20day/{key}.rejected.jsonl",
         f"rejected/queries/{key}.jsonl",
@@ -197,7 +200,7 @@ def test_it_runs_as_a_program_and_says_what_it_did(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "preprocess: images:/a.png\npreprocess: 1 pictures, 0 rejected\n"
-    assert len(tree(tmp_path / "out")) == 2
+    assert len(tree(tmp_path / "out")) == 1
     failed = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "IMAGE_SIZE": "-3"})
     assert failed.returncode == 1
     assert failed.stderr == (

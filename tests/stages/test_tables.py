@@ -1,6 +1,7 @@
 """Tables of pictures and results: what is written comes back, and equal values are equal bytes."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from stages.tables import (
     Neighbour,
     Neighbours,
     Source,
-    concatenate,
+    merge,
     read_images,
     read_neighbours,
     unite,
@@ -119,17 +120,20 @@ def test_wrong_order_and_lengths_are_refused() -> None:
         Images(["a", "a"], [[], []], [b"", b""], "m", 96, 4)
     with pytest.raises(ValueError, match="length"):
         Images(image.ids, [], image.thumbnails, "m", 96, 4)
-    with pytest.raises(ValueError, match="sorted"):
-        concatenate([an_image("b"), an_image("a")])
 
 
-def test_concatenate_joins_in_order_and_refuses_mixed_models() -> None:
-    joined = concatenate([an_image("a"), an_image("b")])
-    assert list(joined.ids) == ["a", "b"]
+def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
+    again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)])
+    merged = merge([an_image("b"), an_image("a"), again])
+    assert list(merged.ids) == ["a", "b"]
+    assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
+    assert merge([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == merged
     with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
-        concatenate([an_image("a"), an_image("b", model="n" * 64)])
+        merge([an_image("a"), an_image("b", model="n" * 64)])
     with pytest.raises(StageError, match=r"image size 96.*image size 64"):
-        concatenate([an_image("a"), an_image("b", image_size=64)])
+        merge([an_image("a"), an_image("b", image_size=64)])
+    with pytest.raises(ValueError, match="nothing"):
+        merge([])
 
 
 def test_unite_sorts_by_path_and_drops_repeats() -> None:
