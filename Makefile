@@ -37,6 +37,9 @@ demo: $(READY) ## Run it all on the sample pictures, or on IMAGES=dir QUERIES=di
 test: $(READY) ## Run every test that needs no accelerator, no container engine and no cluster.
 	@$(BIN)/python -m pytest
 
+bench: $(READY) ## Measure localpachd beside bare lower bounds; ARGS="put --rounds 5" and the like choose.
+	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
+
 lint: $(READY) ## Check style, types and the layering of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .

@@ -1,0 +1,46 @@
+"""What the server holds, in memory and on disk, as its history grows while its content stays as large as it was."""
+
+import python_pachyderm
+
+from benchmarks import datums, files, servers
+from benchmarks.report import Line, Result, Row, line
+
+FILES = 20
+_ALLOWED = 1.1
+"""Memory at the end by memory after a third of the history: what counts as not growing."""
+
+
+def measure_history(commits: int) -> Result:
+    """One file of `FILES` is replaced again and again, each time with a job that processes it; memory after a third of
+    that and after all of it. The bound is a bare gRPC server in Python that knows the same messages."""
+    section = f"history of {commits} commits"
+    with servers.localpachd() as server, servers.bare("put") as null:
+        client = server.client()
+        client.create_repo("in")
+        files.put(client, "in", FILES)
+        datums.create(client, "nothing", batched=False)
+        datums.wait(client, "nothing")
+        seconds = _changes(client, commits // 3)
+        early, early_disk = server.memory, server.disk()
+        late_commits = commits - commits // 3
+        later = _changes(client, late_commits)
+        late, late_disk = server.memory, server.disk()
+        rows = (
+            Row(section, "a third", seconds, commits // 3 / seconds, early),
+            Row(section, "ours", seconds + later, commits / (seconds + later), late),
+            Row(section, "bound", peak_mib=null.peak),
+        )
+        lines = (
+            line(f"memory after a {section}", late, null.peak, "MiB"),
+            _growth("its growth over the last two thirds", early, late),
+            line("disk for each commit of them", 1024 * (late_disk - early_disk) / late_commits, None, "KiB"),
+        )
+    return Result(rows, lines)
+
+
+def _changes(client: python_pachyderm.Client, number: int) -> float:
+    return sum(datums.change(client, "nothing") for _ in range(number))
+
+
+def _growth(what: str, early: float, late: float) -> Line:
+    return line(what, late, early, "MiB", "not more than noise (10 %)", late <= _ALLOWED * early)

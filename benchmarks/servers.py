@@ -1,0 +1,89 @@
+"""The processes that are measured: a localpachd of one's own, and bare servers for the bounds. Measures nothing."""
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import python_pachyderm
+
+_PORT = re.compile(r"listening on .*:(\d+)\n")
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server: its process and port; `directory` is its own and goes with it."""
+
+    process: subprocess.Popen[str]
+    port: int
+    directory: Path
+
+    def client(self) -> python_pachyderm.Client:
+        """A client of it."""
+        return python_pachyderm.Client(host="127.0.0.1", port=self.port)
+
+    @property
+    def memory(self) -> float:
+        """What it holds in memory, in MiB."""
+        return self._status("VmRSS")
+
+    @property
+    def peak(self) -> float:
+        """The most that it has held in memory since it was started or `forget_peak` was called, in MiB."""
+        return self._status("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Begins to measure the peak anew."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def disk(self) -> float:
+        """What its directory takes on disk, in MiB."""
+        return sum(path.stat().st_blocks * 512 for path in self.directory.rglob("*") if path.is_file()) / 2**20
+
+    def _status(self, name: str) -> float:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1024  # type: ignore[index]  # it is always there
+
+
+@contextmanager
+def localpachd(*options: str) -> Iterator[Server]:
+    """A localpachd on an empty root directory and a free port. Raises RuntimeError when it does not start."""
+    with tempfile.TemporaryDirectory(prefix="localpachd-") as directory:
+        root = Path(directory) / "root"
+        with _running(("localpachd", "--root", str(root), "--port", "0", *options), root) as server:
+            yield server
+
+
+@contextmanager
+def bare(*arguments: str) -> Iterator[Server]:
+    """One of the servers of `benchmarks.bare`."""
+    with (
+        tempfile.TemporaryDirectory(prefix="bare-") as directory,
+        _running(("benchmarks.bare", *arguments), Path(directory)) as server,
+    ):
+        yield server
+
+
+@contextmanager
+def _running(module: tuple[str, ...], directory: Path) -> Iterator[Server]:
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *module], cwd=_ROOT, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        assert process.stdout is not None
+        try:
+            found = _PORT.search(process.stdout.readline())
+            if found is None:
+                process.kill()
+                log.seek(0)
+                raise RuntimeError(f"{module[0]} did not start: {log.read().strip()}")
+            yield Server(process, int(found[1]), directory)
+        finally:
+            process.terminate()
+            process.wait()
+            process.stdout.close()

@@ -1,0 +1,34 @@
+"""The benchmark of localpachd runs, whatever its figures are."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import localpachd
+
+TINY = ("--rounds", "1", "--put", "5", "--list", "5", "--batched", "3", "--unbatched", "3", "--jobs", "4", "8")
+
+
+def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kept = tmp_path / "figures.json"
+    assert localpachd.main([*TINY, "--history", "3", "--markdown", "--json", str(kept)]) == 0
+    figures = json.loads(kept.read_text())
+    assert figures.keys() == {"machine", "versions", "commit", "rows"}
+    names: dict[str, set[str]] = {}
+    for row in figures["rows"]:
+        assert row.keys() == {"section", "name", "seconds", "rate", "peak_mib"}
+        assert row["seconds"] or row["peak_mib"]
+        names.setdefault(row["section"], set()).add(row["name"])
+    assert len(names) == 8
+    assert all({"ours", "bound"} <= each for each in names.values())
+    printed = capsys.readouterr()
+    assert printed.out.count("\n| ") == 2 + 14
+    assert "measuring history" in printed.err
+
+
+def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["speed"], ["put", "--put", "0"], ["put", "--put", "many"]):
+        with pytest.raises(SystemExit):
+            localpachd.main(wrong)
+    assert "speed is none of put, list" in capsys.readouterr().err
