@@ -8,6 +8,7 @@ from itertools import chain, islice
 from typing import Any
 
 from localpachd.api import pfs_messages as messages
+from localpachd.api.file_infos import FileInfos
 from localpachd.api.schema import BytesValue, pfs_pb2
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, filesets
@@ -70,7 +71,7 @@ class FileCalls:
             node = trees.inspect(files, request.file.path)
             if node is None:
                 raise _missing(request.file.path, info)
-            return messages.FileInfos(info)(node)
+            return FileInfos(info).message(node)
 
     def ListFile(self, request: Any, context: Any) -> Iterator[Any]:
         _check_page(request)
@@ -79,7 +80,7 @@ class FileCalls:
             def listing(lower: str | None, upper: str | None) -> Iterator[Node]:
                 return trees.children(files, request.file.path, lower, upper)
 
-            yield from map(messages.FileInfos(info), _page(listing, request))
+            yield from map(FileInfos(info).encoded, _page(listing, request))
 
     def WalkFile(self, request: Any, context: Any) -> Iterator[Any]:
         _check_page(request)
@@ -93,11 +94,11 @@ class FileCalls:
                     raise NotFound(f"commit/{info.commit.id} does not contain item: ({base})")
                 return chain((first,), nodes) if first is not None else iter(())
 
-            yield from map(messages.FileInfos(info), _page(listing, request))
+            yield from map(FileInfos(info).encoded, _page(listing, request))
 
     def GlobFile(self, request: Any, context: Any) -> Iterator[Any]:
         with self._snapshot(request.commit, "") as (info, files):
-            yield from map(messages.FileInfos(info), trees.glob(files, request.pattern, *_bounds(request)))
+            yield from map(FileInfos(info).encoded, trees.glob(files, request.pattern, *_bounds(request)))
 
     def DiffFile(self, request: Any, context: Any) -> Iterator[Any]:
         with self._opened(request.new_file) as (info, files):
@@ -131,7 +132,7 @@ class FileCalls:
 def _diff(
     info: CommitInfo, files: FileSet, path: str, old_info: CommitInfo, old_files: FileSet, old_path: str
 ) -> Iterator[Any]:
-    new_message, old_message = messages.FileInfos(info), messages.FileInfos(old_info)
+    new_message, old_message = FileInfos(info).message, FileInfos(old_info).message
     for new, old in trees.diff(files, old_files, path, old_path):
         yield pfs_pb2.DiffFileResponse(
             new_file=new_message(new) if new else None, old_file=old_message(old) if old else None

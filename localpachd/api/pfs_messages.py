@@ -17,7 +17,6 @@ from localpachd.pfs.values import (
     Repo,
     RepoInfo,
 )
-from localpachd.storage.trees import Node
 
 ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}
 
@@ -120,22 +119,3 @@ def project_info(info: ProjectInfo) -> Any:
     return pfs_pb2.ProjectInfo(
         project=pfs_pb2.Project(name=info.name), description=info.description, created_at=timestamp(info.created)
     )
-
-
-class FileInfos:
-    """FileInfo messages of one commit's nodes, each good until the next is asked for: they are one message, whose
-    commit part is filled once. Listings spend most of their time on messages."""
-
-    def __init__(self, info: CommitInfo) -> None:
-        self._message = pfs_pb2.FileInfo(
-            file=pfs_pb2.File(commit=commit(info.commit)), committed=timestamp(info.finishing)
-        )
-        self._file = self._message.file
-
-    def __call__(self, node: Node) -> Any:
-        """The FileInfo message of a node."""
-        message, file = self._message, self._file
-        file.path, file.datum = node.path, node.tag
-        message.file_type = pfs_pb2.DIR if node.is_dir else pfs_pb2.FILE
-        message.size_bytes, message.hash = node.size, node.hash
-        return message

@@ -16,18 +16,24 @@ _KINDS = {
 
 
 def serve(server: grpc.Server, service: str, servicer: Any) -> None:
-    """Adds a service of this full name to a server: every call for which `servicer` has a method."""
+    """Adds a service of this full name to a server: every call for which `servicer` has a method. A reply is a message
+    or, where it was encoded by hand, bytes."""
     handlers = {
         call.name: handler(
             getattr(servicer, call.name),
             (call.client_streaming, call.server_streaming),
             message_class(call.input_type).FromString,
-            message_class(call.output_type).SerializeToString,
+            _encoded,
         )
         for call in SERVICES[service].methods
         if hasattr(servicer, call.name)
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+
+
+def _encoded(reply: Any) -> bytes:
+    encoded: bytes = reply if isinstance(reply, bytes) else reply.SerializeToString()
+    return encoded
 
 
 def handler(
