@@ -5,10 +5,13 @@ it, and plain text that begins with `!`, `^`, `@` or `+` reaches to the next wil
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from localpachd.errors import InvalidArgument
+
+T = TypeVar("T")
 
 _WILDCARDS = "?*[{("
 _OPENERS = "@!^+"  # they open a group when "(" follows, and are text otherwise
@@ -45,6 +48,36 @@ class Token:
 def tokenise(pattern: str) -> list[Token]:
     """The tokens of a pattern. Raises InvalidArgument for a class that is empty or not closed, and for `^(`."""
     return list(_Lexer(pattern).tokens())
+
+
+def fold(
+    tokens: Sequence[Token], leaf: Callable[[Token], list[T]], close: Callable[[str, Sequence[list[T]], int], list[T]]
+) -> list[T]:
+    """A pattern made into something else, piece by piece and from the inside out.
+
+    `leaf` makes the pieces of a token that opens and closes nothing, `close` those of a group from what it means, the
+    pieces of its alternatives and its number, which counts captures from 0 as they open (-1 for braces). Groups left
+    open end with the pattern.
+    """
+    meanings = [("", -1)]
+    groups: list[list[list[T]]] = [[[]]]  # the alternatives of each open group, the pattern itself first
+    captures = 0
+    opened = sum(token.kind == "open" for token in tokens) - sum(token.kind == "close" for token in tokens)
+    for token in (*tokens, *[Token("close")] * opened):
+        if token.kind == "open":
+            capturing = token.text != "{"
+            meanings.append((token.text, captures if capturing else -1))
+            captures += capturing
+            groups.append([[]])
+        elif token.kind == "separator":
+            groups[-1].append([])
+        elif token.kind == "close":
+            meaning, number = meanings.pop()
+            closed = close(meaning, groups.pop(), number)
+            groups[-1][-1] += closed
+        else:
+            groups[-1][-1] += leaf(token)
+    return groups[0][0]
 
 
 class _Lexer:

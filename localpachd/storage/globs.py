@@ -1,17 +1,22 @@
 """Glob patterns over paths, in the dialect of Pachyderm's glob library. Knows nothing of files.
 
-The tokens of a pattern become one regular expression, whose groups are the captures. The dialect is followed also where
-it surprises: a class may match "/", and what a negation refuses depends on what comes after it.
+The tokens of a pattern become one regular expression, whose groups are the captures, or a machine where that could take
+for ever. The dialect is followed also where it surprises: a class may match "/", and what a negation refuses depends on
+what comes after it.
 """
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from localpachd.errors import InvalidArgument
-from localpachd.storage import paths
-from localpachd.storage.glob_tokens import Token, tokenise
+from localpachd.storage import glob_machine, paths
+from localpachd.storage.glob_tokens import Token, fold, tokenise
 
-_ANY = "[^/]*"
+_NESTED = 50
+_DOUBLINGS_OF_NAMES, _DOUBLINGS_OF_PATHS, _MOST_DOUBLINGS = 8, 12, 26  # names have 2**8 characters, paths 2**12
+
+_EXPRESSIONS = {"any": "[^/]*", "super": ".*", "single": "[^/]"}
 _REFERENCE = re.compile(r"\$(?:(\$)|([0-9]+)|\{([0-9]+)\})")
 
 
@@ -48,9 +53,11 @@ class Glob:
         """The text that every match starts with."""
         self.literal = literal == len(tokens) and paths.clean(self.literal_prefix) == self.literal_prefix
         """Whether the pattern is a plain path."""
+        if max(itertools.accumulate((each.kind == "open") - (each.kind == "close") for each in tokens)) > _NESTED:
+            raise InvalidArgument(f"the glob {pattern!r} is malformed: more than {_NESTED} groups within one another")
         try:
-            self._regex = re.compile(_regex(tokens))
-        except (re.error, RecursionError) as fault:
+            self._captures = _matcher(tokens)
+        except re.error as fault:
             raise InvalidArgument(f"the glob {pattern!r} is malformed: {fault}") from None
         self.depth = _depth(tokens)
         """How many slashes every match has, when that is the same for all: then no match lies below another."""
@@ -63,43 +70,44 @@ class Glob:
         """
         if path in ("", "/"):
             return ("",) if self.pattern == "/" else None
-        found = self._regex.fullmatch(path)
-        return None if found is None else (path, *(group or "" for group in found.groups()))
+        found = self._captures(path)
+        return None if found is None else (path, *found)
 
     def matches(self, path: str) -> bool:
         """Whether a path matches, in either form: a directory may have its trailing slash."""
         if path[-1:] != "/":
-            return self._regex.fullmatch(path) is not None
-        return self.pattern == "/" if path == "/" else self._regex.fullmatch(path[:-1]) is not None
+            return self._captures(path) is not None
+        return self.pattern == "/" if path == "/" else self._captures(path[:-1]) is not None
 
 
-def _regex(tokens: Sequence[Token]) -> str:
-    """The regular expression of a whole pattern. Groups left open end with the pattern."""
-    plain = {"any": _ANY, "super": ".*", "single": "[^/]"}
-    end = "$" if _negations_reach_the_end(tokens) else ""
-    meanings = [""]
-    groups: list[list[str]] = [[""]]  # the alternatives of each open group, the pattern itself first
-    opened = sum(token.kind == "open" for token in tokens) - sum(token.kind == "close" for token in tokens)
-    for token in (*tokens, *[Token("close")] * opened):
-        match token.kind:
-            case "open":
-                meanings.append(token.text)
-                groups.append([""])
-            case "separator":
-                groups[-1].append("")
-            case "close":
-                closed = _close(meanings.pop(), groups.pop(), end)
-                groups[-1][-1] += closed
-            case "text":
-                groups[-1][-1] += re.escape(token.text)
-            case "class":
-                groups[-1][-1] += token.text
-            case wildcard:
-                groups[-1][-1] += plain[wildcard]
-    return groups[0][0]
+def _matcher(tokens: Sequence[Token]) -> Callable[[str], tuple[str, ...] | None]:
+    """What each group captures of a whole path, or None, as a function."""
+    to_the_end = _negations_reach_the_end(tokens)
+    if not _cheap(tokens):
+        return glob_machine.assemble(tokens, to_the_end).match
+    expression = re.compile(_regex(tokens, to_the_end))
+
+    def match(path: str) -> tuple[str, ...] | None:
+        found = expression.fullmatch(path)
+        return None if found is None else found.groups("")
+
+    return match
 
 
-def _close(meaning: str, alternatives: Sequence[str], end: str) -> str:
+def _regex(tokens: Sequence[Token], to_the_end: bool) -> str:
+    """The regular expression of a whole pattern."""
+
+    def close(meaning: str, alternatives: Sequence[list[str]], _: int) -> list[str]:
+        return [_group(meaning, ["".join(each) for each in alternatives], "$" if to_the_end else "")]
+
+    return "".join(fold(tokens, lambda token: [_EXPRESSIONS.get(token.kind) or _plain(token)], close))
+
+
+def _plain(token: Token) -> str:
+    return token.text if token.kind == "class" else re.escape(token.text)
+
+
+def _group(meaning: str, alternatives: Sequence[str], end: str) -> str:
     either = "|".join(alternatives)
     match meaning:
         case "{":
@@ -109,11 +117,29 @@ def _close(meaning: str, alternatives: Sequence[str], end: str) -> str:
         case "!":
             refused = "|".join(alternative + end for alternative in alternatives)
             return f"((?:(?!(?:{refused}))[^/]*))"
-        case "*" | "+" if either == _ANY:
-            # The same language and captures; a repeated star would take time exponential in the path's length.
-            return f"({either})"
         case repeat:
             return f"((?:{either}){repeat})"
+
+
+def _cheap(tokens: Sequence[Token]) -> bool:
+    """Whether a regular expression can be trusted to fail in good time: it may have to try every way to match.
+
+    An estimate of how many there are: the choices that groups offer, times the lengths that stars can have. Of the
+    stars between two slashes, which they cannot cross, the last one has no choice.
+    """
+    doublings = inside = 0
+    stars = [0]
+    for token in tokens:
+        inside += (token.kind == "open") - (token.kind == "close")
+        if token.kind == "open" and token.text in "*+":
+            return False
+        doublings += token.kind == "separator" or (token.kind == "open" and token.text == "?")
+        doublings += _DOUBLINGS_OF_PATHS * (token.kind == "super")
+        stars[-1] += token.kind == "any" or (token.kind == "open" and token.text == "!")
+        if token.kind == "text" and "/" in token.text and not inside:
+            stars.append(0)
+    free = sum(max(0, each - 1) for each in stars) + any(stars)
+    return doublings + _DOUBLINGS_OF_NAMES * free <= _MOST_DOUBLINGS
 
 
 def _negations_reach_the_end(tokens: Sequence[Token]) -> bool:
