@@ -2,9 +2,9 @@
 
 import argparse
 import logging
+import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serves until SIGTERM or SIGINT; returns the exit status."""
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    told_to_stop = _told_to_stop()
     try:
         server = Server(options)
     except (PachError, OSError, ValueError) as error:
@@ -26,11 +24,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     with server:
         print(f"localpachd: listening on {server.address}", flush=True)
-        stop.wait()
+        os.read(told_to_stop, 1)
         # Who asks twice does not want to wait for an orderly end.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
     return 0
+
+
+def _told_to_stop() -> int:
+    """A file that can be read from once SIGTERM or SIGINT has come. Waiting for an Event would not do: a signal that
+    comes while the main thread is on its way into the wait is handled only after it."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    return reader
 
 
 def _options(arguments: Sequence[str] | None) -> Options:
