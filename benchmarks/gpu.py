@@ -1,0 +1,113 @@
+"""How fast the GPU stages are: `python -m benchmarks.gpu --help`. Needs a GPU, and measures with what is installed:
+cuML, CuPy, PyTorch, Keras, and lookalike's own stages where their dependencies are."""
+
+import argparse
+import importlib.metadata
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import arrays, embedding, knn, report
+from benchmarks.arrays import Arrays, XpArrays
+from benchmarks.report import Result
+
+_PACKAGES = frozenset(
+    {
+        "cuml-cu12",
+        "cuml-cu13",
+        "cupy-cuda12x",
+        "cupy-cuda13x",
+        "faiss-cpu",
+        "keras",
+        "scikit-learn",
+        "tensorflow",
+        "torch",
+    }
+)
+
+_Section = Callable[[argparse.Namespace, list[Arrays]], Result]
+
+
+def _embedding(given: argparse.Namespace, _devices: list[Arrays]) -> Result:
+    if importlib.util.find_spec("keras") is None:
+        print("embedding: Keras is not installed here, so ResNet50 is not measured", file=sys.stderr)
+        return Result((), ())
+    return embedding.measure(given.pictures, given.rounds, tuple(given.sides))
+
+
+_SECTIONS: dict[str, _Section] = {
+    "knn": lambda given, devices: knn.measure(_size(given), devices, given.rounds),
+    "certificate": lambda given, _devices: knn.measure_certificate(_size(given)),
+    "embedding": _embedding,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures what the arguments (the command line's, if none are given) name; 1 where there is no GPU."""
+    given = _parser().parse_args(arguments)
+    gpu = {} if given.cpu else _gpu()
+    if not gpu and not given.cpu:
+        print(
+            "benchmarks.gpu: no NVIDIA GPU here (nvidia-smi finds none), so there is nothing to measure; "
+            "--cpu tries the benchmark on the CPU, with small numbers (--queries, --library, --pictures)",
+            file=sys.stderr,
+        )
+        return 1
+    devices: list[Arrays] = [XpArrays("numpy")] if given.cpu else arrays.on_gpu()
+    results = []
+    for name in given.sections or _SECTIONS:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        results.append(_SECTIONS[name](given, devices))
+    surroundings = report.machine() | gpu
+    used, code = report.versions(_installed()), report.commit()
+    lines = [line for result in results for line in result.lines]
+    print(report.markdown(lines, surroundings, used, code) if given.markdown else report.plain(lines))
+    if given.json:
+        report.write_json(given.json, [row for each in results for row in each.rows], surroundings, used, code)
+    return 0
+
+
+def _gpu() -> dict[str, Any]:
+    """The first GPU's name, its memory and its driver, as nvidia-smi says; empty without one."""
+    question = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
+    try:
+        answer = subprocess.run(question, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    name, memory, driver = (part.strip() for part in answer.splitlines()[0].split(","))
+    return {"gpu": name, "gpu_memory_mib": int(memory), "driver": driver}
+
+
+def _installed() -> list[str]:
+    return sorted(_PACKAGES & {each.metadata["Name"].lower() for each in importlib.metadata.distributions()})
+
+
+def _size(given: argparse.Namespace) -> knn.Size:
+    return knn.Size(given.queries, given.library, given.dimension)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu",
+        description="Measures search and embedding on a GPU beside bare lower bounds and the article's figures.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+    full = knn.FULL
+    parser.add_argument("sections", nargs="*", choices=[[], *_SECTIONS], metavar="SECTION", help=", ".join(_SECTIONS))
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each measurement")
+    parser.add_argument("--queries", type=int, default=full.queries, metavar="N", help="vectors that are searched for")
+    parser.add_argument("--library", type=int, default=full.library, metavar="N", help="vectors that are searched")
+    parser.add_argument("--dimension", type=int, default=full.dimension, metavar="N", help="numbers of a vector")
+    parser.add_argument("--pictures", type=int, default=4096, metavar="N", help="pictures that are embedded")
+    parser.add_argument("--sides", type=int, nargs="+", default=embedding.SIZES, metavar="N", help="their sizes")
+    parser.add_argument("--cpu", action="store_true", help="try the benchmark without a GPU")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to a file, too")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

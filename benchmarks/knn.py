@@ -1,0 +1,180 @@
+"""Owns the measurement of nearest-neighbour search on a GPU: the article's table (k = 3, 10,000 queries, 90,000 vectors
+of 2,048 numbers) beside a plain matrix product of the same run, and how far cuML's distances are from the true ones."""
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.arrays import Arrays, Vectors
+from benchmarks.report import Line, Result, Row, timed
+from stages.neighbours.backend import Backend
+
+ARTICLE = {
+    "cuML": (0.791, "NVIDIA P4, the article's figure"),
+    "scikit-learn": (454.0, "8 vCPU, the article's figure"),
+}
+"""Seconds of the search at its full size."""
+
+_CHECKED = 100  # queries whose neighbours are compared with those of float64
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is searched."""
+
+    queries: int
+    library: int
+    dimension: int
+    k: int = 3
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions of the matrix product that every brute-force search holds."""
+        return 2.0 * self.queries * self.library * self.dimension
+
+
+FULL = Size(10_000, 90_000, 2_048)
+
+Search = Callable[[], NDArray[np.int64]]
+
+
+def measure(size: Size, arrays: list[Arrays], rounds: int) -> Result:
+    """Every way to search that this machine has, each as the best of some rounds after one that warms up."""
+    random = np.random.default_rng(0)
+    library = random.standard_normal((size.library, size.dimension), np.float32)
+    queries = random.standard_normal((size.queries, size.dimension), np.float32)
+    true = _true(queries[:_CHECKED], library, size.k)
+    rows, lines = [], []
+    bound = None
+    for each in arrays:
+        left, right = each.put(queries), each.put(library)
+        seconds = _best(partial(each.product, left, right), rounds)
+        bound = min(seconds, bound or seconds)
+        rows.append(Row("product", f"matrix product ({each.name})", seconds, size.operations / seconds))
+        lines.append(Line(rows[-1].name, f"{seconds:.3f} s", f"{size.operations / seconds / 1e12:.1f} TFLOP/s"))
+    for name, search in _ways(size, queries, library, arrays):
+        found = search()
+        seconds = _best(search, rounds if name != "scikit-learn" else 1)
+        right_ones = float((found[:_CHECKED] == true).mean())
+        rows += [Row("knn", name, seconds, size.queries / seconds), Row("agreement", name, rate=right_ones)]
+        lines.append(_line(name, seconds, bound, right_ones, size))
+    return Result(tuple(rows), tuple(lines))
+
+
+def measure_certificate(size: Size) -> Result:
+    """How far the distances that backends give lie from the true ones, in units of ε (|q|² + |x|²), for vectors of
+    several kinds; and how many pictures cuML finds at another distance than 0 from themselves."""
+    rows, lines = [], []
+    for name, backend in _backends():
+        for family, vectors in _families(size):
+            proposer = backend(vectors)
+            some = vectors[: min(200, len(vectors))]
+            approximate, found = proposer.candidates(some, min(32, len(vectors)))
+            double = vectors.astype(np.float64)
+            difference = double[: len(some), None, :] - double[found]
+            norms = (double**2).sum(axis=1)
+            unit = 2.0**-24 * (norms[: len(some), None] + norms[found])
+            excess = (approximate - (difference**2).sum(axis=2)) / unit
+            itself = found == np.arange(len(some))[:, None]
+            share = float((approximate[itself] != 0).mean()) if itself.any() else 0.0
+            most, promised = float(excess.max()), proposer.rounding.relative / 2.0**-24
+            rows += [Row(f"excess {family}", name, rate=most), Row(f"self {family}", name, rate=share)]
+            said = f"{most:.2f} ε (|q|² + |x|²), {share:.0%} of self-distances not 0"
+            met = "yes" if most <= promised else "no"
+            lines.append(Line(f"{name}, {family}: above the truth by", said, "", "", f"at most {promised:.0f} ε", met))
+    return Result(tuple(rows), tuple(lines))
+
+
+def _best(work: Callable[[], object], rounds: int) -> float:
+    work() if rounds > 1 else None
+    return min(timed(work) for _ in range(rounds))
+
+
+def _line(name: str, seconds: float, bound: float | None, agreement: float, size: Size) -> Line:
+    article, where = ARTICLE.get(name.partition(" (")[0], (None, ""))
+    goal = f"{article:g} s ({where})" if article and size == FULL else ""
+    met = ("yes" if article is not None and seconds <= article else "no") if goal else ""
+    return Line(
+        f"{name}: {agreement:.1%} of the neighbours as in float64",
+        f"{seconds:.3f} s",
+        f"{bound:.3f} s" if bound else "",
+        f"{seconds / bound:.2f}" if bound else "",
+        goal,
+        met,
+    )
+
+
+def _ways(size: Size, queries: Vectors, library: Vectors, arrays: list[Arrays]) -> Iterator[tuple[str, Search]]:
+    if _there("cuml"):
+        yield from _cuml(size, queries, library)
+    for each in arrays:
+        left, right = each.put(queries), each.put(library)
+        yield (
+            f"{each.name} brute force (a comparison, not cuML; on the device)",
+            partial(each.nearest, left, right, size.k),
+        )
+    for name, backend in _backends():
+        yield f"lookalike, exact, on {name} (from host memory)", _house(backend, queries, library, size.k)
+    if _there("sklearn"):
+        neighbours = importlib.import_module("sklearn.neighbors").NearestNeighbors(algorithm="brute")
+        yield "scikit-learn", lambda: neighbours.fit(library).kneighbors(queries, size.k, return_distance=False)
+
+
+def _cuml(size: Size, queries: Vectors, library: Vectors) -> Iterator[tuple[str, Search]]:
+    made = importlib.import_module("cuml.neighbors").NearestNeighbors
+    cupy = importlib.import_module("cupy")
+    fitted = made(algorithm="brute", output_type="cupy").fit(cupy.asarray(library))
+    there = cupy.asarray(queries)
+    yield "cuML (kneighbors, on the device)", lambda: fitted.kneighbors(there, size.k)[1].get()
+    whole = made(algorithm="brute", output_type="numpy")
+    yield "cuML (fit and kneighbors, from host memory)", lambda: whole.fit(library).kneighbors(queries, size.k)[1]
+
+
+def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vectors, k: int) -> Search:
+    exact = importlib.import_module("stages.neighbours.exact").Exact
+    points = importlib.import_module("stages.neighbours.points").Points
+    asked, held = points(queries), points(library)
+    return lambda: exact(held, backend(held.prepared)).search(asked, k).rows
+
+
+def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
+    """lookalike's own, where it and they are installed."""
+    if not (_there("python_pachyderm") and _there("stages")):
+        return []
+    names = {"cuml": ("cuML", "Cuml"), "faiss": ("FAISS", "Faiss")}
+    usable = [each for each in names if _there(each)]
+    if not importlib.import_module("stages.neighbours.choice").gpu_visible(os.environ):
+        usable = [each for each in usable if each != "cuml"]
+    return [
+        (names[each][0], getattr(importlib.import_module(f"stages.neighbours.{each}"), names[each][1]))
+        for each in usable
+    ]
+
+
+def _families(size: Size) -> Iterator[tuple[str, Vectors]]:
+    random = np.random.default_rng(1)
+    count = min(size.library, 4_000)
+    plain = random.standard_normal((count, size.dimension), np.float32)
+    yield "random", plain
+    yield "families of near-duplicates", plain[np.arange(count) // 20] + plain * np.float32(1e-4)
+    yield "far from 0", plain + np.float32(30)
+
+
+def _true(queries: Vectors, library: Vectors, k: int) -> NDArray[np.int64]:
+    """The k nearest in float64, by differences for the nearest few that the expansion proposes."""
+    double = library.astype(np.float64)
+    asked = queries.astype(np.float64)
+    squares = (double**2).sum(axis=1) - 2 * asked @ double.T
+    proposed = np.sort(np.argsort(squares, axis=1)[:, : k + 30], axis=1)
+    exact = ((asked[:, None, :] - double[proposed]) ** 2).sum(axis=2)
+    return np.take_along_axis(proposed, np.argsort(exact, axis=1, kind="stable")[:, :k], axis=1)
+
+
+def _there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
