@@ -1,35 +1,23 @@
 """Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or who refers to a chunk."""
 
 import os
-import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
 from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.storage.filesets import Content
+from localpachd.storage.small import RENEW, SmallChunks
 
 SMALL = 64 << 10
 """Chunks below this many bytes are rows of one SQLite file; the others are files of their own."""
 
-_BATCH_BYTES = 4 << 20
-_BATCH_CHUNKS = 4096
-_GATHERED = 500  # chunks asked for in one query
 _BLOCK = 1 << 20  # bytes read at once from a big chunk
-_RENEW = 3600.0  # seconds after which putting a chunk again renews its date
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS small (hash BLOB PRIMARY KEY, put REAL NOT NULL, data BLOB NOT NULL);
-"""
-_INSERT = f"""
-INSERT INTO small (hash, put, data) VALUES (?, ?, ?)
-ON CONFLICT (hash) DO UPDATE SET put = excluded.put WHERE small.put < excluded.put - {_RENEW}
-"""
 
 
 class Chunks:
@@ -46,32 +34,21 @@ class Chunks:
         for left in (root / "tmp").iterdir():  # of a process that was killed while it wrote
             left.unlink()
         self._lock = threading.Lock()
-        self._pending: dict[bytes, bytes] = {}
-        self._pending_bytes = 0
         self._unsynced: set[Path] = set()
-        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        self._writer = self._connect()
-        self._writer.execute("PRAGMA journal_mode=WAL")
-        self._writer.execute("PRAGMA synchronous=FULL")
-        self._writer.executescript(_SCHEMA)
+        self._small = SmallChunks(root / "small.sqlite")
 
     def put(self, data: bytes) -> bytes:
         """Stores one chunk of at most `ids.CHUNK_SIZE` bytes and returns its 32-byte hash."""
         digest = ids.chunk_hash(data)
         if len(data) >= SMALL:
             self._put_big(digest, data)
-            return digest
-        with self._lock:
-            if digest not in self._pending:
-                self._pending[digest] = data
-                self._pending_bytes += len(data)
-                if self._pending_bytes >= _BATCH_BYTES or len(self._pending) >= _BATCH_CHUNKS:
-                    self._write_pending()
+        else:
+            self._small.put(digest, data)
         return digest
 
     def get(self, digest: bytes) -> bytes:
         """The bytes of one chunk. Raises PachError when it is not in the store."""
-        data = self._small(digest)
+        data = self._small.get(digest)
         if data is not None:
             return data
         try:
@@ -81,21 +58,14 @@ class Chunks:
 
     def gather(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         """The bytes of many small chunks at once, by hash: several times faster than one by one."""
-        with self._lock:
-            found = {digest: self._pending[digest] for digest in digests if digest in self._pending}
-        wanted = [digest for digest in digests if digest not in found]
-        with self._reader() as conn:
-            for start in range(0, len(wanted), _GATHERED):
-                some = wanted[start : start + _GATHERED]
-                marks = ", ".join("?" * len(some))
-                found.update(conn.execute(f"SELECT hash, data FROM small WHERE hash IN ({marks})", some))
-        found.update((digest, self.get(digest)) for digest in wanted if digest not in found)
+        found = self._small.gather(digests)
+        found.update((digest, self.get(digest)) for digest in digests if digest not in found)
         return found
 
     def flush(self) -> None:
         """Returns when every chunk put so far would survive the loss of power."""
+        self._small.flush()
         with self._lock:
-            self._write_pending()
             directories, self._unsynced = self._unsynced, set()
         for directory in directories:
             _sync_directory(directory)
@@ -142,8 +112,7 @@ class Chunks:
     def hashes(self) -> Iterator[bytes]:
         """Every chunk in the store, in no particular order."""
         self.flush()
-        with self._reader() as conn, closing(conn.execute("SELECT hash FROM small")) as rows:
-            yield from (row[0] for row in rows)
+        yield from self._small.hashes()
         yield from (digest for digest, _ in self._big())
 
     def sweep(self, live: Iterable[bytes], before: float | None = None) -> int:
@@ -153,33 +122,29 @@ class Chunks:
         what is being written. None spares none, which is right only while nobody writes.
         """
         self.flush()
-        limit = float("inf") if before is None else before - _RENEW
-        with closing(self._connect()) as conn:
-            conn.execute("CREATE TEMP TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
-            conn.execute("BEGIN")
-            conn.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in live))
-            conn.execute("COMMIT")
-            with self._lock:
-                swept = conn.execute(
-                    "DELETE FROM small WHERE put < ? AND hash NOT IN (SELECT hash FROM live)", (limit,)
-                ).rowcount
-            for digest, path in self._big():
-                if conn.execute("SELECT 1 FROM live WHERE hash = ?", (digest,)).fetchone() is None:
-                    swept += self._delete_big(path, limit)
-        return swept
+        limit = float("inf") if before is None else before - RENEW
+        with closing(sqlite3.connect("", isolation_level=None)) as known:  # in memory, but on disk where that is much
+            known.execute("CREATE TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+            known.execute("BEGIN")
+            known.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in live))
+            known.execute("COMMIT")
+
+            def unused(digest: bytes) -> bool:
+                return known.execute("SELECT 1 FROM live WHERE hash = ?", (digest,)).fetchone() is None
+
+            swept = self._small.sweep(unused, limit)
+            return swept + sum(self._delete_big(path, limit) for digest, path in self._big() if unused(digest))
 
     def close(self) -> None:
         """Makes everything durable and closes the files; call it when nothing uses the store any more."""
         self.flush()
-        self._writer.close()
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
+        self._small.close()
 
     def _put_big(self, digest: bytes, data: bytes) -> None:
         path = self._path(digest)
         with self._lock:  # so that a sweep does not delete what was found here
             try:
-                if path.stat().st_mtime < time.time() - _RENEW:
+                if path.stat().st_mtime < time.time() - RENEW:
                     os.utime(path)
                 return
             except FileNotFoundError:
@@ -204,30 +169,6 @@ class Chunks:
                 path.unlink()
             return old
 
-    def _write_pending(self) -> None:
-        """Writes the gathered small chunks as one durable transaction. The lock is held."""
-        if not self._pending:
-            return
-        now = time.time()
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            self._writer.executemany(_INSERT, ((digest, now, data) for digest, data in self._pending.items()))
-        except BaseException:
-            self._writer.execute("ROLLBACK")
-            raise
-        self._writer.execute("COMMIT")
-        self._pending = {}
-        self._pending_bytes = 0
-
-    def _small(self, digest: bytes) -> bytes | None:
-        with self._lock:
-            data = self._pending.get(digest)
-        if data is None:
-            with self._reader() as conn:
-                row = conn.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
-            data = None if row is None else bytes(row[0])
-        return data
-
     def _blocks(self, digest: bytes, length: int, skip: int) -> Iterator[bytes]:
         if length < SMALL:
             yield self.get(digest)[skip:]
@@ -247,21 +188,6 @@ class Chunks:
     def _path(self, digest: bytes) -> Path:
         name = digest.hex()
         return self._root / name[:2] / name[2:]
-
-    @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
-        try:
-            conn = self._readers.get_nowait()
-        except queue.Empty:
-            conn = self._connect()
-        try:
-            yield conn
-        finally:
-            self._readers.put(conn)
-
-    def _connect(self) -> sqlite3.Connection:
-        # The lock and the pool see to it that a connection is used by one thread at a time.
-        return sqlite3.connect(self._root / "small.sqlite", isolation_level=None, check_same_thread=False, timeout=60)
 
 
 def _missing(digest: bytes) -> PachError:

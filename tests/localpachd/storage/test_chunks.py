@@ -1,11 +1,14 @@
 """The chunk store: content in, the same content out, across sizes, threads, restarts, kills and sweeps."""
 
 import random
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -103,6 +106,43 @@ def test_many_threads_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert [lost for lost in pool.map(work, range(16)) if lost] == []
+    store.close()
+
+
+def test_readers_do_not_wait_for_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Chunks(tmp_path)
+    durable = store.put(b"durable")
+    store.flush()
+    held_up = store.put(b"held up")
+    writing = threading.Event()
+    now = time.time
+    monkeypatch.setattr(time, "time", lambda: writing.set() or now())  # a write begins by looking at the clock
+    with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # somebody else has the disk
+        flush = threading.Thread(target=store.flush)
+        flush.start()
+        assert writing.wait(30)
+        late = store.put(b"late")
+        assert store.gather([durable, held_up, late]) == {durable: b"durable", held_up: b"held up", late: b"late"}
+        assert [store.get(each) for each in (durable, held_up, late)] == [b"durable", b"held up", b"late"]
+        assert flush.is_alive()
+        other.execute("ROLLBACK")
+    flush.join()
+    assert sorted(store.hashes()) == sorted([durable, held_up, late])
+    store.close()
+
+
+def test_a_write_that_fails_loses_nothing(tmp_path: Path) -> None:
+    store = Chunks(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as other:
+        other.execute("CREATE TRIGGER full BEFORE INSERT ON small BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+        digest = store.put(b"kept")
+        with pytest.raises(sqlite3.IntegrityError, match="disk full"):
+            store.flush()
+        assert store.get(digest) == b"kept"
+        other.execute("DROP TRIGGER full")
+    store.flush()
+    assert list(store.hashes()) == [digest]
     store.close()
 
 
