@@ -24,6 +24,7 @@ from stages.kinds import Kind, is_tar_header
 from stages.limits import MAX_HEADER_BYTES, MAX_MEMBERS, MAX_ZIP_DIRECTORY_BYTES, expansion_limit
 
 _HEADER_BYTES_PER_MEMBER = 4096  # what each member's description may add to MAX_HEADER_BYTES of them all
+_REMEMBERED = 4096  # members of a tar whose descriptions are kept from the check, since reading them costs so much
 
 
 class BadArchive(Exception):
@@ -156,32 +157,41 @@ def _zip_problem(info: zipfile.ZipInfo) -> str | None:
 
 def _tar_members(path: Path, kind: Kind) -> Iterator[Member]:
     with _damage_is_bad_archive(kind.value):
-        _check_tar(path, kind)
+        remembered = _check_tar(path, kind)
     with _open_tar(path, kind) as raw:
-        for archive, info in _tar_infos(_Meter(raw, sys.maxsize, sys.maxsize)):
+        stream_of_all = _Meter(raw, sys.maxsize, sys.maxsize)
+        archive = _tar_file(stream_of_all)
+        for info in _tar_infos(archive, stream_of_all) if remembered is None else remembered:
             problem = _tar_problem(info)
             stream = None if problem else archive.extractfile(info)
             yield Member(info.name, info.size, Content(stream) if stream else None, problem)
 
 
-def _check_tar(path: Path, kind: Kind) -> None:
-    """Walks the whole archive: for a tar.gz that is decompressing it, the only way to know how far it expands."""
+def _check_tar(path: Path, kind: Kind) -> list[tarfile.TarInfo] | None:
+    """Walks the whole archive: for a tar.gz that is decompressing it, the only way to know how far it expands.
+
+    Returns the members but directories, or None where they are too many to be held.
+    """
     limit = expansion_limit(path.stat().st_size)
+    remembered: list[tarfile.TarInfo] = []
     count = expanded = 0
     with _open_tar(path, kind) as raw:
         if kind is Kind.GZIP and not is_tar_header(raw.read(tarfile.BLOCKSIZE)):
             raise BadArchive("gzip data that is no tar archive")
         raw.seek(0)
         stream = _Meter(raw, MAX_HEADER_BYTES, limit)
-        for _, info in _tar_infos(stream):
+        for info in _tar_infos(_tar_file(stream), stream):
             if info.size < 0:
                 raise BadArchive(f"damaged or truncated {kind.value} archive")
             count += 1
             expanded += info.size
             _check_totals(count, expanded, limit)
+            if count <= _REMEMBERED:
+                remembered.append(info)
         _check_end(stream, kind)
     if not count:
         raise BadArchive("a tar archive without files")
+    return remembered if count <= _REMEMBERED else None
 
 
 def _check_end(stream: _Meter, kind: Kind) -> None:
@@ -206,14 +216,17 @@ def _open_tar(path: Path, kind: Kind) -> Iterator[BinaryIO]:
                 yield cast(BinaryIO, unzipped)
 
 
-def _tar_infos(stream: _Meter) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def _tar_file(stream: _Meter) -> tarfile.TarFile:
+    return tarfile.TarFile(fileobj=cast(IO[bytes], stream), encoding="utf-8", errors="surrogateescape")
+
+
+def _tar_infos(archive: tarfile.TarFile, stream: _Meter) -> Iterator[tarfile.TarInfo]:
     """Every member but directories. Forgets each before the next: an archive may have very many."""
-    archive = tarfile.TarFile(fileobj=cast(IO[bytes], stream), encoding="utf-8", errors="surrogateescape")
     while (info := archive.next()) is not None:
         archive.members.clear()  # type: ignore[attr-defined]  # not in typeshed
         stream.allowance += _HEADER_BYTES_PER_MEMBER
         if not info.isdir():
-            yield archive, info
+            yield info
 
 
 def _tar_problem(info: tarfile.TarInfo) -> str | None:

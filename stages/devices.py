@@ -79,6 +79,14 @@ def prepare(environment: Mapping[str, str]) -> str:
     return _described(len(gpus), memory)
 
 
+def passes_at_once() -> int:
+    """How many forward passes should be under way together: two where TensorFlow computes on a GPU, so that it has the
+    next one at hand while Python takes over the last one's vectors. One where the processor computes, which is busy
+    with it, and on Keras's other backends, whose models keep state while they predict."""
+    on_gpu = keras.backend.backend() == "tensorflow" and tf.config.list_physical_devices("GPU")
+    return 2 if on_gpu else 1
+
+
 def _described(gpus: int, memory: GpuMemory) -> str:
     if not gpus:
         return "no GPU: computing on the CPU"

@@ -1,5 +1,8 @@
 """Owns turning pictures into vectors with a loaded backbone, in batches of one fixed shape. Knows no files."""
 
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import keras
@@ -17,29 +20,46 @@ class Embedder:
     order of summing, for another shape of batch, so every batch has the same shape and the last one is filled up.
     """
 
-    def __init__(self, model: keras.Model, spec: BackboneSpec) -> None:
+    def __init__(self, model: keras.Model, spec: BackboneSpec, at_once: int = 1) -> None:
+        """at_once: forward passes that are under way together, see stages.devices.passes_at_once."""
         # XLA on the CPU is many times slower for these models, and its fusions would be part of the result.
         model.compile(jit_compile=False)
         self._model = model
+        self._at_once = at_once
         self.spec = spec
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Raises StageError if the pictures have another size, or the model gives values that are not finite."""
-        size, batch = self.spec.image_size, self.spec.batch
+        batch = self.spec.batch
+        parts = (pictures[begin : begin + batch] for begin in range(0, len(pictures), batch))
+        return np.concatenate([np.empty((0, self.spec.dimension), np.float32), *self.stream(parts)])
+
+    def stream(self, batches: Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.float32]]:
+        """The vectors of each batch, in order; a batch is at most `spec.batch` pictures.
+
+        Batches are taken before their vectors are wanted, and computed in threads: whoever takes these vectors can
+        read the next pictures and finish the last ones meanwhile, and a GPU does not wait for it. Raises as the call.
+        """
+        under_way: deque[Future[NDArray[np.float32]]] = deque()
+        with ThreadPoolExecutor(self._at_once, "forward") as threads:
+            for batch in batches:
+                under_way.append(threads.submit(self._forward, batch))
+                if len(under_way) > self._at_once:
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+
+    def _forward(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        size = self.spec.image_size
         if pictures.dtype != np.uint8 or pictures.shape[1:] != (size, size, 3):
             raise StageError(
                 f"the pictures are {pictures.dtype} {pictures.shape[1:]}, but {self.spec.name} takes uint8 "
                 f"({size}, {size}, 3)"
             )
-        vectors = np.empty((len(pictures), self.spec.dimension), np.float32)
-        for begin in range(0, len(pictures), batch):
-            vectors[begin : begin + batch] = self._forward(pictures[begin : begin + batch])
-        return vectors
-
-    def _forward(self, pictures: NDArray[np.uint8]) -> NDArray[Any]:
-        filled = np.zeros((self.spec.batch, *pictures.shape[1:]), np.uint8)
+        filled = np.zeros((self.spec.batch, size, size, 3), np.uint8)
         filled[: len(pictures)] = pictures
-        vectors: NDArray[Any] = np.asarray(self._model.predict_on_batch(filled))[: len(pictures)]
+        given: NDArray[Any] = np.asarray(self._model.predict_on_batch(filled))[: len(pictures)]
+        vectors = given.astype(np.float32, copy=False)
         if not np.isfinite(vectors).all():
             raise StageError(
                 f"the model {self.spec.name} gives values that are not finite (NaN or infinity) for some picture; "

@@ -111,7 +111,7 @@ def _load(directory: Path) -> Embedder:
         file = spool(paths[MODEL_FILE], Path(scratch))
         if file != paths[MODEL_FILE]:
             file = file.rename(Path(scratch) / MODEL_FILE)
-        embedder = Embedder(load_backbone(file, spec), spec)
+        embedder = Embedder(load_backbone(file, spec), spec, devices.passes_at_once())
     print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
     return embedder
 
@@ -136,17 +136,19 @@ def _united(directory: Path, image_size: int) -> dict[str, _Picture]:
 
 def _embed(embedder: Embedder, pictures: Mapping[str, _Picture]) -> tuple[NDArray[np.float32], Images]:
     spec = embedder.spec
-    ids, values = list(pictures), list(pictures.values())
-    vectors = np.empty((len(ids), spec.dimension), np.float32)
-    for number, begin in enumerate(range(0, len(ids), spec.batch), 1):
-        end = min(begin + spec.batch, len(ids))
-        vectors[begin:end] = embedder(np.stack([each.pixels for each in values[begin:end]]))
+    ids, values = list(pictures), [each.pixels for each in pictures.values()]
+    vectors, thumbnails = np.empty((len(ids), spec.dimension), np.float32), []
+    batches = (np.stack(values[begin : begin + spec.batch]) for begin in range(0, len(ids), spec.batch))
+    for number, some in enumerate(embedder.stream(batches), 1):
+        begin, end = len(thumbnails), len(thumbnails) + len(some)
+        vectors[begin:end] = some
+        thumbnails += [_thumbnail(pixels) for pixels in values[begin:end]]  # while the next batch is computed
         if number % _BATCHES_PER_LINE == 0 or end == len(ids):
             print(f"  {end} of {len(ids)} pictures")
     images = Images(
         ids=ids,
-        sources=[each.sources for each in values],
-        thumbnails=[_thumbnail(each.pixels) for each in values],
+        sources=[each.sources for each in pictures.values()],
+        thumbnails=thumbnails,
         model=spec.sha256,
         image_size=spec.image_size,
         dimension=spec.dimension,

@@ -41,7 +41,8 @@ def read(given: Input, side: int) -> Iterator[Found | Refused]:
     """Everything in a datum's file or directory, pictures normalised to uint8 (side, side, 3).
 
     Sources are true paths: the unescaped path within the repo; for an archive's member that and the member's name, for
-    a member of an ingest block the member's own unescaped name, for an STL-10 file's picture the file's and its number.
+    a member of an ingest block the member's own unescaped name, for a picture of an STL-10 file the file's and its
+    number, or the file's alone if it has no other.
     Raises OSError where the machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
@@ -94,7 +95,7 @@ class _Reader:
             size = os.fstat(stream.fileno()).st_size
             head = stream.read(HEAD)
             kind = kind_of(head)
-            if not kind.is_archive:
+            if not kind.is_archive or stl10.holds_pictures(true, size):
                 yield from self.stream(stream, head, size, true)
                 return
         try:
@@ -113,7 +114,7 @@ class _Reader:
             return
         try:
             head = member.stream.read(HEAD)
-            if not kind_of(head).is_archive:
+            if stl10.holds_pictures(true, member.size) or not kind_of(head).is_archive:
                 yield from self.stream(member.stream, head, member.size, true)
             elif archive is None:
                 yield from self.packed_archive(member.stream, head, true)
@@ -134,13 +135,15 @@ class _Reader:
 
     def stream(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
         """A file that is no archive. head: the first bytes, already read off the stream. size: of the whole file."""
+        if stl10.holds_pictures(true, size):
+            yield from self.stl10(stream, head, size, true)
+            return
         kind = kind_of(head)
         if kind.is_picture:
             yield self.picture(stream, head, size, kind, true)
-        elif head and stl10.is_named_so(true):
-            yield from self.stl10(stream, head, size, true)
         else:
-            yield Refused(true, why_unreadable(head))
+            problem = stl10.problem(true, size) if head and stl10.is_named_so(true) else None
+            yield Refused(true, problem or why_unreadable(head))
 
     def picture(self, stream: stl10.Stream, head: bytes, size: int, kind: Kind, true: str) -> Found | Refused:
         if size > MAX_PICTURE_BYTES:
@@ -153,10 +156,7 @@ class _Reader:
         return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
 
     def stl10(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
-        problem = stl10.problem(true, size)
-        if problem:
-            yield Refused(true, problem)
-            return
+        alone = size == stl10.RECORD
         for number, (record, pixels) in enumerate(stl10.pictures(head, stream)):
-            source = Source(f"{true}/{number:06}", hashlib.sha256(record).hexdigest())
+            source = Source(true if alone else f"{true}/{number:06}", hashlib.sha256(record).hexdigest())
             yield Found(source, pictures.resize(pixels, self.side))

@@ -22,6 +22,14 @@ def is_named_so(name: str) -> bool:
     return name.lower().endswith(".bin")
 
 
+def holds_pictures(name: str, size: int) -> bool:
+    """Whether a file is one of STL-10's by its name and size in bytes, whatever it begins with.
+
+    Records are mere pixels: among 100,000 some will begin as an archive or another picture would.
+    """
+    return size > 0 and is_named_so(name) and problem(name, size) is None
+
+
 def problem(name: str, size: int) -> str | None:
     """Why the file of that name and size in bytes holds no STL-10 pictures, for the user; None if it does."""
     if name.lower().endswith("_y.bin"):

@@ -59,9 +59,7 @@ def test_packs_that_do_not_fit_together_are_said(tmp_path: Path) -> None:
     npy = tmp_path / "x.npy"
     write_pack(npy, (1, 1), [Picture("a" * 64, ())], [bytes(3)])
     whole = npy.read_bytes()
-    with pytest.raises(
-        StageError, match=r"x.npy .* uint8 \(1, 1, 1, 3\) for 0 pictures\); run preprocess again"
-    ):
+    with pytest.raises(StageError, match=r"x.npy .* uint8 \(1, 1, 1, 3\) for 0 pictures\); run preprocess again"):
         parse_pack(whole[:131], "x.npy")
     for broken in (whole[:100], whole[:130], whole[:-4], whole + b"{}\n", b"\x93NUMPY", b""):
         npy.write_bytes(broken)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages import names, reading, stl10
+from stages import archives, names, reading, stl10
 from stages.contract import Input
 from stages.kinds import why_unreadable
 from stages.packs import Source
@@ -215,6 +215,30 @@ def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
         "stl10_binary.tar.gz/s/train_y.bin": "labels of STL-10, not pictures",
         "stl10_binary.tar.gz/s/cut_X.bin": "not whole STL-10 pictures: 1 bytes is no multiple of 27,648",
     }
+
+
+def test_a_record_is_a_picture_whatever_it_begins_with_and_alone_goes_by_its_files_name(file: Path) -> None:
+    beginnings = {"gzip": b"\x1f\x8b\x08", "jpeg": b"\xff\xd8\xff", "zip": b"PK\3\4", "tar": tarred({"a": b""})[:512]}
+    records = {f"{name}.bin": (begin + bytes(stl10.RECORD))[: stl10.RECORD] for name, begin in beginnings.items()}
+    expected = [source(name, content) for name, content in records.items()]
+    for name, content in records.items():
+        file.write_bytes(content)
+        assert read(file, name) == ([source(name, content)], {})
+    file.write_bytes(tarred(records))
+    assert read(file, names.block_name("f" * 16)) == (expected, {})
+    file.write_bytes(records["tar.bin"] * 2)
+    found, _ = read(file, "two.bin")
+    assert [each.path for each in found] == ["two.bin/000000", "two.bin/000001"]
+
+
+def test_a_tar_of_more_members_than_are_remembered_is_read_all_the_same(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_bytes(tarred({f"{number}.jpg": jpeg(number) for number in range(5)}))
+    at_once = read(file, "t.tar")
+    monkeypatch.setattr(archives, "_REMEMBERED", 4)
+    assert read(file, "t.tar") == at_once
+    assert len(at_once[0]) == 5
 
 
 def test_a_picture_file_that_is_too_large_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
