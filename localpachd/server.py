@@ -1,6 +1,7 @@
 """The composition root: names every part of the server, builds them on one root directory, starts and stops them."""
 
 import fcntl
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,8 +24,12 @@ from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
 from localpachd.worker import gpus
 from localpachd.worker.gpus import GpuPool
-from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.machine import Machine
+from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
+from localpachd.worker.workplace import Stores
+
+_log = logging.getLogger(__name__)
 
 # A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
 _CALLS_AT_ONCE = 512
@@ -71,12 +76,14 @@ class Server:
             compression=grpc.Compression.NoCompression,
         )
         self.port = _listen(self._grpc, options)
+        self._root = options.root
         self.address = f"grpc://{options.host}:{self.port}"
         self._db = Database(options.root / "pachd.sqlite")
         self._chunks = Chunks(options.root / "chunks")
         self._pfs = Pfs(self._db, self._chunks)
         secrets = Secrets(options.root / "secrets")
-        self._runner = ProcessRunner(options.root / "scratch", self._db, self._chunks, pool, GrpcBatchServer(), secrets)
+        machine = Machine(Stores(self._db, self._chunks, secrets), options.root / "scratch")
+        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), machine)
         sidecars = GrpcSidecars(self._pfs)
         self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets, sidecars)
 
@@ -90,13 +97,16 @@ class Server:
         """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""
         self._pfs.transact(filesets.forget_expired)
         gc.sweep(self._db, self._chunks)
+        logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._pps.start()
         self._grpc.start()
+        _log.info("%s serves %s", self.address, self._root)
 
     def stop(self) -> None:
         """Ends the calls and the processes; jobs that were running go on at the next start."""
         self._grpc.stop(_GRACE).wait()
         self._pps.stop()
+        logging.getLogger("localpachd").removeHandler(self._pps.server_log)
         self._runner.close()
         self._calls.shutdown(wait=True)
         self._chunks.close()

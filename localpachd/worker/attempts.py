@@ -13,7 +13,7 @@ from localpachd.worker.environment import EnvironmentProblem, datum_variables
 from localpachd.worker.layout import PlacementError
 from localpachd.worker.outputs import OutputError, Outputs
 from localpachd.worker.pipes import LazyPipes
-from localpachd.worker.processes import UserProcess, how, outcome
+from localpachd.worker.processes import Process, how, judged
 from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Stats, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace
@@ -31,8 +31,8 @@ class DatumSet:
         self._watch = watch
         self._log = log
         self._datum_id = ""
-        self._pipes = LazyPipes(workplace.machine.pipes, self._note, watch.end)
-        self._process: UserProcess | None = None
+        self._pipes = LazyPipes(workplace.stores.pipes, self._note, watch.end)
+        self._process: Process | None = None
         self._batch: Batch | None = None
         self._started = 0.0
         self._stillborn: list[str] = []
@@ -87,7 +87,8 @@ class DatumSet:
         given_at = time.monotonic()
         reason, recovered = self._run(env, variables, failed)
         processed_at = time.monotonic()
-        outputs = Outputs(self._workplace.layout, placed, self._workplace.machine.chunks, self._watch.check)
+        place = self._workplace
+        outputs = Outputs(place.layout, placed, place.stores.chunks, place.surroundings, self._watch.check)
         stats = Stats(placed_at - begun, processed_at - given_at, 0.0, placed.downloaded + self._pipes.bytes_served)
         if not reason:
             try:
@@ -142,8 +143,7 @@ class DatumSet:
                 failed = self._watch.wait(lambda: process.ended, deadline) or ""
             finally:
                 process.stop()
-            assert process.returncode is not None
-            failed = failed or outcome(process.returncode, self._task.accept_return_code)
+            failed = failed or judged(process, self._task.accept_return_code)
         self._note(_ending(name, begun, failed))
         return failed
 

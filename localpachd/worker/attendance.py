@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from localpachd.worker.environment import EnvironmentProblem, datum_variables
 from localpachd.worker.layout import PlacementError
-from localpachd.worker.network import Network
 from localpachd.worker.pipes import LazyPipes
 from localpachd.worker.processes import how
 from localpachd.worker.tasks import DatumWork, LogLine, Task
@@ -25,34 +24,26 @@ class Attendance:
         self._watch = watch
         self._log = log
 
-    def run(self, work: DatumWork, network: Network) -> str:
+    def run(self, work: DatumWork) -> str:
         """How the command ended, with `work` in its `/pfs`. Raises Cancelled."""
         self._watch.begin(work.id)
-        pipes = LazyPipes(self._workplace.machine.pipes, self._note, self._watch.end)
+        pipes = LazyPipes(self._workplace.stores.pipes, self._note, self._watch.end)
         try:
-            return self._run(work, pipes, network)
+            return self._run(work, pipes)
         except (PlacementError, EnvironmentProblem) as problem:
             return str(problem)
         finally:
             self._watch.finish()
             pipes.close()
 
-    def _run(self, work: DatumWork, pipes: LazyPipes, network: Network) -> str:
+    def _run(self, work: DatumWork, pipes: LazyPipes) -> str:
         layout = self._workplace.layout
         variables = datum_variables(work, layout.shown)
         env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
         layout.place(work, env, pipes, self._watch.check)
         self._note("beginning to run user code")
         begun = time.monotonic()
-        process = self._workplace.start(
-            self._task.cmd,
-            self._task.stdin,
-            variables,
-            self._user_line,
-            self._watch.ring,
-            network.before,
-            network.inherited,
-        )
+        process = self._workplace.start(self._task.cmd, self._task.stdin, variables, self._user_line, self._watch.ring)
         try:
             ended = self._watch.wait(lambda: process.ended) or how(process)
         finally:

@@ -33,8 +33,8 @@ class User:
     owner: tuple[int, int] | None = None
 
 
-def worker_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, ...]) -> dict[str, str]:
-    """The variables of a worker's processes, without those of any datum.
+def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, ...]) -> dict[str, str]:
+    """The variables of a worker's processes on the machine itself, without those of any datum.
 
     The machine takes the place of the container image, so the server's own variables come first. `python3` is the
     server's interpreter. `shown` is the path by which processes see their `/pfs`.

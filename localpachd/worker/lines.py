@@ -1,4 +1,4 @@
-"""Lines of text from a stream of any bytes. Reads nothing itself."""
+"""Lines of text from streams of any bytes, and whom they are passed on to. Reads nothing itself."""
 
 from collections.abc import Callable
 
@@ -37,3 +37,36 @@ class Lines:
         self._buffer.clear()
         self._emit(f"{text} … (cut: the line is longer than {LONGEST_LINE} bytes)" if self._cut else text)
         self._cut = False
+
+
+class Speech:
+    """What one process says, passed on to `line` from whatever thread reads its streams.
+
+    `last` is the last line that was not blank, `failure` what `line` raised: after that nothing is passed on any more,
+    but streams must be emptied all the same. `foreign` says of a line that the process did not say it.
+    """
+
+    def __init__(self, line: Callable[[str], None], foreign: Callable[[str], bool] = lambda _: False) -> None:
+        self._line = line
+        self._foreign = foreign
+        self._muted = False
+        self.last = ""
+        self.failure: Exception | None = None
+
+    def stream(self) -> Lines:
+        """The lines of one more of the process's streams."""
+        return Lines(self._said)
+
+    def mute(self) -> None:
+        """What is said from now on is nobody's concern."""
+        self._muted = True
+
+    def _said(self, text: str) -> None:
+        if self._muted or self._foreign(text):
+            return
+        self.last = text.strip() or self.last
+        if self.failure is None:
+            try:
+                self._line(text)
+            except Exception as failure:  # whoever stops the process raises it
+                self.failure = failure

@@ -16,6 +16,7 @@ from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content
 from localpachd.worker.layout import OUT, Layout, Placed
+from localpachd.worker.surroundings import Surroundings
 from localpachd.worker.tasks import OutputFile
 
 _BLOCK = 1 << 20
@@ -33,6 +34,7 @@ class Outputs:
     layout: Layout
     placed: Placed
     chunks: Chunks
+    surroundings: Surroundings
     check: Callable[[], None]
 
     def collect(self) -> tuple[OutputFile, ...]:
@@ -108,7 +110,7 @@ class Outputs:
             raise OSError(failure.errno, failure.strerror, direct) from failure
         for each in (direct, target):
             self._refuse_own(path, each)
-        found = self._host(target)
+        found = self._here(target)
         if not found.is_dir():
             yield from self._kept(found, path, self._reference(found))
             return
@@ -118,13 +120,13 @@ class Outputs:
                 below = Path(directory, name)
                 if below.is_dir() and not below.is_symlink():
                     continue
-                onto = f"{path}/{below.relative_to(found).as_posix()}"
-                yield from self._kept(*self._inside(below, onto))
+                relative = below.relative_to(found).as_posix()
+                yield from self._kept(*self._inside(below, posixpath.join(target, relative), f"{path}/{relative}"))
 
-    def _inside(self, place: Path, path: str) -> tuple[Path, str, Content | None]:
+    def _inside(self, place: Path, shown: str, path: str) -> tuple[Path, str, Content | None]:
         """A file within a directory that was linked; where that is a link itself, the file it leads to."""
         if place.is_symlink():
-            place = self._host(self._resolve(self._shown(place)))
+            place = self._here(self._resolve(shown))
             if place.is_dir():
                 raise OutputError(
                     f"cannot upload /pfs/out{_printable(path)}: a link to a directory within a linked one"
@@ -160,31 +162,33 @@ class Outputs:
                 current = posixpath.dirname(current)
                 continue
             step = posixpath.join(current, name)
-            here = self._host(step)
-            if not stat.S_ISLNK(here.lstat().st_mode):
+            here = self._in_pfs(step)
+            if not stat.S_ISLNK(self.surroundings.mode(step) if here is None else here.lstat().st_mode):
                 current = step
                 continue
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown)
-            target = str(here.readlink())
+            target = self.surroundings.target(step) if here is None else str(here.readlink())
             rest += target.split("/")[::-1]
             if target.startswith("/"):
                 current = "/"
         return current
 
     def _shown(self, place: Path) -> str:
-        """How user code sees a path of this machine that lies in its `/pfs`; others look the same to it."""
-        if place.is_relative_to(self.layout.pfs):
-            return posixpath.join(self.layout.shown, place.relative_to(self.layout.pfs).as_posix())
-        return str(place)
+        """How user code sees a path of this machine that lies in its `/pfs`."""
+        return posixpath.join(self.layout.shown, place.relative_to(self.layout.pfs).as_posix())
 
-    def _host(self, shown: str) -> Path:
-        """Where on this machine lies what user code sees at an absolute path."""
+    def _in_pfs(self, shown: str) -> Path | None:
+        """Where on this machine lies what user code sees at an absolute path in its `/pfs`; None for any other."""
         root = self.layout.shown
         if shown == root or shown.startswith(f"{root}/"):
             return self.layout.pfs / shown[len(root) :].lstrip("/")
-        return Path(shown)
+        return None
+
+    def _here(self, shown: str) -> Path:
+        """Where what user code sees at an absolute path without links can be read on this machine."""
+        return self._in_pfs(shown) or self.surroundings.fetch(shown)
 
 
 def _complain(failure: OSError) -> None:

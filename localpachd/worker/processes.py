@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 from uuid import uuid4
 
-from localpachd.worker.lines import Lines
+from localpachd.worker.lines import Lines, Speech
 
 MARK = "LOCALPACHD_PROCESS"
 """The variable by which descendants of a process are known."""
@@ -30,9 +30,38 @@ _POLL = 0.05
 _SETTLE = 1.0
 
 
+class Process(Protocol):
+    """A command that was started, wherever it runs.
+
+    `returncode` is None while it runs and then as subprocess gives it, `last_line` the last thing that it said, and
+    `refusal` why it never began, where that shows only afterwards.
+    """
+
+    returncode: int | None
+
+    @property
+    def last_line(self) -> str: ...
+
+    @property
+    def refusal(self) -> str: ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended and everything it had written has been passed on."""
+
+    def catch_up(self) -> None:
+        """Passes on what the process has written until now, as far as it has arrived, before this returns."""
+
+    def stop(self) -> None:
+        """Kills the process and everything it started, if they still run, and returns when they are gone.
+
+        What a process says that dies of this is not passed on. Raises what passing on its lines raised.
+        """
+
+
 class UserProcess:
-    """A running command. Must be started and stopped by one and the same thread: the kernel ends the process when the
-    thread that started it ends.
+    """A `Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends the process
+    when the thread that started it ends.
 
     `line` is called for each line of stdout and stderr, from another thread; `ring` once, when the process has ended.
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
@@ -49,17 +78,15 @@ class UserProcess:
         own_processes: bool = False,
         inherited: Sequence[int] = (),
     ) -> None:
-        self._line = line
+        self._speech = Speech(line, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
         self._ring = ring
         self._own_processes = own_processes
         self._lock = threading.Lock()
         self._reaped = False
-        self._muted = False
         self._reading = threading.Lock()
         self._unwritten = memoryview(stdin)
         self.returncode: int | None = None
-        self.failure: Exception | None = None
-        self.last_line = ""
+        self.refusal = ""
         # Whatever descends from the process has this in its environment, unless it takes pains to lose it.
         self._mark = f"{MARK}={uuid4().hex}"
         self._process = subprocess.Popen(
@@ -74,35 +101,37 @@ class UserProcess:
             pass_fds=inherited,
         )
         outputs = (self._process.stdout, self._process.stderr)
-        self._outputs = {stream: Lines(self._pass_on) for stream in outputs if stream is not None}
+        self._outputs = {stream: self._speech.stream() for stream in outputs if stream is not None}
         for stream in self._outputs:
             os.set_blocking(stream.fileno(), False)
         self._thread = threading.Thread(target=self._attend, name=f"process-{self._process.pid}", daemon=True)
         self._thread.start()
 
     @property
+    def last_line(self) -> str:
+        """As `Process` says."""
+        return self._speech.last
+
+    @property
     def ended(self) -> bool:
-        """Whether the process has ended and everything it had written has been passed on."""
+        """As `Process` says."""
         return self.returncode is not None
 
     def catch_up(self) -> None:
-        """Passes on what the process has written until now, before this returns."""
+        """As `Process` says."""
         with self._reading:
             if not self.ended:
                 for stream, lines in self._outputs.items():
                     _drain(stream, lines)
 
     def stop(self) -> None:
-        """Kills the process and everything it started, if they still run, and returns when they are gone.
-
-        What a process says that dies of this is not passed on. Raises what `line` raised.
-        """
+        """As `Process` says."""
         self.catch_up()
-        self._muted = True
+        self._speech.mute()
         self._kill()
         self._thread.join()
-        if self.failure is not None:
-            raise self.failure
+        if self._speech.failure is not None:
+            raise self._speech.failure
 
     def _kill(self) -> None:
         with self._lock:
@@ -128,7 +157,7 @@ class UserProcess:
         try:
             self._converse()
         except Exception as failure:  # no process may run on with nobody who reads what it says
-            self.failure = failure
+            self._speech.failure = failure
             self._kill()
         self._ring_out(self._process.wait())
 
@@ -200,16 +229,6 @@ class UserProcess:
         if not self._own_processes:
             _hunt(group, self._mark)
 
-    def _pass_on(self, text: str) -> None:
-        if self._muted or (self._own_processes and text.startswith(_NOT_THE_USERS)):
-            return
-        self.last_line = text.strip() or self.last_line
-        if self.failure is None:
-            try:
-                self._line(text)
-            except Exception as failure:  # the pipes must be emptied all the same; stop() raises it
-                self.failure = failure
-
 
 def _read(stream: int, lines: Lines) -> int | None:
     """Passes on what one read gives: how many bytes, 0 at the stream's end, None when there is nothing now."""
@@ -259,8 +278,16 @@ def outcome(returncode: int, accepted: frozenset[int]) -> str:
     return f"exit status {code}" if name is None else f"signal: {name.lower()}"
 
 
-def how(process: UserProcess) -> str:
+def judged(process: Process, accepted: frozenset[int]) -> str:
+    """Why the way in which a process ended counts as a failure; "" when it does not."""
+    assert process.returncode is not None
+    return process.refusal or outcome(process.returncode, accepted)
+
+
+def how(process: Process) -> str:
     """How a process ended, and the last thing it said, which as a rule is why."""
     assert process.returncode is not None
+    if process.refusal:
+        return process.refusal
     status = outcome(process.returncode, frozenset()) or "exit status 0"
     return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status

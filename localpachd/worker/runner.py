@@ -1,57 +1,42 @@
-"""The worker room's door: datum sets run as processes of this machine, each with its own `/pfs`."""
+"""The worker room's door: leases GPUs, gives each datum set a directory and a workplace, and has it processed."""
 
-import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
-from localpachd.worker import namespaces
 from localpachd.worker.attempts import DatumSet
 from localpachd.worker.attendance import Attendance
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.layout import remove
-from localpachd.worker.namespaces import PFS, PFS_VARIABLE, Confinement
-from localpachd.worker.network import Network, PortTaken
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, LogLine, Ports, Task
+from localpachd.worker.network import PortTaken
+from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, ImageStatus, LogLine, Ports, Task
 from localpachd.worker.watch import Cancelled, Watch
-from localpachd.worker.workplace import Machine, Workplace
+from localpachd.worker.workplace import Places
 
 
-class ProcessRunner:
-    """Implements `tasks.Runner`. Thread-safe: each call of `run_set` is one worker slot.
+class LocalRunner:
+    """Implements `tasks.Runner` with workplaces of one kind. Thread-safe: each call of `run_set` is one worker slot.
 
-    `scratch` is a directory of its own, emptied here. `confinement` is found out when it is not given.
+    `scratch` is a directory of its own, emptied here.
     """
 
-    def __init__(
-        self,
-        scratch: Path,
-        db: Database,
-        chunks: Chunks,
-        gpus: GpuPool,
-        server: BatchServer,
-        secrets: Secrets,
-        confinement: Confinement | None = None,
-    ) -> None:
+    def __init__(self, scratch: Path, gpus: GpuPool, server: BatchServer, places: Places) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         for left in scratch.iterdir():  # of a server that was killed
             remove(left)
         self._scratch = scratch.resolve()
         self._server = server
         self._gpus = gpus
-        self._lifeline = os.pipe()
-        self.confinement = confinement or namespaces.detect(self._scratch)
-        self._machine = Machine(db, chunks, secrets, self.confinement, self._lifeline[0])
+        self._places = places
         self._lock = threading.Lock()
-        self._network_tried = False
-        self._with_network: Confinement | None = None
         self._told: set[str] = set()
+
+    def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
+        """As `tasks.Runner` says."""
+        return self._places.images(wanted)
 
     def run_set(
         self,
@@ -78,18 +63,16 @@ class ProcessRunner:
     ) -> str:
         """As `tasks.Runner` says."""
         self._tell(task, log)
-        own = self._own_network() if ports is not None and ports.own_network else None
         try:
             with (
-                closing(Network(ports, own is not None)) as network,
                 Watch(cancel, self._gpus.ring) as watch,
                 self._leased(task, watch, log) as devices,
                 self._directory(log) as directory,
+                closing(self._places.open(directory, task, devices, ports)) as workplace,
             ):
-                if ports is not None:
-                    log(LogLine("", False, network.statement))
-                workplace = Workplace(self._machine, directory, task, devices, own)
-                return Attendance(task, workplace, watch, log).run(work, network)
+                if workplace.statement:
+                    log(LogLine("", False, workplace.statement))
+                return Attendance(task, workplace, watch, log).run(work)
         except Cancelled:
             return ""
         except (EnvironmentProblem, PortTaken, OSError) as problem:
@@ -97,8 +80,7 @@ class ProcessRunner:
 
     def close(self) -> None:
         """Lets go of the machine; call it when no set runs any more."""
-        for end in reversed(self._lifeline):
-            os.close(end)
+        self._places.close()
 
     def _run(
         self,
@@ -111,14 +93,15 @@ class ProcessRunner:
         directory: Path,
     ) -> None:
         try:
-            workplace = Workplace(self._machine, directory, task, devices)
+            workplace = self._places.open(directory, task, devices)
         except (EnvironmentProblem, OSError) as problem:
             log(LogLine("", False, str(problem)))
             for work in datums:
                 watch.check()
                 done(DatumResult(work.id, "FAILED", str(problem)))
             return
-        DatumSet(task, workplace, self._server, watch, log).run(datums, done)
+        with closing(workplace):
+            DatumSet(task, workplace, self._server, watch, log).run(datums, done)
 
     def _leased(
         self, task: Task, watch: Watch, log: Callable[[LogLine], None]
@@ -141,23 +124,10 @@ class ProcessRunner:
             except OSError as failure:  # at the next start it is tried again
                 log(LogLine("", False, f"cannot remove the worker's directory: {failure}"))
 
-    def _own_network(self) -> Confinement | None:
-        """How a service gets a network of its own; None where that cannot be. Found out once."""
-        with self._lock:
-            if not self._network_tried:
-                self._network_tried = True
-                self._with_network = namespaces.with_network(self.confinement, self._scratch)
-            return self._with_network
-
     def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
         """Says in the pipeline's log, once, where this machine falls short of a cluster."""
         holder = _holder(task)
-        shortcomings = []
-        if not self.confinement.mounts:
-            shortcomings.append(
-                f"{PFS} cannot be mounted on this machine: {PFS_VARIABLE} in the environment names the directory that"
-                f" stands for it, and code that has {PFS} written into it will not find its files"
-            )
+        shortcomings = self._places.shortcomings()
         if task.gpus > self._gpus.leased(task.gpus):
             shortcomings.append(
                 f"{task.gpus} GPUs are asked for and this machine has {len(self._gpus.devices)}: running on the CPU"

@@ -4,7 +4,7 @@ Frozen, and free of pipelines, commits and jobs: the pps room fills them in and 
 """
 
 import threading
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -30,7 +30,8 @@ class Task:
     """What a worker of one pipeline runs for each datum, or, with `batching`, for each datum set.
 
     `env` holds `transform.env` and the variables of the pod; `datum_timeout` is in seconds, per attempt; `tries` counts
-    all attempts. `gpus` are leased for the run of a set. `image` is for runners that start containers. The values of
+    all attempts. `gpus` are leased for the run of a set. `image`, `memory` (bytes) and `cpus`, limits of
+    each worker where they are not 0, are for runners that start containers. The values of
     `secrets` are looked up for each set and are no part of `env`, which is kept with the datums. `pachd` is the address
     (host:port) that a client's configuration is to name, "" for no such file.
     """
@@ -48,8 +49,19 @@ class Task:
     user: str = ""
     gpus: int = 0
     image: str = ""
+    memory: int = 0
+    cpus: float = 0.0
     secrets: tuple[SecretUse, ...] = ()
     pachd: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageStatus:
+    """How it stands with an image: `ready` for workers or, if not, `coming` or not to be had; `reason` explains it."""
+
+    ready: bool
+    coming: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +203,12 @@ class CancelToken:
 class Runner(Protocol):
     """Runs datum sets. One call is one set on one worker slot; calls may run side by side in threads."""
 
+    def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
+        """How it stands with the images that pipelines with work want now; those not named are ready.
+
+        Does not wait: what is missing is fetched meanwhile, for as long as it is among those wanted.
+        """
+
     def run_set(
         self,
         task: Task,
@@ -202,7 +220,7 @@ class Runner(Protocol):
         """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
 
         `log` is called from other threads than the caller's. What is wrong with a datum, or with the command, becomes a
-        FAILED result; only what `done` and `log` raise comes out.
+        FAILED result; only what `done` and `log` raise comes out, and what keeps a whole machine from working.
         """
 
     def attend(

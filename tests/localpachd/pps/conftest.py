@@ -18,8 +18,10 @@ from localpachd.pps.values import DatumInfo, Job, JobInfo, Pipeline
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.worker.gpus import GpuPool
-from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.machine import Machine
+from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
+from localpachd.worker.workplace import Stores
 
 COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
 
@@ -58,8 +60,9 @@ class Engine:
         self._begin()
 
     def _begin(self) -> None:
-        scratch, batches = self.root / "scratch", GrpcBatchServer()
-        self.runner = ProcessRunner(scratch, self.db, self.chunks, self.gpus, batches, self.secrets)
+        scratch = self.root / "scratch"
+        machine = Machine(Stores(self.db, self.chunks, self.secrets), scratch)
+        self.runner = LocalRunner(scratch, self.gpus, GrpcBatchServer(), machine)
         self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets, NoSidecars(), self.clock)
         self.pps.start()
 

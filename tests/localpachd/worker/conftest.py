@@ -14,10 +14,12 @@ from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSetRef, write_layer
 from localpachd.worker import namespaces
 from localpachd.worker.gpus import GpuPool
+from localpachd.worker.machine import Machine
 from localpachd.worker.namespaces import Confinement
-from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
+from localpachd.worker.workplace import Stores
 
 BEST = namespaces.detect(Path("/tmp"))
 """How processes get their `/pfs` on this machine; none where the machine forbids it."""
@@ -41,9 +43,9 @@ class Bench:
         self.chunks = Chunks(self.root / "chunks")
         self.scratch = self.root / "scratch"
         self.secrets = Secrets(self.root / "secrets")
-        self.runner = ProcessRunner(
-            self.scratch, self.db, self.chunks, self.gpus, GrpcBatchServer(), self.secrets, self.confinement
-        )
+        self.stores = Stores(self.db, self.chunks, self.secrets)
+        places = Machine(self.stores, self.scratch, self.confinement)
+        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), places)
         self._numbers = itertools.count()
 
     def files(self, content: Mapping[str, bytes]) -> FileSetRef:

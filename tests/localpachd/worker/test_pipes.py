@@ -78,7 +78,7 @@ def test_a_reader_that_is_still_at_it_does_not_hold_up_the_next_datum(bench: Ben
 
 
 def test_more_lazy_files_than_pipes_become_ordinary_files(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench.runner._machine.pipes, "_left", 2)
+    monkeypatch.setattr(bench.stores.pipes, "_left", 2)
     content = {f"/{number}": str(number).encode() for number in range(5)}
     task = bench.sh('cd "$in"; for f in *; do [ -p $f ] && echo pipe; cat $f >> "$PFS/out/all"; done')
     given = bench.input("in", "/", content, lazy=True)

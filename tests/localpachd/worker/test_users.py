@@ -67,13 +67,16 @@ from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.worker.gpus import GpuPool
-from localpachd.worker.runner import ProcessRunner
+from localpachd.worker.machine import Machine
+from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumWork, Task
+from localpachd.worker.workplace import Stores
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 chunks = Chunks(root / "chunks")
 secrets = Secrets(root / "secrets")
-runner = ProcessRunner(root / "scratch", Database(root / "db"), chunks, GpuPool(), GrpcBatchServer(), secrets)
+machine = Machine(Stores(Database(root / "db"), chunks, secrets), root / "scratch")
+runner = LocalRunner(root / "scratch", GpuPool(), GrpcBatchServer(), machine)
 def run(**how):
     results = []
     task = Task(("sh", "-c", 'echo $(id -u) > "${LOCALPACHD_PFS:-/pfs}/out/f"'), tries=1, **how)
@@ -83,7 +86,7 @@ done = run()
 assert done.state == "PROCESSED", done
 assert b"".join(chunks.read(done.output[0].content)) == b"65534\\n"
 assert "must run as root" in run(user="root").reason
-print("mounted" if runner.confinement.mounts else "plain")
+print("mounted" if machine.confinement.mounts else "plain")
 """
 
 

@@ -1,0 +1,149 @@
+"""Workplaces on the machine itself: commands are its processes, each with a `/pfs` of its own. Judges nothing."""
+
+import os
+import threading
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from localpachd.worker import environment, namespaces, secrets
+from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.layout import Layout
+from localpachd.worker.namespaces import PFS, PFS_VARIABLE, Confinement
+from localpachd.worker.network import Network
+from localpachd.worker.processes import UserProcess
+from localpachd.worker.roots import MountProblem
+from localpachd.worker.surroundings import MachineFiles
+from localpachd.worker.tasks import ImageStatus, Ports, Task
+from localpachd.worker.workplace import Stores, client_configuration, spoken
+
+
+class Machine:
+    """Implements `workplace.Places`: the machine takes the place of the image. `confinement` is found out, by trials in
+    `scratch`, when it is not given."""
+
+    def __init__(self, stores: Stores, scratch: Path, confinement: Confinement | None = None) -> None:
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._stores = stores
+        self._scratch = scratch.resolve()
+        # Its other end closes when this process dies, and with that the processes that watch it.
+        self._lifeline = os.pipe()
+        self.confinement = confinement or namespaces.detect(self._scratch)
+        self._lock = threading.Lock()
+        self._network_tried = False
+        self._with_network: Confinement | None = None
+
+    def open(
+        self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
+    ) -> "MachineWorkplace":
+        """As `workplace.Places` says. The thread that calls starts the processes, which end if it does."""
+        own = self._own_network() if ports is not None and ports.own_network else None
+        network = Network(ports, own is not None)
+        try:
+            return MachineWorkplace(
+                self._stores, directory, task, gpus, own or self.confinement, network, self._lifeline[0]
+            )
+        except BaseException:
+            network.close()
+            raise
+
+    def shortcomings(self) -> list[str]:
+        """As `workplace.Places` says."""
+        if self.confinement.mounts:
+            return []
+        return [
+            f"{PFS} cannot be mounted on this machine: {PFS_VARIABLE} in the environment names the directory that"
+            f" stands for it, and code that has {PFS} written into it will not find its files"
+        ]
+
+    def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
+        """As `tasks.Runner` says: every image is there, since none is used."""
+        return {}
+
+    def close(self) -> None:
+        """As `workplace.Places` says."""
+        for end in reversed(self._lifeline):
+            os.close(end)
+
+    def _own_network(self) -> Confinement | None:
+        """How a service gets a network of its own; None where that cannot be. Found out once."""
+        with self._lock:
+            if not self._network_tried:
+                self._network_tried = True
+                self._with_network = namespaces.with_network(self.confinement, self._scratch)
+            return self._with_network
+
+
+class MachineWorkplace:
+    """Implements `workplace.Workplace` with processes started by `confinement`.
+
+    `lifeline` is the read end of a pipe whose other end closes when this process dies.
+    """
+
+    def __init__(
+        self,
+        stores: Stores,
+        directory: Path,
+        task: Task,
+        gpus: tuple[str, ...],
+        confinement: Confinement,
+        network: Network,
+        lifeline: int,
+    ) -> None:
+        self.stores = stores
+        self.surroundings = MachineFiles()
+        self.statement = network.statement
+        self._network = network
+        self._confinement = confinement
+        self._lifeline = lifeline
+        self._root = directory / "root"
+        self._user = environment.user(task.user)
+        pfs = directory / "pfs"
+        shown = confinement.shown(pfs)
+        self.layout = Layout(pfs, shown, stores.db, stores.chunks, self._user.owner)
+        temporary = self.layout.directory("tmp")
+        self.env = environment.machine_variables(task, shown, temporary, gpus)
+        if task.pachd:
+            self.env |= client_configuration(self.layout, task.pachd)
+        self._cwd = environment.working_directory(task, shown, self.layout.directory("work"))
+        self._secret_env = secrets.variables(task.secrets, stores.secrets)
+        self._mount(secrets.mounts(task.secrets, stores.secrets, directory / "secrets", self._user.owner))
+
+    def _mount(self, mounts: Mapping[str, Path]) -> None:
+        if mounts and not self._confinement.mounts:
+            raise EnvironmentProblem(
+                "transform.secrets: nothing can be mounted on this machine: use env_var in the place of mount_path"
+            )
+        if mounts:
+            self._confinement = replace(self._confinement, rebuild=True)
+        if self._confinement.mounts:
+            self._root.mkdir()
+            try:
+                self._confinement.prepare(self._root, mounts)
+            except MountProblem as problem:
+                raise EnvironmentProblem(f"transform.secrets: {problem}") from problem
+
+    def start(
+        self,
+        cmd: tuple[str, ...],
+        stdin: tuple[str, ...],
+        variables: Mapping[str, str],
+        line: Callable[[str], None],
+        ring: Callable[[], None],
+    ) -> UserProcess:
+        """As `workplace.Workplace` says."""
+        confinement, network = self._confinement, self._network
+        env = {**self.env, **self._secret_env, **variables}
+        env, found = environment.through_shell(env, environment.program(cmd, env, self._cwd))
+        command = confinement.command(
+            found, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, network.before
+        )
+        inherited = (self._lifeline, *network.inherited)
+        try:
+            return UserProcess(command, env, spoken(stdin), line, ring, confinement.own_processes, inherited)
+        except (OSError, ValueError) as failure:
+            raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
+
+    def close(self) -> None:
+        """As `workplace.Workplace` says."""
+        self._network.close()
