@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import resource
+import select
 import selectors
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -228,9 +229,19 @@ class LazyPipes:
         with contextlib.suppress(OSError):  # deleted by its reader, as a rule
             self._arm(pipe)
             pipe.closing += 1
+            # Who came while we did this is not told of: his opening looks like ours.
+            if pipe.writer is not None and _has_reader(pipe.writer):
+                self._opened_again(pipe)
 
     def _opened_again(self, pipe: _Pipe) -> None:
         self._misused(
             f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it once,"
             " read it to its end, and copy it to a temporary file if it is needed again"
         )
+
+
+def _has_reader(writer: int) -> bool:
+    """Whether somebody has the other end of a pipe open."""
+    poll = select.poll()
+    poll.register(writer, 0)
+    return not any(events & select.POLLERR for _, events in poll.poll(0))
