@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from typing import Any
@@ -91,6 +91,15 @@ class Jobs:
         request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=1)
         return next(map(_job, self._stub.ListJob(request)), None)
 
+    def of(self, pipeline: str, id_: str) -> Job | None:
+        """A pipeline's job of that id."""
+        return next((job for job in self.of_set(id_) if job.pipeline == pipeline), None)
+
+    def datums(self, job: Job) -> Iterator[str]:
+        """The ids of a job's datums."""
+        of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
+        return (info.datum.id for info in self._stub.ListDatum(pps_pb2.ListDatumRequest(job=of)))
+
     def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
         """Calls `look` again and again until every job of some commit sets has ended; returns these jobs, upstream
         first. The jobs of services are left out: they never end."""
@@ -120,7 +129,7 @@ class Jobs:
         )
         meta = Repository(self._connection, failed.pipeline, failed.id, type_="meta")
         return [
-            Failure(info.datum.id, tuple(data.file.path for data in info.data), _reason(meta, info.datum.id))
+            Failure(info.datum.id, tuple(data.file.path for data in info.data), reason_of(meta, info.datum.id))
             for info in self._stub.ListDatum(request)
         ]
 
@@ -157,9 +166,12 @@ def _seconds(info: Any) -> float | None:
     return max(0.0, elapsed)
 
 
-def _reason(meta: Repository, datum: str) -> str:
+def reason_of(meta: Repository, datum: str) -> str:
+    """Why a datum failed, as the pipeline's meta commit has it; "" where it did not fail."""
     try:
         record = json.loads(meta.read(f"/meta/{datum}/meta"))
     except (grpc.RpcError, ValueError):
         return "the reason is not in the pipeline's meta commit; see `pachctl logs`"
+    if "state" not in record:  # PROCESSED is the default, which JSON leaves out
+        return ""
     return str(record.get("reason") or "no reason was recorded")

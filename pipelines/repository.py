@@ -153,6 +153,25 @@ class Repository:
             if error.code() != grpc.StatusCode.NOT_FOUND:
                 raise
 
+    def extract(self, path: str, to: Path) -> None:
+        """Writes every file below a directory (a path with a slash at its end) into a local one."""
+        stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
+        with tarfile.open(fileobj=_Stream(message.value for message in stream), mode="r|") as archive:
+            for member in archive:
+                member.name = ("/" + member.name.lstrip("/")).removeprefix(path).lstrip("/")
+                if member.name:
+                    archive.extract(member, to, filter="data")
+
+    def hashes(self, path: str) -> dict[str, bytes]:
+        """The hash of every file below a directory, by path."""
+        walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._file(path)))
+        try:
+            return {info.file.path: info.hash for info in walk if info.file_type == pfs_pb2.FILE}
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+            return {}
+
     def _inspect(self, commit: Any) -> Any:
         return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED))
 

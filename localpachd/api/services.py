@@ -6,7 +6,7 @@ import grpc
 from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from localpachd.api import schema
+from localpachd.api import debugging, schema
 from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServicer
 from localpachd.api.pfs import PfsServicer
 from localpachd.api.pps import PpsServicer
@@ -66,3 +66,4 @@ def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_
     )
     for name, servicer in serving:
         serve(server, name, servicer)
+    debugging.serve(server, pps)

@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from localpachd.errors import PachError
 from localpachd.pfs import commits
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Commit
@@ -32,8 +31,6 @@ def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
     with pfs.db.read() as conn:
         branch = jobs.inspect(conn, job).output_commit.branch
         record = standing.record(conn, pfs.chunks, job, identity)
-    if record is None:
-        raise PachError(f"datum {identity} not found in job {job}")
     return _info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
 
 

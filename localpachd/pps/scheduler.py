@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 
 from localpachd.pfs.service import Pfs
-from localpachd.pps import inputs, jobs, pipelines, standing
+from localpachd.pps import inputs, jobs, pipelines, standing, work
 from localpachd.pps.plan import (
     Action,
     Conclude,
@@ -157,7 +157,7 @@ class Scheduler:
         with self._pfs.db.read() as conn:
             info = jobs.inspect(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
-        env = {**self._environment, **_pod(job.pipeline, marker)}
+        env = {**self._environment, **work.pod_environment(job.pipeline, marker)}
         kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
         run = kind(self._pfs, self._runner, info, env, self._over)
         with self._lock:
@@ -169,7 +169,7 @@ class Scheduler:
             info = pipelines.inspect(conn, pipeline)
         if info.version != version:
             return
-        env = {**self._environment, **_pod(pipeline, info.spec_commit.id)}
+        env = {**self._environment, **work.pod_environment(pipeline, info.spec_commit.id)}
         spout = SpoutRun(self._pfs, self._runner, info, env, self._sidecars, self._spout_over)
         with self._lock:
             self._spouts[pipeline, version] = spout
@@ -200,16 +200,6 @@ def _remark(pool: GpuPool, wanted: int) -> str:
     if not pool.devices:
         return "no GPU here: running on the CPU"
     return f"only {len(pool.devices)} of {wanted} GPUs here: running on the CPU"
-
-
-def _pod(pipeline: Pipeline, spec_commit: str) -> dict[str, str]:
-    """The variables that a pod of the pipeline has on a cluster, as far as they mean anything here."""
-    return {
-        "PACH_IN_WORKER": "true",
-        "PPS_PROJECT_NAME": pipeline.project,
-        "PPS_PIPELINE_NAME": pipeline.name,
-        "PPS_SPEC_COMMIT": spec_commit,
-    }
 
 
 def _inputs(conn: sqlite3.Connection, job: Job, details: PipelineSpec) -> tuple[InputView, ...]:

@@ -13,6 +13,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.pps import jobs, listing, logs, pipelines, secrets
 from localpachd.pps.logs import LogQuery
+from localpachd.pps.rehearsal import Rehearsal
 from localpachd.pps.scheduler import Scheduler
 from localpachd.pps.serving import Sidecars
 from localpachd.pps.timekeeping import Timekeeper, crons
@@ -58,6 +59,8 @@ class Pps:
         self._pfs = pfs
         self._secrets = secrets
         self._db = pfs.db
+        self._runner = runner
+        self._environment = environment
         self._scheduler = Scheduler(pfs, runner, gpus, environment, sidecars)
         self._timekeeper = Timekeeper(pfs, now)
         pfs.observe(self)
@@ -243,6 +246,10 @@ class Pps:
     def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
         """One datum of a job, with where its files lie; PachError where the job has none of that id."""
         return listing.one(self._pfs, job, identity)
+
+    def rehearse(self, job: Job, identity: str) -> Rehearsal:
+        """One datum of a job, ready to be run again alone; PachError where the job has none of that id."""
+        return Rehearsal(self._pfs, self._runner, self._environment, job, identity)
 
     def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
         """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash)."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, lineage
 from localpachd.pfs.values import CommitInfo, Repo
 from localpachd.pps import records
@@ -109,11 +110,13 @@ def listed(conn: sqlite3.Connection, chunks: Chunks, job: Job, after: str = "") 
         yield record
 
 
-def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) -> records.Record | None:
-    """The record of one datum, or None."""
+def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) -> records.Record:
+    """The record of one datum; PachError where the job has none of that id."""
     meta = commits.find(conn, job.pipeline.meta_repo, job.id)
     file = contents.fileset(conn, meta).find(records.meta_path(identity), identity) if meta else None
-    return records.decode(identity, b"".join(chunks.read(file.content))) if file else None
+    if file is None:
+        raise PachError(f"datum {identity} not found in job {job}")
+    return records.decode(identity, b"".join(chunks.read(file.content)))
 
 
 def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Repo, FileSetRef]:

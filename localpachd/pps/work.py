@@ -9,7 +9,7 @@ from localpachd.pps import records
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.records import Record
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.values import Job
+from localpachd.pps.values import Job, Pipeline
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, FileSet, FileSetRef
 from localpachd.worker.tasks import DatumResult, DatumWork, InputFile
@@ -20,7 +20,7 @@ Entry = tuple[str, str, Content | None]
 def datum_work(numbered: Numbered, job: Job, files: Mapping[Repo, FileSetRef]) -> DatumWork:
     """What a worker is given for a datum."""
     inputs = tuple(
-        InputFile(each.name, each.path, files[_repo(each)], each.lazy, each.empty_files)
+        InputFile(each.name, each.path, files[repo_of(each)], each.lazy, each.empty_files)
         for each in numbered.datum.inputs
     )
     return DatumWork(numbered.datum.id, inputs, environment(numbered, job))
@@ -39,6 +39,16 @@ def environment(numbered: Numbered, job: Job) -> dict[str, str]:
     variables["PACH_DATUM_ID"] = numbered.datum.id
     variables["PACH_JOB_ID"] = variables["PACH_OUTPUT_COMMIT_ID"] = job.id
     return variables
+
+
+def pod_environment(pipeline: Pipeline, spec_commit: str) -> dict[str, str]:
+    """The variables that a pod of the pipeline has on a cluster, as far as they mean anything here."""
+    return {
+        "PACH_IN_WORKER": "true",
+        "PPS_PROJECT_NAME": pipeline.project,
+        "PPS_PIPELINE_NAME": pipeline.name,
+        "PPS_SPEC_COMMIT": spec_commit,
+    }
 
 
 def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
@@ -77,12 +87,19 @@ def meta_entries(
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())
     yield f"{root}/.env", record.id, chunks.store([lines.encode()])
     for each in record.inputs:
-        if each.lazy:
-            continue
-        for path, content in _below(FileSet(conn, files[_repo(each)]), each.path):
-            yield f"{root}/{each.name}{path}", record.id, Content(0, ()) if each.empty_files else content
+        if not each.lazy:
+            yield from input_entries(conn, record, each, files)
     for file in result.output:
         yield f"{root}/out{file.path}", record.id, file.content
+
+
+def input_entries(
+    conn: sqlite3.Connection, record: Record, each: DatumInput, files: Mapping[Repo, FileSetRef]
+) -> Iterator[Entry]:
+    """The files of one input of a datum, where its meta commit has them."""
+    for path, content in _below(FileSet(conn, files[repo_of(each)]), each.path):
+        place = f"{records.pfs_path(record.id)}/{each.name}{path}"
+        yield place, record.id, Content(0, ()) if each.empty_files else content
 
 
 def _below(files: FileSet, path: str) -> Iterator[tuple[str, Content]]:
@@ -91,5 +108,6 @@ def _below(files: FileSet, path: str) -> Iterator[tuple[str, Content]]:
         yield file.path, file.content
 
 
-def _repo(each: DatumInput) -> Repo:
+def repo_of(each: DatumInput) -> Repo:
+    """The repo that an input of a datum is in."""
     return Repo(each.project, each.repo, each.repo_type)

@@ -1,0 +1,103 @@
+"""A recorded datum run again, alone, as its job ran it, but once. Nothing of it gets into a commit or the log: what
+there was of it, and what came of it, is a file set for whoever asked."""
+
+import queue
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from localpachd.errors import PachError
+from localpachd.pfs import filesets
+from localpachd.pfs.filesets import Layers
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps import jobs, pipelines, records, standing, work
+from localpachd.pps.datums import Datum
+from localpachd.pps.skipping import Numbered
+from localpachd.pps.values import Job
+from localpachd.storage.filesets import write_layer
+from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Runner
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a datum went this time. `files` is the id of a file set that holds, below `directory`, what a meta commit
+    would, and the content of lazy inputs too."""
+
+    result: DatumResult
+    files: str
+    directory: str
+
+
+class Rehearsal:
+    """One run of one datum, begun by reading `events`.
+
+    Raises NotFound for no such job, PachError where the job has recorded no such datum or its inputs are gone.
+    """
+
+    def __init__(self, pfs: Pfs, runner: Runner, environment: Mapping[str, str], job: Job, identity: str) -> None:
+        self._pfs = pfs
+        self._runner = runner
+        self._token = CancelToken()
+        with pfs.db.read() as conn:
+            info = jobs.inspect(conn, job)
+            found = standing.record(conn, pfs.chunks, job, identity)
+            heads = standing.inputs(conn, job)
+            marker = pipelines.spec_commit(conn, job.pipeline, info.version)
+            self._files = standing.layers(conn, heads.values())
+        gone = sorted({each.name for each in found.inputs if work.repo_of(each) not in heads})
+        if gone:
+            raise PachError(f"datum {identity} cannot be run again: the commits of {', '.join(gone)} are gone")
+        # A datum that this job skipped was recorded with the commits of an older one.
+        read = tuple(replace(each, commit=heads[work.repo_of(each)].commit.id) for each in found.inputs)
+        self._job = job
+        self._datum = Numbered(found.index, Datum(identity, read), found.hash)
+        env = {**environment, **work.pod_environment(job.pipeline, marker)}
+        self._task = replace(info.spec.task(env), tries=1)
+
+    def cancel(self) -> None:
+        """Stops the run: `events` ends without an outcome."""
+        self._token.cancel()
+
+    def events(self) -> Iterator[LogLine | Outcome]:
+        """Every line that is said, and then how it went, unless it was cancelled. Raises what keeps the machine from
+        working."""
+        events: queue.SimpleQueue[LogLine | DatumResult | Exception | None] = queue.SimpleQueue()
+        thread = threading.Thread(target=self._run, args=(events,), name=f"datum {self._datum.datum.id}")
+        thread.start()
+        try:
+            while isinstance(event := events.get(), LogLine):
+                yield event
+        finally:
+            self.cancel()
+            thread.join()
+        if isinstance(event, Exception):
+            raise event
+        if event is not None:
+            yield Outcome(event, self._keep(event), records.pfs_path(event.id))
+
+    def _run(self, events: "queue.SimpleQueue[LogLine | DatumResult | Exception | None]") -> None:
+        results: list[DatumResult] = []
+        try:
+            datum = work.datum_work(self._datum, self._job, self._files)
+            self._runner.run_set(self._task, [datum], results.append, events.put, self._token)
+        except Exception as trouble:  # whatever it is, the one who waits for the events must hear of it
+            events.put(trouble)
+        else:
+            events.put(results[0] if results else None)
+
+    def _keep(self, result: DatumResult) -> str:
+        """Makes the file set and returns its id."""
+        record = work.record_of(self._datum, result, self._job)
+        variables = {**self._task.env, **work.environment(self._datum, self._job)}
+        with self._pfs.db.read() as conn:
+            entries = list(work.meta_entries(conn, self._pfs.chunks, record, result, self._files, variables))
+            for each in record.inputs:
+                if each.lazy:
+                    entries += work.input_entries(conn, record, each, self._files)
+        self._pfs.chunks.flush()
+
+        def step(txn: Transaction) -> str:
+            return filesets.keep(txn, Layers((write_layer(txn.conn, entries),)))
+
+        return self._pfs.transact(step)
