@@ -16,7 +16,7 @@ from localpachd.pfs import commits, lookup, names, schedules
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, CommitInfo, Repo
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kMGTPkmgtp])?[iI]?[bB]?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?")
 _POWERS = "kmgtp"
 
 

@@ -31,7 +31,7 @@ def follow(pfs: Pfs, repo: Repo, name: str, **trigger: Any) -> None:
 
 
 def test_a_branch_moves_when_enough_bytes_have_come(pfs: Pfs, a: Repo) -> None:
-    follow(pfs, a, "big", size="1k")
+    follow(pfs, a, "big", size="1K")
     first = head(pfs, a, "big")
     put(pfs, a, 600)
     assert head(pfs, a, "big") == first
