@@ -137,7 +137,7 @@ def _united(directory: Path, image_size: int) -> dict[str, _Picture]:
 def _embed(embedder: Embedder, pictures: Mapping[str, _Picture]) -> tuple[NDArray[np.float32], Images]:
     spec = embedder.spec
     ids, values = list(pictures), [each.pixels for each in pictures.values()]
-    vectors, thumbnails = np.empty((len(ids), spec.dimension), np.float32), []
+    vectors, thumbnails = np.empty((len(ids), spec.dimension), np.float32), list[bytes]()
     batches = (np.stack(values[begin : begin + spec.batch]) for begin in range(0, len(ids), spec.batch))
     for number, some in enumerate(embedder.stream(batches), 1):
         begin, end = len(thumbnails), len(thumbnails) + len(some)

@@ -1,5 +1,6 @@
 """A picture's vector depends on nothing but the picture, bit for bit."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,25 @@ def test_a_vector_does_not_depend_on_its_place(
         batch = noise[: embedder.spec.batch].copy()
         batch[place] = tiles[7]
         np.testing.assert_array_equal(embedder(batch)[place], vectors[7])
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_passes_under_way_together_change_no_vector_and_no_order(
+    embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32], at_once: int
+) -> None:
+    taken, given = [], 0
+
+    def batches() -> Iterator[NDArray[np.uint8]]:
+        for begin in range(0, NUMBER_OF_TILES, 4):
+            taken.append(begin)
+            yield tiles[begin : begin + 4]
+
+    several = Embedder(embedder._model, embedder.spec, at_once)
+    for some in several.stream(batches()):
+        np.testing.assert_array_equal(some, vectors[given : given + 4])
+        given += len(some)
+        assert len(taken) * 4 - given <= 4 * at_once, "pictures were taken long before they could be computed"
+    assert given == NUMBER_OF_TILES
 
 
 def test_no_pictures_give_no_vectors(embedder: Embedder) -> None:
