@@ -17,7 +17,6 @@ PARTLY = {
     "pps_v2.API/ListJob": "of jq, filters may compare fields with == and !=, joined by and, or and parentheses",
     "pps_v2.API/ListJobSet": "filters as in ListJob",
     "pps_v2.API/ListPipeline": "filters as in ListJob",
-    "transaction_v2.API/BatchTransaction": "StopJob requests only",
     "enterprise_v2.API/GetState": "always NONE: there is no licence",
 }
 """What is missing of calls that are served otherwise."""

@@ -7,11 +7,13 @@ from localpachd.api.pfs_files import FileCalls
 from localpachd.api.pfs_filesets import FileSetCalls
 from localpachd.api.pfs_modify import ModifyCalls
 from localpachd.api.pfs_repos import RepoCalls
+from localpachd.api.transactions import Writes
 from localpachd.pfs.service import Pfs
 
 
 class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls, FileSetCalls, EgressCalls, CheckCalls):
     """Serves repos, commits and files."""
 
-    def __init__(self, pfs: Pfs) -> None:
+    def __init__(self, pfs: Pfs, write: Writes) -> None:
         self._pfs = pfs
+        self._write = write

@@ -8,6 +8,7 @@ from typing import Any
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.api.times import nanoseconds
+from localpachd.api.transactions import Writes
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, contents, filesets, history, removal, repos
@@ -32,22 +33,13 @@ class CommitCalls:
     """Commits and commit sets of `pfs_v2.API`."""
 
     _pfs: Pfs
+    _write: Writes
 
     def StartCommit(self, request: Any, context: Any) -> Any:
-        branch = messages.to_branch(request.branch)
-        parent = None
-        if request.HasField("parent"):
-            # A parent is of the branch's repo; pachctl 2.7 misspells that ("default/default/repo").
-            named = request.parent
-            parent = Commit(branch.repo, named.id, named.branch.name or ("" if named.id else branch.name))
-        made = self._pfs.transact(lambda txn: commits.start(txn, branch, parent, request.description))
-        return messages.commit(made)
+        return self._write(context, start_commit=request)
 
     def FinishCommit(self, request: Any, context: Any) -> Any:
-        commit = messages.to_commit(request.commit)
-        self._pfs.transact(
-            lambda txn: commits.finish_by_user(txn, commit, request.error, request.description, request.force)
-        )
+        self._write(context, finish_commit=request)
         return Empty()
 
     def ClearCommit(self, request: Any, context: Any) -> Any:
@@ -135,7 +127,7 @@ class CommitCalls:
             yield pfs_pb2.FindCommitsResponse(last_searched_commit=commit, commits_searched=step.before + 1)
 
     def SquashCommitSet(self, request: Any, context: Any) -> Any:
-        self._pfs.transact(lambda txn: removal.squash_set(txn, request.commit_set.id))
+        self._write(context, squash_commit_set=request)
         return Empty()
 
     def DropCommitSet(self, request: Any, context: Any) -> Any:

@@ -39,6 +39,24 @@ def to_commit(message: Any) -> Commit:
     return Commit(to_repo(repo), message.id, message.branch.name)
 
 
+def complete(message: Any) -> None:
+    """Fills in what a request may leave out of the names in it, as they are read here: clients that print one rely on
+    every part."""
+    if isinstance(message, pfs_pb2.Commit):
+        named = message.repo if message.HasField("repo") else message.branch.repo
+        message.repo.CopyFrom(named)
+        message.branch.repo.CopyFrom(named)
+    if isinstance(message, pfs_pb2.Repo):
+        message.type = message.type or USER
+    project = message.DESCRIPTOR.fields_by_name.get("project")
+    if project is not None and project.message_type is pfs_pb2.Project.DESCRIPTOR:
+        message.project.name = message.project.name or DEFAULT_PROJECT
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            for each in value if field.label == field.LABEL_REPEATED else (value,):
+                complete(each)
+
+
 def repo(value: Repo) -> Any:
     """A Repo message."""
     return pfs_pb2.Repo(name=value.name, type=value.type, project=pfs_pb2.Project(name=value.project))

@@ -6,10 +6,10 @@ from typing import Any
 from localpachd.api import pages
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
-from localpachd.errors import InvalidArgument, NotFound
+from localpachd.api.transactions import Writes
+from localpachd.errors import NotFound
 from localpachd.pfs import branches, projects, repos
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import USER
 from localpachd.pps import defaults
 
@@ -18,6 +18,7 @@ class RepoCalls:
     """Projects, repos and branches of `pfs_v2.API`."""
 
     _pfs: Pfs
+    _write: Writes
 
     def CreateProject(self, request: Any, context: Any) -> Any:
         self._pfs.transact(lambda txn: projects.create(txn, request.project.name, request.description, request.update))
@@ -58,8 +59,7 @@ class RepoCalls:
         return Empty()
 
     def CreateRepo(self, request: Any, context: Any) -> Any:
-        repo = messages.to_repo(request.repo)
-        self._pfs.transact(lambda txn: repos.create(txn, repo, request.description, request.update))
+        self._write(context, create_repo=request)
         return Empty()
 
     def InspectRepo(self, request: Any, context: Any) -> Any:
@@ -76,16 +76,7 @@ class RepoCalls:
                 yield messages.repo_info(info, details=False)
 
     def DeleteRepo(self, request: Any, context: Any) -> Any:
-        if not request.HasField("repo"):
-            raise InvalidArgument("no repo specified")
-        repo = messages.to_repo(request.repo)
-
-        def step(txn: Transaction) -> bool:
-            there = repos.exists(txn.conn, repo)
-            repos.delete_by_user(txn, repo, request.force)
-            return there
-
-        return pfs_pb2.DeleteRepoResponse(deleted=self._pfs.transact(step))
+        return pfs_pb2.DeleteRepoResponse(deleted=self._write(context, delete_repo=request))
 
     def DeleteRepos(self, request: Any, context: Any) -> Any:
         wanted = {project.name for project in request.projects}
@@ -95,11 +86,7 @@ class RepoCalls:
         return pfs_pb2.DeleteReposResponse(repos=[messages.repo(each) for each in gone])
 
     def CreateBranch(self, request: Any, context: Any) -> Any:
-        branch = messages.to_branch(request.branch)
-        head = messages.to_commit(request.head) if request.HasField("head") else None
-        provenance = [messages.to_branch(each) for each in request.provenance]
-        trigger = messages.to_trigger(request.trigger) if request.HasField("trigger") else None
-        self._pfs.transact(lambda txn: branches.create(txn, branch, head, provenance, trigger))
+        self._write(context, create_branch=request)
         return Empty()
 
     def InspectBranch(self, request: Any, context: Any) -> Any:
@@ -112,8 +99,7 @@ class RepoCalls:
             yield from map(messages.branch_info, branches.list_all(conn, repo, request.reverse))
 
     def DeleteBranch(self, request: Any, context: Any) -> Any:
-        branch = messages.to_branch(request.branch)
-        self._pfs.transact(lambda txn: branches.delete(txn, branch, request.force))
+        self._write(context, delete_branch=request)
         return Empty()
 
     def DeleteAll(self, request: Any, context: Any) -> Any:

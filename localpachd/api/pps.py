@@ -8,6 +8,7 @@ from localpachd.api.pps_secrets import SecretCalls
 from localpachd.api.pps_specs import SpecCalls
 from localpachd.api.schema import Empty
 from localpachd.api.specs import Specs
+from localpachd.api.transactions import Writes
 from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
 from localpachd.worker.secrets import Secrets
@@ -16,11 +17,12 @@ from localpachd.worker.secrets import Secrets
 class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls, DatumCalls):
     """Serves pipelines, jobs, datums, logs, defaults and secrets."""
 
-    def __init__(self, pfs: Pfs, pps: Pps, secrets: Secrets, specs: Specs) -> None:
+    def __init__(self, pfs: Pfs, pps: Pps, secrets: Secrets, specs: Specs, write: Writes) -> None:
         self._pfs = pfs
         self._pps = pps
         self._secrets = secrets
         self._specs = specs
+        self._write = write
         self._changes = pfs.changes  # wakes those who wait for a client that has gone
 
     def DeleteAll(self, request: object, context: object) -> object:

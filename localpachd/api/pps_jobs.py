@@ -8,6 +8,7 @@ from localpachd.api import pfs_messages
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty
 from localpachd.api.times import nanoseconds
+from localpachd.api.transactions import Writes
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError
 from localpachd.pfs.changes import Changes
@@ -19,6 +20,7 @@ class JobCalls:
 
     _pps: Pps
     _changes: Changes
+    _write: Writes
 
     def InspectJob(self, request: Any, context: Any) -> Any:
         info = self._pps.inspect_job(messages.to_job(request.job), request.wait, presence(context, self._changes))
@@ -44,7 +46,11 @@ class JobCalls:
             yield messages.job_info(info, request.details)
 
     def StopJob(self, request: Any, context: Any) -> Any:
-        self._pps.stop_job(messages.to_job(request.job), request.reason)
+        self._write(context, stop_job=request)
+        return Empty()
+
+    def UpdateJobState(self, request: Any, context: Any) -> Any:
+        self._write(context, update_job_state=request)
         return Empty()
 
     def DeleteJob(self, request: Any, context: Any) -> Any:

@@ -8,12 +8,22 @@ from google.protobuf import json_format
 from localpachd.api import pfs_messages
 from localpachd.api.filters import compile_filter
 from localpachd.api.schema import pfs_pb2, pps_pb2
-from localpachd.api.times import duration, timestamp
+from localpachd.api.times import duration, seconds, timestamp
 from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo
 from localpachd.pps import inputs
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.values import DatumInfo, Job, JobInfo, JobSetInfo, LogMessage, Pipeline, PipelineInfo, WorkerStatus
+from localpachd.pps.values import (
+    Counters,
+    DatumInfo,
+    Job,
+    JobInfo,
+    JobSetInfo,
+    LogMessage,
+    Pipeline,
+    PipelineInfo,
+    WorkerStatus,
+)
 from localpachd.worker.tasks import Stats
 
 _PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
@@ -174,6 +184,28 @@ def log_message(value: LogMessage) -> Any:
         user=value.user,
         ts=timestamp(value.ts),
         message=value.message,
+    )
+
+
+def to_counters(request: Any) -> Counters:
+    """What a request says of a job's datums."""
+    return Counters(
+        request.data_processed,
+        request.data_skipped,
+        request.data_total,
+        request.data_failed,
+        request.data_recovered,
+    )
+
+
+def to_stats(message: Any) -> Stats:
+    """What a ProcessStats says."""
+    return Stats(
+        seconds(message.download_time),
+        seconds(message.process_time),
+        seconds(message.upload_time),
+        message.download_bytes,
+        message.upload_bytes,
     )
 
 

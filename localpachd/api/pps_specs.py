@@ -7,6 +7,7 @@ from typing import Any
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.specs import Specs
+from localpachd.api.transactions import Writes
 from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps import spec, templates
@@ -18,17 +19,10 @@ class SpecCalls:
 
     _pps: Pps
     _specs: Specs
+    _write: Writes
 
     def CreatePipeline(self, request: Any, context: Any) -> Any:
-        if not request.HasField("pipeline"):
-            raise PachError("request.Pipeline cannot be nil")
-        given = pps_pb2.CreatePipelineRequest()
-        given.CopyFrom(request)
-        for order in ("update", "reprocess", "dry_run"):
-            given.ClearField(order)
-        merged = self._specs.now(json.dumps(messages.as_json(given)))
-        orders = {"update": request.update, "reprocess": request.reprocess}
-        self._pps.create_pipeline({**merged.request, **orders}, merged.written)
+        self._write(context, create_pipeline=request)
         return Empty()
 
     def CreatePipelineV2(self, request: Any, context: Any) -> Any:
@@ -42,11 +36,12 @@ class SpecCalls:
         effective.update, effective.reprocess = request.update, request.reprocess
         if not effective.pipeline.project.name:
             effective.pipeline.project.name = DEFAULT_PROJECT
-        asked = {**merged.request, "update": request.update, "reprocess": request.reprocess}
+        order = merged.order(request.update, request.reprocess)
         if request.dry_run:
-            spec.parse(asked, time.time_ns())  # the original looks at a specification only when it is meant
+            # The original looks at a specification only when it is meant.
+            spec.parse(messages.as_mapping(order.create_pipeline_request), time.time_ns())
         else:
-            self._pps.create_pipeline(asked, merged.written)
+            self._write(context, create_pipeline_v2=order)
         return pps_pb2.CreatePipelineV2Response(
             effective_create_pipeline_request_json=json.dumps(messages.as_json(effective))
         )

@@ -10,9 +10,10 @@ from localpachd.api import debugging, schema
 from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServicer
 from localpachd.api.pfs import PfsServicer
 from localpachd.api.pps import PpsServicer
+from localpachd.api.requests import Requests
 from localpachd.api.serving import serve
 from localpachd.api.specs import Specs
-from localpachd.api.transactions import TransactionServicer
+from localpachd.api.transactions import TransactionServicer, Writes
 from localpachd.api.worker import WorkerServicer
 from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
@@ -55,11 +56,13 @@ SERVICES = (
 def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_specs: bool) -> None:
     """Adds every service that pachd has to a server. (The worker's has servers of its own: see `api.worker`.)"""
     specs = Specs(pfs, lenient_specs)
+    requests = Requests(pps, specs)
+    write = Writes(pfs, requests)
     health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
     serving = (
-        ("pfs_v2.API", PfsServicer(pfs)),
-        ("pps_v2.API", PpsServicer(pfs, pps, secrets, specs)),
-        ("transaction_v2.API", TransactionServicer(pfs)),
+        ("pfs_v2.API", PfsServicer(pfs, write)),
+        ("pps_v2.API", PpsServicer(pfs, pps, secrets, specs, write)),
+        ("transaction_v2.API", TransactionServicer(pfs, requests)),
         ("admin_v2.API", AdminServicer(pfs)),
         ("versionpb_v2.API", VersionServicer()),
         ("enterprise_v2.API", EnterpriseServicer()),

@@ -36,12 +36,26 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A specification with its defaults: as a CreatePipelineRequest, as the pps room takes it (it has the built-in
-    defaults itself), and as it was written."""
+    """A specification with its defaults: as a CreatePipelineRequest, as one without the built-in defaults, which the
+    pps room has itself, and as it was written."""
 
     message: Any
-    request: Mapping[str, Any]
+    own: Any
     written: Written
+
+    @property
+    def request(self) -> Mapping[str, Any]:
+        """What the pps room takes."""
+        return messages.as_mapping(self.own)
+
+    def order(self, update: bool, reprocess: bool) -> Any:
+        """The CreatePipelineTransaction that makes the pipeline, or with `update` its next version."""
+        asked = pps_pb2.CreatePipelineRequest()
+        asked.CopyFrom(self.own)
+        asked.update, asked.reprocess = update, reprocess
+        return pps_pb2.CreatePipelineTransaction(
+            create_pipeline_request=asked, user_json=self.written.user, effective_json=self.written.effective
+        )
 
 
 class Specs:
@@ -171,7 +185,7 @@ def _merged(text: str, layers: Iterable[Mapping[str, Any]]) -> Merged:
     effective: Any = BUILT_IN
     for layer in layers:
         own, effective = merge_patch(own, layer), merge_patch(effective, layer)
-    return Merged(_message(effective), messages.as_mapping(_message(own)), Written(text, json.dumps(effective)))
+    return Merged(_message(effective), _message(own), Written(text, json.dumps(effective)))
 
 
 def _message(value: Mapping[str, Any]) -> Any:

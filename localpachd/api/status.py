@@ -38,7 +38,6 @@ _OLD_CLIENT = (
 # Clients recognise a server without authentication by this text.
 _AUTH_SERVICES = frozenset(("auth_v2.API", "identity_v2.API", "license_v2.API"))
 _NO_AUTH = "the auth service is not activated"
-_TRANSACTION_KEY = "pach-transaction"
 
 
 def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
@@ -62,9 +61,6 @@ class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc h
         found = continuation(handler_call_details)
         if found is None:
             return _refusal(_unknown(method))
-        if any(key == _TRANSACTION_KEY and value for key, value in handler_call_details.invocation_metadata):
-            # To run the call at once would be to lie to a client that believes it can still be taken back.
-            return _refusal(f"localpachd does not serve transactions yet: {method} was not run")
         if found.response_streaming:
             return _rebuilt(found, _streaming(found.unary_stream or found.stream_stream, method))
         return _rebuilt(found, _single(found.unary_unary or found.stream_unary, method))

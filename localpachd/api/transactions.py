@@ -1,49 +1,123 @@
-"""The `transaction_v2.API` service: batches of StopJob, which `pachctl stop job ID` sends; none is ever kept open."""
+"""The `transaction_v2.API` service, and the way of every call that can be a part of a transaction.
+
+A transaction is the list of its requests. Each that is added is tried together with those before it, so that its own
+answer is known; what they do is done when the transaction is finished, all of it or nothing.
+"""
 
 from typing import Any
 
-from localpachd.api import pps_messages as messages
+from localpachd.api import pfs_messages
+from localpachd.api.requests import Requests
 from localpachd.api.schema import Empty, transaction_pb2
 from localpachd.api.times import timestamp
-from localpachd.errors import Unimplemented
+from localpachd.errors import PachError
+from localpachd.pfs import open_transactions
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import jobs
+
+_HEADER = "pach-transaction"
+
+
+class Writes:
+    """Runs the calls that can be a part of a transaction: at once, or by adding them to the one that the caller's
+    header names. (All other calls take no notice of the header, as in Pachyderm.)"""
+
+    def __init__(self, pfs: Pfs, requests: Requests) -> None:
+        self._pfs = pfs
+        self._requests = requests
+
+    def __call__(self, context: Any, **request: Any) -> Any:
+        """Runs the one request given under its field's name in TransactionRequest; returns what `Requests.run` does."""
+        asked = transaction_pb2.TransactionRequest(**request)
+        named = [value for key, value in context.invocation_metadata() if key == _HEADER]
+        if not named:
+            return self._pfs.transact(lambda txn: self._requests.run(txn, asked))
+        if len(named) > 1:
+            raise PachError("multiple active transactions found in context")
+        pfs_messages.complete(asked)
+        return self._pfs.transact(lambda txn: self._append(txn, named[0], asked))
+
+    def _append(self, txn: Transaction, id_: str, asked: Any) -> Any:
+        info = _read(txn, id_)
+        info.requests.append(asked)
+        made = self._pfs.rehearse(txn, lambda dry: self._requests.run_all(dry, info.requests), id_)
+        _answer(info, made)
+        # The original, which tries and keeps in two steps, tries again when this number has changed between them.
+        info.version += 1
+        open_transactions.write(txn, id_, info.SerializeToString())
+        return made[-1]
 
 
 class TransactionServicer:
-    """Runs batches at once, as one atomic step; keeps no transactions open."""
+    """Keeps transactions, and runs them as one atomic step each."""
 
-    def __init__(self, pfs: Pfs) -> None:
+    def __init__(self, pfs: Pfs, requests: Requests) -> None:
         self._pfs = pfs
+        self._requests = requests
 
-    def BatchTransaction(self, request: Any, context: Any) -> Any:
-        stops = [_only_stop(each) for each in request.requests]
-
+    def StartTransaction(self, request: Any, context: Any) -> Any:
         def step(txn: Transaction) -> Any:
-            for stop in stops:
-                jobs.stop(txn, messages.to_job(stop.job), stop.reason)
-            return transaction_pb2.TransactionInfo(
-                transaction=transaction_pb2.Transaction(id=txn.id),
-                requests=request.requests,
-                responses=[transaction_pb2.TransactionResponse() for _ in stops],
-                started=timestamp(txn.now),
-            )
+            info = _new(txn)
+            open_transactions.add(txn, txn.id, info.SerializeToString())
+            return info.transaction
 
         return self._pfs.transact(step)
 
+    def InspectTransaction(self, request: Any, context: Any) -> Any:
+        with self._pfs.db.read() as conn:
+            return _info(open_transactions.read(conn, request.transaction.id))
+
     def ListTransaction(self, request: Any, context: Any) -> Any:
-        return transaction_pb2.TransactionInfos()
+        with self._pfs.db.read() as conn:
+            return transaction_pb2.TransactionInfos(transaction_info=map(_info, open_transactions.listed(conn)))
+
+    def DeleteTransaction(self, request: Any, context: Any) -> Any:
+        self._pfs.transact(lambda txn: open_transactions.remove(txn, request.transaction.id))
+        return Empty()
+
+    def FinishTransaction(self, request: Any, context: Any) -> Any:
+        id_ = request.transaction.id
+
+        def step(txn: Transaction) -> Any:
+            info = _read(txn, id_)
+            _answer(info, self._requests.run_all(txn, info.requests))
+            open_transactions.remove(txn, id_)
+            return info
+
+        return self._pfs.transact(step, id_)
+
+    def BatchTransaction(self, request: Any, context: Any) -> Any:
+        def step(txn: Transaction) -> Any:
+            info = _new(txn)
+            info.requests.extend(request.requests)
+            _answer(info, self._requests.run_all(txn, info.requests))
+            return info
+
+        return self._pfs.transact(step)
 
     def DeleteAll(self, request: Any, context: Any) -> Any:
-        # There is never one to delete; `pachctl delete all` ends with this call.
+        self._pfs.transact(open_transactions.remove_all)
         return Empty()
 
 
-def _only_stop(request: Any) -> Any:
-    """The StopJob of a request of the batch; raises Unimplemented for one that asks for anything else."""
-    for field, value in request.ListFields():
-        if field.name != "stop_job":
-            raise Unimplemented(f"localpachd does not serve {field.name} in a batch of requests yet")
-        return value
-    raise Unimplemented("localpachd does not serve empty requests in a batch")
+def _new(txn: Transaction) -> Any:
+    """A transaction without requests, whose id is that of the step that makes it."""
+    return transaction_pb2.TransactionInfo(
+        transaction=transaction_pb2.Transaction(id=txn.id), started=timestamp(txn.now)
+    )
+
+
+def _info(content: bytes) -> Any:
+    return transaction_pb2.TransactionInfo.FromString(content)
+
+
+def _read(txn: Transaction, id_: str) -> Any:
+    return _info(open_transactions.read(txn.conn, id_))
+
+
+def _answer(info: Any, made: list[Any]) -> None:
+    """Puts the responses of all requests into their transaction: only StartCommit's says anything."""
+    del info.responses[:]
+    for request, each in zip(info.requests, made, strict=True):
+        started = each if request.HasField("start_commit") else None
+        info.responses.append(transaction_pb2.TransactionResponse(commit=started))

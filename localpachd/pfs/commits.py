@@ -34,12 +34,18 @@ def insert(
     )
     seq = cursor.lastrowid
     assert seq is not None
+    set_provenance(txn, seq, provenance)
+    txn.opened.append(seq)
+    return seq
+
+
+def set_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> None:
+    """Makes a commit one that is made from these and no others."""
+    txn.conn.execute("DELETE FROM commit_provenance WHERE commit_seq = ?", (seq,))
     txn.conn.executemany(
         "INSERT OR IGNORE INTO commit_provenance (commit_seq, upstream, position) VALUES (?, ?, ?)",
         [(seq, each, position) for position, each in enumerate(provenance)],
     )
-    txn.opened.append(seq)
-    return seq
 
 
 def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> Commit:
@@ -83,8 +89,8 @@ def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
 
 
 def finish(txn: Transaction, commit: Commit, error: str = "", description: str = "") -> CommitInfo:
-    """Closes a commit: validates its content (a fault becomes its error), settles what it holds, and says so. An
-    `error` given here is final: such a commit is no base for later ones."""
+    """Closes a commit: validates its content (a fault becomes its error) and settles what it holds. An `error` given
+    here is final: such a commit is no base for later ones."""
     info = resolve(txn.conn, commit)
     if info.finishing is not None:
         raise PachError(f"commit {info.commit} has already finished")
@@ -95,11 +101,8 @@ def finish(txn: Transaction, commit: Commit, error: str = "", description: str =
         "UPDATE commits SET finishing = ?, finished = ?, error = ?, size = ?, description = ? WHERE seq = ?",
         (txn.now, txn.now, error, size, description or info.description, info.seq),
     )
-    done = by_seq(txn.conn, info.seq)
-    if not error:
-        txn.finished.append(info.seq)
-    txn.observer.commit_finished(txn, done)
-    return done
+    txn.finished.append(info.seq)
+    return by_seq(txn.conn, info.seq)
 
 
 def finish_by_user(txn: Transaction, commit: Commit, error: str, description: str, force: bool) -> None:
@@ -184,13 +187,14 @@ def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps
 
 def delete_all_of(txn: Transaction, repo: int) -> None:
     """Deletes every commit of a repo's row. What was made from them keeps its own content."""
-    seqs = [row[0] for row in txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,))]
-    txn.observer.commits_removed(txn, [by_seq(txn.conn, seq) for seq in seqs])
-    forget(txn, seqs)
+    rows = txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,)).fetchall()
+    delete(txn, [by_seq(txn.conn, row[0]) for row in rows])
 
 
-def forget(txn: Transaction, seqs: Sequence[int]) -> None:
-    """Deletes the rows of commits that nothing is left to be done for."""
+def delete(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
+    """Deletes the rows of commits. What becomes of their children, and of the branches that they are heads of, is the
+    caller's business."""
+    seqs = [info.seq for info in doomed]
     for statement in (
         "DELETE FROM commit_layers WHERE commit_seq = ?",
         "DELETE FROM commit_provenance WHERE commit_seq = ?",
@@ -198,7 +202,9 @@ def forget(txn: Transaction, seqs: Sequence[int]) -> None:
         "DELETE FROM commits WHERE seq = ?",
     ):
         txn.conn.executemany(statement, [(seq,) for seq in seqs])
-    txn.opened = [seq for seq in txn.opened if seq not in set(seqs)]
+    txn.opened = [seq for seq in txn.opened if seq not in seqs]
+    txn.finished = [seq for seq in txn.finished if seq not in seqs]
+    txn.removed.extend(doomed)
 
 
 def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> CommitInfo:

@@ -1,4 +1,8 @@
-"""The end of every transaction: commits for what lies downstream of the branches that moved, and a sound DAG."""
+"""The end of every transaction: commits for what lies downstream of the branches that moved, and a sound DAG.
+
+What is put off until here is done in the real server's order: propagation, new jobs, jobs of removed commits, jobs of
+finished ones (`src/internal/transactionenv/txncontext/context.go`).
+"""
 
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, graph, lookup
@@ -8,12 +12,16 @@ from localpachd.pfs.values import SPEC
 
 def complete(txn: Transaction) -> None:
     """Checks the DAG, opens a commit on every branch downstream of a moved one, and tells the observer of every commit
-    the transaction made."""
+    that the transaction made, removed or finished."""
     _check_dag(txn)
     _propagate(txn)
     opened = commit_sets.upstream_first(txn.conn, txn.opened)
     if opened:
         txn.observer.commits_opened(txn, opened)
+    if txn.removed:
+        txn.observer.commits_removed(txn, txn.removed)
+    for seq in txn.finished:  # grows while jobs end with their commits
+        txn.observer.commit_finished(txn, commits.by_seq(txn.conn, seq))
 
 
 def _propagate(txn: Transaction) -> None:
@@ -22,16 +30,20 @@ def _propagate(txn: Transaction) -> None:
     for branch in sorted(below, key=lambda each: (len(provenance[each]), each)):
         if _is_spout(txn, provenance[branch]):
             continue
-        head = txn.conn.execute("SELECT head FROM branches WHERE id = ?", (branch,)).fetchone()[0]
-        if commits.by_seq(txn.conn, head).commit.id == txn.id:
-            continue
+        head = _head(txn, branch)
         # The heads upstream are this set's commits where it has any: shallower branches came before.
-        heads = [
-            txn.conn.execute("SELECT head FROM branches WHERE id = ?", (each,)).fetchone()[0]
-            for each in graph.direct(txn.conn, branch)
-        ]
+        heads = [_head(txn, each) for each in graph.direct(txn.conn, branch)]
+        if commits.by_seq(txn.conn, head).commit.id == txn.id:
+            # Made when the branch was, perhaps before what is upstream moved on. The real server leaves it as it was.
+            commits.set_provenance(txn, head, heads)
+            continue
         seq = commits.insert(txn, lookup.branch_by_id(txn.conn, branch), "AUTO", head, heads)
         txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (seq, branch))
+
+
+def _head(txn: Transaction, branch: int) -> int:
+    seq: int = txn.conn.execute("SELECT head FROM branches WHERE id = ?", (branch,)).fetchone()[0]
+    return seq
 
 
 def _is_spout(txn: Transaction, provenance: list[int]) -> bool:

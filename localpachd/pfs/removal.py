@@ -108,7 +108,6 @@ def _remove(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
             found = commits.find(txn.conn, child.repo, child.id)
             if found is not None and found.finished is None:
                 raise PachError(f"cannot squash until child commit {child} is finished")
-    txn.observer.commits_removed(txn, doomed)
     moved = {branch for info in doomed for branch in _cut_out(txn, info)}
     for branch in sorted(moved, key=lambda each: (len(graph.upstream(txn.conn, each)), each)):
         _mend(txn, branch)
@@ -121,7 +120,7 @@ def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
     heads = [row[0] for row in txn.conn.execute("SELECT id FROM branches WHERE head = ?", (info.seq,))]
     txn.conn.execute("UPDATE branches SET head = ? WHERE head = ?", (parent or _NO_HEAD, info.seq))
     txn.conn.execute("UPDATE commits SET parent = ? WHERE parent = ?", (parent, info.seq))
-    commits.forget(txn, [info.seq])
+    commits.delete(txn, [info])
     return heads
 
 

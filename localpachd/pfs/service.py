@@ -41,24 +41,33 @@ class Pfs:
         """Names who hears of commits within the transactions that change them."""
         self._observer = observer
 
-    def transact(self, step: Callable[[Transaction], T]) -> T:
-        """Runs one atomic step under a fresh commit-set id, completes it downstream, and rings the bell. What it raises
-        undoes all of it. What it triggers is part of it, under a commit-set id of its own."""
-
-        def run(conn: sqlite3.Connection) -> T:
-            txn = self._transaction(conn)
-            result = step(txn)
-            propagation.complete(txn)
-            if txn.finished:
-                triggered = self._transaction(conn)
-                for commit in txn.finished:
-                    triggers.fire(triggered, commit)
-                propagation.complete(triggered)
-            return result
-
-        result = self.db.write(run)
+    def transact(self, step: Callable[[Transaction], T], commit_set: str = "") -> T:
+        """Runs one atomic step under this commit-set id or a fresh one, completes it downstream, and rings the bell.
+        What it raises undoes all of it. What it triggers is part of it, under a commit-set id of its own."""
+        result = self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id()))
         self.changes.notify()
         return result
 
-    def _transaction(self, conn: sqlite3.Connection) -> Transaction:
-        return Transaction(conn, ids.new_id(), time.time_ns(), self._observer, spout=self.spout)
+    def rehearse(self, txn: Transaction, step: Callable[[Transaction], T], commit_set: str) -> T:
+        """Runs a step as `transact` does, within another one, and undoes everything that it did. Returns what it would
+        return, or raises what it would raise."""
+        txn.conn.execute("SAVEPOINT rehearsal")
+        try:
+            return self._run(txn.conn, step, commit_set)
+        finally:
+            txn.conn.execute("ROLLBACK TO rehearsal")
+            txn.conn.execute("RELEASE rehearsal")
+
+    def _run(self, conn: sqlite3.Connection, step: Callable[[Transaction], T], commit_set: str) -> T:
+        txn = self._transaction(conn, commit_set)
+        result = step(txn)
+        propagation.complete(txn)
+        if txn.finished:
+            triggered = self._transaction(conn, ids.new_id())
+            for commit in txn.finished:
+                triggers.fire(triggered, commit)
+            propagation.complete(triggered)
+        return result
+
+    def _transaction(self, conn: sqlite3.Connection, commit_set: str) -> Transaction:
+        return Transaction(conn, commit_set, time.time_ns(), self._observer, spout=self.spout)

@@ -1,7 +1,7 @@
 """One atomic step of the server: its connection, its commit-set id, its single timestamp, and what it has opened.
 
-A transaction knows which branches it touched; `propagation` completes it, and the observer hears of it, before it
-commits.
+A transaction knows what it did to branches and commits; `propagation` completes it, and the observer hears of it,
+before it commits.
 """
 
 import sqlite3
@@ -13,16 +13,17 @@ from localpachd.pfs.values import Branch, CommitInfo
 
 
 class Observer(Protocol):
-    """Who must hear of commits within the transaction that changes them. Wired by the composition root."""
+    """Who must hear of commits within the transaction that changes them: at its end, in the order of these methods.
+    Wired by the composition root."""
 
     def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
         """Every commit that this transaction made, upstream first, after propagation."""
 
+    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+        """Commits that this transaction deleted with their content, as they were."""
+
     def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
         """A commit was finished, with or without an error."""
-
-    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
-        """Commits are about to be deleted with their content."""
 
 
 class Nobody:
@@ -31,10 +32,10 @@ class Nobody:
     def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
         """Nothing to do."""
 
-    def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
+    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
         """Nothing to do."""
 
-    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+    def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
         """Nothing to do."""
 
 
@@ -55,4 +56,6 @@ class Transaction:
     spout: Branch | None = None
     """The output branch that this step may commit to, being its spout's; users may to none."""
     finished: list[int] = field(default_factory=list)
-    """Sequence numbers of the commits finished without error: triggers look at them afterwards."""
+    """Sequence numbers of the commits finished so far: triggers look at them afterwards."""
+    removed: list[CommitInfo] = field(default_factory=list)
+    """The commits deleted so far."""

@@ -52,9 +52,9 @@ def fire(txn: Transaction, seq: int) -> None:
     """Moves the branches whose conditions hold now that a commit is finished, one after the other along their chains.
 
     What is downstream of them gets its commits when the transaction ends."""
-    if not txn.conn.execute("SELECT 1 FROM commits WHERE seq = ?", (seq,)).fetchone():
-        return  # dropped by the very transaction that finished it
     info = commits.by_seq(txn.conn, seq)
+    if info.error:
+        return
     rows = _of_repo(txn.conn, info.commit.repo)
     if not any(row.trigger for row in rows.values()):
         return

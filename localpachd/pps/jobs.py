@@ -16,6 +16,7 @@ from localpachd.worker.tasks import Stats
 
 parsed = lru_cache(maxsize=256)(spec.from_json)
 """The specification kept as a text in the database, read once."""
+_UNFINISHED = tuple(each for each in JobState if not each.terminal)
 
 
 def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
@@ -152,6 +153,25 @@ def stop(txn: Transaction, job: Job, reason: str = "") -> None:
     fail(txn, job, JobState.KILLED, reason or "job stopped")
 
 
+def update(
+    txn: Transaction, job: Job, state_: JobState, reason: str, restart: int, counters: Counters, stats: Stats
+) -> None:
+    """Sets what is known of a job that is not over. With a terminal state its commits end too, if they have not: the
+    real server would leave them open for ever."""
+    now = _row(txn.conn, job)
+    progress = {"restart": restart, **asdict(counters), "stats": json.dumps(asdict(stats))}
+    if not _update(txn.conn, job, _UNFINISHED, **progress):
+        raise PachError(f"job {job} has already finished")
+    if state_ is JobState.SUCCESS:
+        _finish(txn, job, _UNFINISHED)
+    elif state_.terminal:
+        fail(txn, job, state_, reason)
+    else:
+        begins = (now["state"], state_) == (JobState.STARTING, JobState.RUNNING)
+        started = txn.now if begins else now["started"]
+        _update(txn.conn, job, _UNFINISHED, state=state_, reason=reason, started=started)
+
+
 def stop_all(txn: Transaction, pipeline: Pipeline, reason: str) -> None:
     """Kills every unfinished job of a pipeline."""
     for job, _, _ in list(unfinished(txn.conn)):
@@ -180,7 +200,7 @@ def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
 
 
 def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
-    """Kills the jobs of output commits that are being deleted."""
+    """Kills the jobs of output commits that were deleted."""
     for info in removed:
         job = job_of(info.commit)
         if job is not None and state(txn.conn, job) is not None and not _row(txn.conn, job)["finished"]:
@@ -205,8 +225,7 @@ def _close(txn: Transaction, commit: Commit, error: str) -> str:
 def _end(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
     row = _row(txn.conn, job)
     started = row["started"] if row["started"] is not None else txn.now
-    where = tuple(each for each in JobState if not each.terminal)
-    if not _update(txn.conn, job, where, state=state_, reason=reason, started=started, finished=txn.now):
+    if not _update(txn.conn, job, _UNFINISHED, state=state_, reason=reason, started=started, finished=txn.now):
         raise PachError(f"job {job} has already finished")
 
 

@@ -79,13 +79,13 @@ class Pps:
         """Makes the jobs of a commit set."""
         jobs.create_for(txn, opened)
 
+    def commits_removed(self, txn: Transaction, removed: Sequence[CommitInfo]) -> None:
+        """Ends the jobs of commits that are gone."""
+        jobs.commits_removed(txn, removed)
+
     def commit_finished(self, txn: Transaction, commit: CommitInfo) -> None:
         """Sees to the job of an output that somebody finished by force."""
         jobs.commit_finished(txn, commit)
-
-    def commits_removed(self, txn: Transaction, removed: Sequence[CommitInfo]) -> None:
-        """Ends the jobs of commits that are going away."""
-        jobs.commits_removed(txn, removed)
 
     def create_pipeline(self, request: Mapping[str, Any], written: Written = _NOT_WRITTEN) -> None:
         """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""

@@ -1,4 +1,4 @@
-"""The server about itself, and the transactions it has: none, but batches that stop jobs."""
+"""The server about itself, and messages of any size."""
 
 from typing import Any
 
@@ -7,8 +7,6 @@ import pytest
 from python_pachyderm.proto.v2.admin import admin_pb2, admin_pb2_grpc
 from python_pachyderm.proto.v2.enterprise import enterprise_pb2, enterprise_pb2_grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
-from python_pachyderm.proto.v2.pps import pps_pb2
-from python_pachyderm.proto.v2.transaction import transaction_pb2
 from python_pachyderm.proto.v2.version.versionpb import version_pb2
 
 
@@ -57,29 +55,3 @@ def test_messages_may_be_as_large_as_pachyderms(channel: grpc.Channel, client: A
     # pachctl put file --compress sends gzip.
     pfs_pb2_grpc.APIStub(channel).ModifyFile(iter(requests), compression=grpc.Compression.Gzip)
     assert client.inspect_file((name, "master"), "/big").size_bytes == len(data)
-
-
-def test_a_batch_stops_jobs_at_once(client: Any, unique: Any) -> None:
-    repo, name = unique("in"), unique("p")
-    client.create_repo(repo)
-    transform = pps_pb2.Transform(cmd=["sleep", "600"])
-    client.create_pipeline(name, transform=transform, input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo=repo, glob="/*")))
-    with client.commit(repo, "master") as commit:
-        client.put_file_bytes(commit, "/a", b"x")
-    stop = pps_pb2.StopJobRequest(job=pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=name), id=commit.id))
-    info = client.batch_transaction([transaction_pb2.TransactionRequest(stop_job=stop)])
-    assert info.transaction.id
-    assert len(info.responses) == 1
-    (job,) = client.inspect_job(commit.id, pipeline_name=name, wait=True)
-    assert (job.state, job.reason) == (pps_pb2.JOB_KILLED, "job stopped")
-
-
-def test_transactions_are_refused_by_name(client: Any) -> None:
-    for call in (client.start_transaction, lambda: client.batch_transaction([_create("r")])):
-        with pytest.raises(grpc.RpcError, match="localpachd does not serve"):
-            call()
-    assert list(client.list_transaction()) == []
-
-
-def _create(name: str) -> transaction_pb2.TransactionRequest:
-    return transaction_pb2.TransactionRequest(create_repo=pfs_pb2.CreateRepoRequest(repo=pfs_pb2.Repo(name=name)))

@@ -105,13 +105,3 @@ def test_old_clients_are_told_to_upgrade(channel: grpc.Channel) -> None:
     code, text = refusal(channel.unary_unary("/pfs.API/ListRepo", request_serializer=Empty.SerializeToString), Empty())
     assert code is grpc.StatusCode.UNIMPLEMENTED
     assert text.startswith("this server is running pachyderm 2.x, but your client appears to be an older version")
-
-
-def test_nothing_runs_for_a_client_that_believes_to_be_in_a_transaction(channel: grpc.Channel) -> None:
-    code, text = refusal(
-        pps_pb2_grpc.APIStub(channel).InspectPipeline,
-        pps_pb2.InspectPipelineRequest(),
-        metadata=(("pach-transaction", "0" * 32),),
-    )
-    assert code is grpc.StatusCode.UNIMPLEMENTED
-    assert text.startswith("localpachd does not serve transactions yet")
