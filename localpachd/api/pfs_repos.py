@@ -76,7 +76,8 @@ class RepoCalls:
                 yield messages.repo_info(info, details=False)
 
     def DeleteRepo(self, request: Any, context: Any) -> Any:
-        return pfs_pb2.DeleteRepoResponse(deleted=self._write(context, delete_repo=request))
+        gone = self._write(context, delete_repo=request)
+        return pfs_pb2.DeleteRepoResponse(deleted=gone is not False)  # in a transaction it counts as deleted
 
     def DeleteRepos(self, request: Any, context: Any) -> Any:
         wanted = {project.name for project in request.projects}

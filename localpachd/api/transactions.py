@@ -27,7 +27,8 @@ class Writes:
         self._requests = requests
 
     def __call__(self, context: Any, **request: Any) -> Any:
-        """Runs the one request given under its field's name in TransactionRequest; returns what `Requests.run` does."""
+        """Runs the one request given under its field's name in TransactionRequest. Returns what `Requests.run` does; of
+        one that is added to a transaction only the commit of a StartCommit is known now."""
         asked = transaction_pb2.TransactionRequest(**request)
         named = [value for key, value in context.invocation_metadata() if key == _HEADER]
         if not named:
@@ -45,7 +46,7 @@ class Writes:
         # The original, which tries and keeps in two steps, tries again when this number has changed between them.
         info.version += 1
         open_transactions.write(txn, id_, info.SerializeToString())
-        return made[-1]
+        return made[-1] if asked.HasField("start_commit") else None
 
 
 class TransactionServicer:

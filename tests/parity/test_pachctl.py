@@ -152,6 +152,52 @@ def test_pipelines_jobs_and_datums(pachctl, unique, tmp_path: Path) -> None:
     pachctl("delete", "repo", repo)
 
 
+def test_transactions(pachctl, unique) -> None:
+    repo, other, name = unique("repo"), unique("other"), unique("pipeline")
+    pachctl("create", "repo", repo)
+    pachctl("put", "file", f"{repo}@master:/a", "-f", "-", given="one\n")
+    assert "no active transaction" in pachctl("finish", "transaction", fails=True)
+    begun = re.findall(r"[0-9a-f]{32}", pachctl("start", "transaction"))[0]
+    assert "already exists" in pachctl("start", "transaction", fails=True)
+    added = f"Added to transaction: {begun}"
+    assert added in pachctl("create", "repo", other)
+    assert "error running request 2 of 2" in pachctl("create", "repo", other, fails=True)
+    assert added in pachctl("update", "repo", other, "-d", "better")
+    assert pachctl("start", "commit", f"{repo}@master").split() == [*added.split(), begun]
+    assert added in pachctl("finish", "commit", f"{repo}@master")
+    assert added in pachctl("create", "branch", f"{other}@b")
+    assert added in pachctl("delete", "branch", f"{other}@b")
+    assert added in pachctl("delete", "repo", unique("ghost"))
+    assert added in pachctl("create", "pipeline", "-f", "-", given=_spec(name, repo))
+    shown = pachctl("inspect", "transaction")
+    assert [line.strip() for line in shown.splitlines()[3:6]] == [
+        f"create repo default/{other}",
+        f"update repo default/{other}",
+        f"start commit default/{repo}@master ({begun})",
+    ]
+    assert f"finish commit default/{repo}@" in shown and f"delete branch default/{other}@b" in shown
+    assert f"create pipeline default/{name}" in shown and "ERROR" not in shown
+    assert begun in pachctl("inspect", "transaction", begun, "--raw")
+    listed = [line.split() for line in pachctl("list", "transaction").splitlines()]
+    assert [line[-1] for line in listed if line[0] == begun] == ["8"]
+    assert f"Cleared active transaction: {begun}" in pachctl("stop", "transaction")
+    pachctl("inspect", "repo", other, fails=True)
+    assert "with 8 requests" in pachctl("resume", "transaction", begun)
+    assert f"Completed transaction with 8 requests: {begun}" in pachctl("finish", "transaction")
+    pachctl("wait", "commit", f"{name}@master")
+    assert pachctl("get", "file", f"{name}@{begun}:/a") == "one\n"
+    assert "not found" in pachctl("resume", "transaction", begun, fails=True)
+    pachctl("start", "transaction")
+    pachctl("delete", "repo", other)
+    pachctl("delete", "transaction")
+    assert "no active transaction" in pachctl("inspect", "transaction", fails=True)
+    empty = re.findall(r"[0-9a-f]{32}", pachctl("start", "transaction"))[0]
+    assert f"with 0 requests: {empty}" in pachctl("finish", "transaction", empty)
+    pachctl("delete", "pipeline", name)
+    pachctl("delete", "repo", other)
+    pachctl("delete", "repo", repo)
+
+
 def test_templates_and_secrets(pachctl, unique, tmp_path: Path) -> None:
     repo, name, secret = unique("repo"), unique("pipeline"), unique("secret")
     pachctl("create", "repo", repo)
