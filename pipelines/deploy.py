@@ -9,16 +9,11 @@ import grpc
 from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.jobs import Jobs
-from pipelines.specs import Spec, sources
+from pipelines.specs import SOURCES, Spec, sources
 
 ANNOTATION = "lookalike/spec-sha256"
 """The pod annotation that keeps the fingerprint of the specification a pipeline was made from."""
 
-_DESCRIPTIONS = {
-    "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
-    "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
-    "models": "The backbone: backbone.keras and backbone.json, written in one commit.",
-}
 _DEFAULT_IMAGE = "ubuntu:20.04"
 """Pachyderm's."""
 
@@ -60,7 +55,7 @@ def _make_repo(connection: Connection, repo: str) -> str:
             raise
     else:
         return "unchanged"
-    connection.client.create_repo(repo, _DESCRIPTIONS.get(repo, ""), project_name=connection.project)
+    connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project)
     return "created"
 
 

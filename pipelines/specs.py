@@ -15,6 +15,13 @@ from pipelines.errors import LookalikeError
 HERE = Path(__file__).resolve().parent.parent / "specs"
 """The specifications that come with lookalike."""
 
+SOURCES = {
+    "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
+    "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
+    "models": "The backbone: backbone.keras and backbone.json, written in one commit.",
+}
+"""The repos that lookalike's commands put files into, with their descriptions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spec:
@@ -57,13 +64,19 @@ def load(directory: Path = HERE) -> list[Spec]:
     """Every specification of a directory, upstream first."""
     if not directory.is_dir():
         raise LookalikeError(f"there is no directory of specifications at {directory}")
+    found = [read(path) for path in sorted(directory.glob("*.json"))]
+    if not found:
+        raise LookalikeError(f"{directory} holds no specification (*.json)")
+    return ordered(found)
+
+
+def ordered(specs: Iterable[Spec]) -> list[Spec]:
+    """The specifications, upstream first. Raises LookalikeError where two specify one pipeline, and for a circle."""
     found: dict[str, Spec] = {}
-    for spec in map(read, sorted(directory.glob("*.json"))):
+    for spec in specs:
         other = found.setdefault(spec.name, spec)
         if other is not spec:
             raise LookalikeError(f"{other.path} and {spec.path} both specify the pipeline {spec.name}")
-    if not found:
-        raise LookalikeError(f"{directory} holds no specification (*.json)")
     return upstream_first(found.values())
 
 

@@ -1,4 +1,4 @@
-"""The commands for the pipelines themselves: deploying them, and how they stand."""
+"""The commands for the pipelines themselves: checking, writing and deploying them, and how they stand."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,22 +6,91 @@ from typing import Annotated
 import typer
 
 from pipelines import deploy as deployment
-from pipelines import display, specs
+from pipelines import display, drafts, overlays, specs, writing
 from pipelines import status as standing
+from pipelines.checks import datums, preflight
+from pipelines.checks.datums import Paths
+from pipelines.checks.findings import Level
+from pipelines.commands import reporting
 from pipelines.connection import here
-from pipelines.display import say, say_all
+from pipelines.display import near, say, say_all
+from pipelines.documents import dotted
+from pipelines.drafts import Draft
+from pipelines.errors import LookalikeError
+from pipelines.overlays import Overlay
+from pipelines.repository import Repository
 
 app = typer.Typer()
+
+SpecsOption = Annotated[Path, typer.Option("--specs", help="The directory of specifications.")]
+OverlaysOption = Annotated[
+    list[str] | None,
+    typer.Option("--overlay", help="An overlay of specs/overlays by name, or a file; repeatable, in order."),
+]
 
 
 @app.command()
 def deploy(
-    directory: Annotated[Path, typer.Option("--specs", help="The directory of specifications.")] = specs.HERE,
+    directory: SpecsOption = specs.HERE,
+    overlay: OverlaysOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Go on although the check finds errors.")] = False,
 ) -> None:
     """Create or update repos and pipelines from the specifications; safe to repeat."""
     connection = here()
-    deployment.deploy(connection, specs.load(directory), lambda each: say(f"{each.kind} {each.name}: {each.action}"))
+    found, _, on_top = _read([directory], overlay)
+    report = preflight.check(found, on_top)
+    if report.count(Level.WARNING) or report.count(Level.ERROR):
+        reporting.show(report, Level.WARNING)
+    if report.count(Level.ERROR) and not force:
+        raise LookalikeError("nothing was deployed: mend the errors, or go on in spite of them with --force")
+    deployment.deploy(
+        connection,
+        specs.ordered(draft.spec() for draft in found),
+        lambda each: say(f"{each.kind} {each.name}: {each.action}"),
+    )
     say_all(standing.notes(connection))
+
+
+@app.command("specs")
+def write_specs(
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write to.")],
+    directory: SpecsOption = specs.HERE,
+    overlay: OverlaysOption = None,
+) -> None:
+    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`."""
+    found, _, on_top = _read([directory], overlay)
+    wrong = [finding for draft in found for finding in draft.findings]
+    wrong += [finding for each in on_top for finding in each.findings]
+    if wrong:
+        first = f"{near(wrong[0].place.file)}: {dotted(wrong[0].flaw.field)}: {wrong[0].flaw.why}"
+        raise LookalikeError(f"{first}; nothing was written: `lookalike check` shows all that is wrong")
+    say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top))
+
+
+@app.command()
+def check(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(exists=True, help="Specifications, or directories of them [default: ours].")
+    ] = None,
+    overlay: OverlaysOption = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Count datums with the files of a directory, or of a repo on the server; REPO=DIR says whose "
+            "files these are, a directory alone stands for every repo that no pipeline writes; repeatable."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+) -> None:
+    """Check specifications without a server; the exit code is 1 if there are errors."""
+    found, beside, on_top = _read(paths or [specs.HERE], overlay)
+    report = preflight.check(found, on_top, _repos(against or [], [*found, *beside]), beside)
+    if as_json:
+        typer.echo(report.as_json())
+    else:
+        reporting.show(report)
+    if report.count(Level.ERROR):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -30,3 +99,36 @@ def status() -> None:
     connection = here()
     say(f"{connection.address}, project {connection.project}")
     display.show_status(standing.read(connection, [spec.name for spec in specs.load()]))
+
+
+def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list[Draft], list[Overlay]]:
+    """The specifications with the overlays on top, those beside them in their directories, and the overlays."""
+    try:
+        on_top = [overlays.load(name) for name in names or ()]
+        found = drafts.find(paths)
+        changed = overlays.apply(on_top, [*found, *drafts.neighbours(found)])
+    except LookalikeError as error:
+        raise typer.BadParameter(str(error)) from error
+    return changed[: len(found)], changed[len(found) :], on_top
+
+
+def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
+    """The files of repos, by the repo's name, as `--against` gives them."""
+    read = specs.sources(draft.spec() for draft in found if not draft.findings)
+    repos: dict[str, Paths] = {}
+    for each in against:
+        name, given, directory = each.rpartition("=")
+        if Path(directory).is_dir():
+            repos |= dict.fromkeys([name] if given else read, datums.listed(Path(directory)))
+        elif given:
+            raise typer.BadParameter(f"there is no directory {directory}")
+        else:
+            repos[each] = _stored(each)
+    return repos
+
+
+def _stored(name: str) -> Paths:
+    repository = Repository(here(), name)
+    if not repository.exists("/"):
+        raise LookalikeError(f"{name} is no directory, and the server has no repo of that name with files in it")
+    return lambda glob: (path.rstrip("/") for path in repository.glob(glob.pattern))

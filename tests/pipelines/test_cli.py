@@ -11,13 +11,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipelines import specs
 from pipelines.connection import Connection
 from pipelines.deploy import deploy
-from pipelines.repository import Repository
+from pipelines.jobs import Jobs
+from pipelines.repository import Put, Repository
 from pipelines.samples import library_crops, open_photograph
 
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
@@ -98,7 +100,9 @@ def test_a_wrong_command_line_is_another_exit_code(command: Command, arguments: 
 
 def test_help_names_every_command(command: Command) -> None:
     text = command.says("--help")
-    for name in ("up", "down", "status", "deploy", "add", "remove", "query", "results", "model", "demo"):
+    for name in (
+        "up", "down", "status", "deploy", "specs", "check", "add", "remove", "query", "results", "model", "demo"
+    ):  # fmt: skip
         assert f"  {name} " in text
 
 
@@ -119,7 +123,9 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert "empty holds no file" in command.fails("query", "empty")
     assert "no result sheet of nosuch" in command.fails("results", "nosuch")
     assert "render knows no commit nosuch" in command.fails("results", "--at", "nosuch")
-    assert "no directory of specifications at gone" in command.fails("deploy", "--specs", "gone")
+    done = command.run("deploy", "--specs", "gone")
+    assert done.returncode == 2
+    assert "no directory of them, at gone" in done.stderr
 
 
 def test_from_pictures_to_sheets(
@@ -147,23 +153,111 @@ def test_from_pictures_to_sheets(
     assert (command.directory / "elsewhere" / picture.name / "grid.png").is_file()
 
 
-def test_deploy_says_what_it_does(as_user: Connection, command: Command) -> None:
+def write_spec(command: Command, **fields: Any) -> None:
     document = {
         "pipeline": {"name": "p"},
-        "input": {"pfs": {"repo": "in", "glob": "/"}},
-        "transform": {"cmd": ["true"]},
+        "input": {"pfs": {"repo": "queries", "glob": "/"}},
+        "transform": {"image": "shell:1", "cmd": ["true"]},
+        **fields,
     }
     directory = command.directory / "specs"
-    directory.mkdir()
-    (directory / "p.json").write_text(json.dumps(document))
-    assert command.says("deploy", "--specs", "specs").splitlines()[:2] == ["repo in: created", "pipeline p: created"]
-    document["transform"]["cmd"] = ["false"]
-    (directory / "p.json").write_text(json.dumps(document))
-    assert "pipeline p: updated, computing all of it again" in command.says("deploy", "--specs", "specs")
-    (directory / "p.json").write_text(json.dumps({**document, "transfrom": {}}))
-    assert 'specs/p.json: Message type "pps_v2.CreatePipelineRequest" has no field named "transfrom"' in command.fails(
-        "deploy", "--specs", "specs"
+    directory.mkdir(exist_ok=True)
+    (directory / "p.json").write_text(json.dumps(document, indent=1))
+
+
+def test_deploy_says_what_it_does(as_user: Connection, command: Command) -> None:
+    write_spec(command)
+    assert command.says("deploy", "--specs", "specs").splitlines()[:2] == [
+        "repo queries: created",
+        "pipeline p: created",
+    ]
+    write_spec(command, transform={"image": "shell", "cmd": ["false"]})
+    said = command.says("deploy", "--specs", "specs")
+    assert said.startswith("warning specs/p.json:12 transform.image\n  names no version")
+    assert "pipeline p: updated, computing all of it again" in said
+
+
+def test_deploy_checks_first(as_user: Connection, command: Command) -> None:
+    write_spec(command, datum_set_spec={}, parallelism_spec={"constant": 2})
+    done = command.run("deploy", "--specs", "specs")
+    assert done.returncode == 1
+    assert "error specs/p.json:17 datum_set_spec\n  is empty: " in done.stdout
+    assert done.stderr == ("lookalike: nothing was deployed: mend the errors, or go on in spite of them with --force\n")
+    assert not Jobs(as_user).pipelines()
+    assert "pipeline p: created" in command.says("deploy", "--specs", "specs", "--force")
+
+
+def test_deploy_puts_overlays_on_top(as_user: Connection, command: Command) -> None:
+    write_spec(command)
+    (command.directory / "mine.json").write_text(json.dumps({"all": {"datumTries": "${TRIES}"}}))
+    done = command.run("deploy", "--specs", "specs", "--overlay", "mine.json")
+    assert done.returncode == 2
+    assert "overlay mine needs TRIES=… in the environment" in done.stderr
+    command.environment["TRIES"] = "1"
+    command.says("deploy", "--specs", "specs", "--overlay", "mine.json")
+    assert Jobs(as_user).pipelines()["p"].details.datum_tries == 1
+    assert "pipeline p: updated" in command.says("deploy", "--specs", "specs")
+
+
+def test_specs_are_written_with_overlays(command: Command) -> None:
+    said = command.says("specs", "--overlay", "eci", "-o", "out")
+    assert said.splitlines()[-1] == "wrote out/image-cache.yaml"
+    written = json.loads((command.directory / "out" / "index.json").read_text())
+    assert written["scheduling_spec"] == {"node_selector": {"type": "virtual-kubelet"}}
+    write_spec(command, transfrom={})
+    assert "specs/p.json: transfrom: Pachyderm knows no such field" in command.fails(
+        "specs", "--specs", "specs", "-o", "o"
     )
+    assert not (command.directory / "o").exists()
+
+
+def test_check_exits_as_ci_wants_it(command: Command) -> None:
+    write_spec(command)
+    assert command.says("check", "specs/p.json") == "1 specification checked: nothing to mend\n"
+    write_spec(command, transform={"image": "shell", "cmd": ["true"]})
+    assert command.says("check", "specs").splitlines()[-1] == "1 specification checked: 1 warning"
+    write_spec(command, autoscaling="yes")
+    done = command.run("check", "specs")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        'error specs/p.json:17 autoscaling\n  must be true or false, not "yes"\n  → write true\n'
+        "1 specification checked: 1 error\n"
+    )
+    done = command.run("check", "specs", "--json")
+    assert done.returncode == 1
+    (finding,) = json.loads(done.stdout)["findings"]
+    assert (finding["level"], finding["field"], finding["line"]) == ("error", "autoscaling", 17)
+    (command.directory / "specs" / "q.json").write_text("{")
+    assert "error specs/q.json:1\n  is not JSON" in command.run("check", "specs").stdout
+    assert command.run("check", "--overlay", "ekz").returncode == 2
+    assert command.run("check", "--against", "images=gone").returncode == 2
+
+
+def test_findings_fit_the_terminal(command: Command) -> None:
+    write_spec(command, datum_set_spec={}, resource_limits={"gpu": {"number": 1}}, transform={})
+    for columns in (60, 120):
+        command.environment["COLUMNS"] = str(columns)
+        lines = command.run("check", "specs").stdout.splitlines()
+        assert max(map(len, lines)) <= columns
+        assert len(lines) > 10
+
+
+def test_datums_are_counted_against_directories_and_repos(as_user: Connection, command: Command) -> None:
+    for name in ("a", "b", "c"):
+        (command.directory / "pictures" / name).mkdir(parents=True)
+        (command.directory / "pictures" / name / "x.jpg").touch()
+    write_spec(command, input={"pfs": {"repo": "queries", "glob": "/*"}})
+    assert "  this gives 3 datums\n" in command.says("check", "specs", "--against", "pictures")
+    assert "  this gives 3 datums\n" in command.says("check", "specs", "--against", "queries=pictures")
+    assert "no repo of that name with files" in command.fails("check", "specs", "--against", "queries")
+    as_user.client.create_repo("queries", project_name=as_user.project)
+    Repository(as_user, "queries").write([Put("/a/1", b"1"), Put("/a/2", b"2"), Put("/b", b"3")])
+    assert "  this gives 2 datums\n" in command.says("check", "specs", "--against", "queries")
+
+
+def test_names_in_specifications_cannot_write_on_the_terminal(command: Command) -> None:
+    write_spec(command, **{"[red]\x1b[31m": 1})
+    assert '["[red]\\u001b[31m"]\n' in command.run("check", "specs").stdout
 
 
 def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_path: Path) -> None:

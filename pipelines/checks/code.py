@@ -1,0 +1,87 @@
+"""What a pipeline runs: the name of its image, and whether that image holds the module of its command."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from pipelines import documents
+from pipelines.checks.findings import Flaw, Level
+from pipelines.drafts import Draft
+from pipelines.images import DEFAULT_TAG, Image
+from pipelines.specs import HERE
+
+OURS = "lookalike-"
+"""How the names of the images begin that are built from this source."""
+
+_SOURCE = HERE.parent
+_PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
+_PLACEHOLDER = re.compile(r"(?:^|[./])example\.(?:com|org|net)(?::|/|$)")
+
+
+def check(draft: Draft) -> Iterator[Flaw]:
+    """Images that cannot be named so or move under their tag, and commands that their image does not hold."""
+    if draft.get("transform") is None:
+        yield Flaw(
+            Level.ERROR, "command", (), "says nothing of what to run", 'add "transform": {"image": …, "cmd": […]}'
+        )
+        return
+    command = [str(word) for word in draft.get("transform", "cmd", default=())]
+    if not command and draft.get("transform", "stdin"):
+        why = "there is input for a command but no command"
+        yield Flaw(Level.ERROR, "command", ("transform", "stdin"), why, 'add "cmd": ["sh"]')
+    yield from _check_image(draft)
+    image = Image.parse(draft.get("transform", "image", default=""))
+    if image is not None and image.name.startswith(OURS):
+        yield from _check_module(command, image)
+
+
+def _check_image(draft: Draft) -> Iterator[Flaw]:
+    at = ("transform", "image")
+    text = draft.get(*at, default="")
+    image = Image.parse(text)
+    if not text:
+        why = "is missing, and Pachyderm takes ubuntu:20.04, which holds no Python"
+        yield Flaw(Level.WARNING, "image", at, why, "name an image and its version")
+    elif image is None:
+        why = f'"{text}" is no name of an image'
+        yield Flaw(Level.ERROR, "image", at, why, "write [REGISTRY/]NAME:TAG, the name in small letters")
+    elif not image.digest and (image.tag or DEFAULT_TAG) == DEFAULT_TAG:
+        why = "names no version: nodes keep the one that they have, and a new one computes nothing again"
+        yield Flaw(Level.WARNING, "image", at, why, f"write {image.moved('', '0.1.0')}, or a digest")
+    if image is not None and _PLACEHOLDER.search(image.registry):
+        why = f"{image.registry} stands for a registry of your own"
+        yield Flaw(Level.ERROR, "image", at, why, "name yours")
+
+
+def _check_module(command: list[str], image: Image) -> Iterator[Flaw]:
+    if len(command) < 3 or not _PYTHON.fullmatch(command[0]) or command[1] != "-m":
+        return
+    module, at = command[2], ("transform", "cmd", 2)
+    if not _is_there(module):
+        modules = {each for held in _held().values() for each in held}
+        near = difflib.get_close_matches(module, sorted(modules), n=1)
+        why = f"there is no module {module} in the source of {image.name}"
+        yield Flaw(Level.ERROR, "command", at, why, f"did you mean {near[0]}?" if near else "correct the name")
+    elif image.name in _held() and module not in _held()[image.name]:
+        homes = [name for name, held in _held().items() if module in held]
+        why = f"{image.name} is built without {module}: it holds {', '.join(sorted(_held()[image.name]))}"
+        mend = f"take {homes[0]}" if homes else f"build it from specifications that run {module} in it"
+        yield Flaw(Level.ERROR, "command", at, why, mend)
+
+
+def _is_there(module: str) -> bool:
+    path = _SOURCE.joinpath(*module.split("."))
+    return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
+
+
+@cache
+def _held() -> Mapping[str, frozenset[str]]:
+    """The modules that each image is built for: those that lookalike's own specifications run in it."""
+    held: dict[str, set[str]] = {}
+    for path in HERE.glob("*.json"):
+        transform = documents.read(path).value.get("transform", {})
+        image = Image.parse(transform.get("image", ""))
+        if image is not None:
+            held.setdefault(image.name, set()).update(transform.get("cmd", [])[2:3])
+    return {name: frozenset(modules) for name, modules in held.items()}

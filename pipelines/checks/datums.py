@@ -1,0 +1,139 @@
+"""How many datums a specification's inputs give, with files that are there: a preview of what a job will do."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from pipelines.checks import inputs
+from pipelines.checks.findings import Flaw, Level
+from pipelines.checks.globs import Glob, GlobError, substituted
+from pipelines.checks.inputs import Leaf
+from pipelines.documents import Field
+from pipelines.drafts import Draft
+
+SECONDS_EACH = 0.005
+"""What a datum costs whatever it does, in one worker: it is hashed, looked up and recorded."""
+
+_MANY = 100_000
+
+Paths = Callable[[Glob], Iterator[str]]
+"""The paths in a repo that a pattern matches, at least: they begin with a slash, directories without one at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """A datum of one input, by its keys for joins and groups."""
+
+    join: str
+    group: str
+
+
+def listed(directory: Path) -> Paths:
+    """The paths in a repo that was filled with what is in a directory."""
+
+    def paths(glob: Glob) -> Iterator[str]:
+        yield "/"
+        deepest = None if "**" in glob.pattern or not glob.previewed else glob.pattern.count("/")
+        yield from _below(directory, "", deepest)
+
+    return paths
+
+
+def check(draft: Draft, repos: Mapping[str, Paths]) -> Iterator[Flaw]:
+    """How many datums the inputs give, where all repos that they read are among `repos`."""
+    read = inputs.leaves(draft)
+    if not read or not any(leaf.repo in repos for leaf in read):
+        return
+    try:
+        for leaf in read:
+            if leaf.repo in repos and not Glob(str(leaf.value.get("glob") or "/")).previewed:
+                yield Flaw(Level.NOTE, "datums", (*leaf.at, "glob"), "unchecked: this pattern cannot be previewed here")
+                return
+        matches = {leaf.at: _matches(leaf, repos[leaf.repo]) for leaf in read if leaf.repo in repos}
+        for leaf in read:
+            if leaf.at in matches:
+                yield from _said(leaf, len(matches[leaf.at]), len(read) == 1)
+        if len(read) > 1 and len(matches) == len(read):
+            number = _count(draft, ("input",), draft.get("input"), matches)
+            yield _total(("input",), number, "together these give ")
+    except GlobError:
+        return
+
+
+def _said(leaf: Leaf, number: int, only: bool) -> Iterator[Flaw]:
+    at = (*leaf.at, "glob")
+    if not number:
+        why = f"matches nothing in {leaf.repo}: this gives no datum, and the jobs succeed with nothing done"
+        yield Flaw(Level.WARNING, "datums", at, why, 'correct it: "/*" is each top-level entry, "/" all as one datum')
+    elif only:
+        yield _total(at, number, "this gives ")
+    else:
+        yield Flaw(Level.NOTE, "datums", at, f"matches {number:,} in {leaf.repo}")
+
+
+def _total(at: Field, number: int, said: str) -> Flaw:
+    datums = "1 datum" if number == 1 else f"{number:,} datums"
+    seconds = number * SECONDS_EACH
+    cost = f", {seconds / 60:,.0f} minutes of bookkeeping in one worker" if seconds >= 60 else ""
+    if number < _MANY:
+        return Flaw(Level.NOTE, "datums", at, f"{said}{datums}{cost}")
+    mend = "put files into directories or archives and match those, or give it more workers"
+    return Flaw(Level.WARNING, "datums", at, f"{said}{datums}{cost}", mend)
+
+
+def _matches(leaf: Leaf, paths: Paths) -> list[_Match]:
+    glob = Glob(str(leaf.value.get("glob") or "/"))
+    found = []
+    for path in paths(glob):
+        captures = glob.match(path)
+        if captures is not None:
+            keys = (substituted(str(leaf.value.get(key) or ""), captures) for key in ("join_on", "group_by"))
+            found.append(_Match(*keys))
+    return found
+
+
+def _count(draft: Draft, at: Field, node: Mapping[str, Any], matches: Mapping[Field, list[_Match]]) -> int:
+    """The datums of a node of the tree of inputs."""
+    kind = next((kind for kind in (*inputs.COMBINATIONS, "pfs") if node.get(kind)), "pfs")
+    if kind == "pfs":
+        return len(matches[(*at, "pfs")])
+    members = [(*at, kind, place) for place in range(len(node[kind]))]
+    if kind in ("cross", "union"):
+        counts = [_count(draft, member, node[kind][member[-1]], matches) for member in members]
+        return prod(counts) if kind == "cross" else sum(counts)
+    found = [(node[kind][member[-1]].get("pfs") or {}, matches.get((*member, "pfs"), [])) for member in members]
+    if kind == "group":
+        return len({match.group for _, each in found for match in each})
+    return _joined(found)
+
+
+def _joined(members: list[tuple[Mapping[str, Any], list[_Match]]]) -> int:
+    """The datums of a join: for a key that every member has all combinations; for another, those of the outer ones."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(members))
+    for place, (_, each) in enumerate(members):
+        for match in each:
+            counts[match.join][place] += 1
+    outer = [bool(value.get("outer_join")) for value, _ in members]
+    total = 0
+    for found in counts.values():
+        if all(found):
+            total += prod(found)
+        else:
+            kept = [number for number, wanted in zip(found, outer, strict=True) if number and wanted]
+            total += prod(kept) if kept else 0
+    return total
+
+
+def _below(directory: Path, prefix: str, deepest: int | None) -> Iterator[str]:
+    """The paths below a directory, down to a number of slashes; every file and every directory that is not empty."""
+    for entry in sorted(directory.iterdir()):
+        path = f"{prefix}/{entry.name}"
+        if entry.is_symlink() or not entry.is_dir():
+            yield path
+        elif next(entry.iterdir(), None) is not None:
+            yield path
+            if deepest is None or path.count("/") < deepest:
+                yield from _below(entry, path, deepest)

@@ -1,0 +1,145 @@
+"""The graph that specifications make together: who writes what is read, circles, what stays empty, branches that may
+not meet."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipelines.checks import inputs
+from pipelines.checks.findings import Finding, Flaw, Level
+from pipelines.checks.inputs import Leaf
+from pipelines.documents import Field
+from pipelines.drafts import Draft
+from pipelines.specs import SOURCES
+
+Branch = tuple[str, str]
+"""A repo and a branch of it. Projects are left out: specifications of several are not checked against each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Specifications by name, the inputs of each, and the branch that each writes."""
+
+    drafts: Mapping[str, Draft]
+    leaves: Mapping[str, Sequence[Leaf]]
+
+    @classmethod
+    def of(cls, drafts: Sequence[Draft]) -> "Graph":
+        named = {draft.name: draft for draft in drafts if draft.name}
+        return cls(named, {name: inputs.leaves(draft) for name, draft in named.items()})
+
+    def writes(self, name: str) -> str:
+        """The branch that a pipeline writes."""
+        return str(self.drafts[name].get("output_branch", default="") or "master")
+
+    def upstream(self, name: str) -> set[str]:
+        """The pipelines that a pipeline depends on, however far up."""
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            for leaf in self.leaves[waiting.pop()]:
+                if leaf.repo in self.drafts and leaf.repo not in found:
+                    found.add(leaf.repo)
+                    waiting.append(leaf.repo)
+        return found
+
+
+def check(drafts: Sequence[Draft]) -> Iterator[Finding]:
+    """Everything that only shows when specifications are seen together."""
+    graph = Graph.of(drafts)
+    yield from _check_twice(drafts)
+    for name, draft in graph.drafts.items():
+        for leaf in graph.leaves[name]:
+            if leaf.at[-1] == "pfs" and leaf.repo:
+                yield from (draft.finding(flaw) for flaw in _check_written(leaf, graph))
+        yield from (draft.finding(flaw) for flaw in _check_crosses(draft, graph))
+    yield from _check_circles(graph)
+    yield from _check_branches(graph)
+
+
+def _check_twice(drafts: Sequence[Draft]) -> Iterator[Finding]:
+    first: dict[str, Draft] = {}
+    for draft in drafts:
+        other = first.setdefault(draft.name, draft)
+        if draft.name and other is not draft:
+            why = f"{other.path} specifies a pipeline of that name too"
+            yield draft.finding(Flaw(Level.ERROR, "name", ("pipeline", "name"), why, "rename one of them"))
+
+
+def _check_written(leaf: Leaf, graph: Graph) -> Iterator[Flaw]:
+    if leaf.repo in graph.drafts:
+        writes = graph.writes(leaf.repo)
+        if leaf.branch != writes and leaf.value.get("trigger") is None:
+            why = f"{leaf.repo} writes its branch {writes}: nobody writes {leaf.branch}"
+            yield Flaw(Level.ERROR, "graph", (*leaf.at, "branch"), why, f'write "{writes}"')
+        return
+    if leaf.repo in SOURCES or leaf.value.get("repo_type") in ("meta", "spec"):
+        return
+    near = _near(leaf.repo, graph)
+    why = f"nobody writes {leaf.repo}: it is neither a pipeline of these specifications nor one of {', '.join(SOURCES)}"
+    if near:
+        yield Flaw(Level.ERROR, "graph", (*leaf.at, "repo"), why, f"did you mean {near[0]}?")
+    elif leaf.at[-3:-2] != ("cross",):  # which has a warning of its own
+        yield Flaw(Level.WARNING, "graph", (*leaf.at, "repo"), why, _yourself(leaf.repo))
+
+
+def _near(repo: str, graph: Graph) -> list[str]:
+    """The repo that somebody may have meant."""
+    return difflib.get_close_matches(repo, sorted({*graph.drafts, *SOURCES}), n=1, cutoff=0.8)
+
+
+def _yourself(repo: str) -> str:
+    return f"put files into it yourself: `lookalike deploy` makes {repo}, and it stays empty until somebody does"
+
+
+def _check_crosses(draft: Draft, graph: Graph) -> Iterator[Flaw]:
+    """While one member of a cross is empty there is no datum, and the job succeeds without a word."""
+    for at, node in inputs.nodes(draft):
+        for place, member in enumerate(node.get("cross") or ()):
+            pfs = member.get("pfs")
+            repo = (pfs or {}).get("repo")
+            if not repo or repo in graph.drafts:
+                continue
+            here: Field = (*at, "cross", place, "pfs", "repo")
+            why = f"while {repo} is empty this cross has no datum, and the jobs succeed with nothing done"
+            if repo in SOURCES:
+                yield Flaw(Level.NOTE, "empty-cross", here, why)
+            elif not _near(repo, graph):
+                yield Flaw(Level.WARNING, "empty-cross", here, f"nobody writes {repo}, and {why}", _yourself(repo))
+
+
+def _check_circles(graph: Graph) -> Iterator[Finding]:
+    for name, draft in graph.drafts.items():
+        if name in graph.upstream(name):
+            circle = sorted(each for each in graph.upstream(name) if name in graph.upstream(each))
+            leaf = next(leaf for leaf in graph.leaves[name] if leaf.repo in circle)
+            why = (
+                f"{' and '.join(circle)} read each other in a circle" if len(circle) > 1 else "it reads its own output"
+            )
+            yield draft.finding(Flaw(Level.ERROR, "graph", (*leaf.at, "repo"), why, "take one of the inputs out"))
+
+
+def _check_branches(graph: Graph) -> Iterator[Finding]:
+    """Pachyderm refuses two branches of one repo in one connected graph, however they are connected."""
+    for names in _connected(graph):
+        seen: dict[str, str] = {name: graph.writes(name) for name in names}
+        for name in names:
+            for leaf in graph.leaves[name]:
+                other = seen.setdefault(leaf.repo, leaf.branch)
+                if leaf.repo and leaf.repo not in names and other != leaf.branch:
+                    why = f"{leaf.branch} and {other} of {leaf.repo} meet in one graph, which Pachyderm refuses"
+                    mend = "read the same branch everywhere, or put what differs into a repo of its own"
+                    yield graph.drafts[name].finding(Flaw(Level.ERROR, "graph", (*leaf.at, "branch"), why, mend))
+
+
+def _connected(graph: Graph) -> list[list[str]]:
+    """The pipelines in groups that hang together through the branches that they read or write, each group sorted."""
+    groups: list[tuple[set[str], set[Branch]]] = []
+    for name in sorted(graph.drafts):
+        branches = {(leaf.repo, leaf.branch) for leaf in graph.leaves[name]} | {(name, graph.writes(name))}
+        joined = ({name}, branches)
+        for group in [group for group in groups if group[1] & branches]:
+            groups.remove(group)
+            joined = (joined[0] | group[0], joined[1] | group[1])
+        groups.append(joined)
+    return [sorted(names) for names, _ in groups]

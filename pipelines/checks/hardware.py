@@ -1,0 +1,135 @@
+"""Facts about GPUs, where clouds have them, and what our images want of them. Data, and looking things up in it.
+
+Sources: NVIDIA's list of compute capabilities; Alibaba Cloud's and Amazon's instance families; RAPIDS' platform support
+(CUDA 12: driver 535, Volta and newer); TensorFlow's install guide (CUDA 12: driver 525; its wheels begin with sm_60).
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+CAPABILITIES: Mapping[str, float] = {
+    **dict.fromkeys(("K80",), 3.7),
+    **dict.fromkeys(("M60", "M40"), 5.2),
+    **dict.fromkeys(("P100",), 6.0),
+    **dict.fromkeys(("P4", "P40"), 6.1),
+    **dict.fromkeys(("V100",), 7.0),
+    **dict.fromkeys(("T4", "T4G"), 7.5),
+    **dict.fromkeys(("A100", "A30"), 8.0),
+    **dict.fromkeys(("A10", "A10G", "A16", "A40"), 8.6),
+    **dict.fromkeys(("L4", "L20", "L40", "L40S"), 8.9),
+    **dict.fromkeys(("H100", "H200", "H20", "H800"), 9.0),
+    **dict.fromkeys(("B200",), 10.0),
+}
+"""Compute capability by model of GPU."""
+
+GENERATIONS: Mapping[int, str] = {3: "Kepler", 5: "Maxwell", 6: "Pascal"}
+"""The generations that something here no longer runs on, by the first digit of their compute capability."""
+
+_ECI: Mapping[str, tuple[str, Mapping[str, int]]] = {
+    "gn5": (
+        "P100",
+        {
+            **dict.fromkeys(("c4g1.xlarge", "c8g1.2xlarge", "c28g1.7xlarge"), 1),
+            **dict.fromkeys(("c4g1.2xlarge", "c8g1.4xlarge", "c28g1.14xlarge"), 2),
+            "c8g1.8xlarge": 4,
+            "c8g1.14xlarge": 8,
+        },
+    ),
+    "gn5i": (
+        "P4",
+        {
+            **dict.fromkeys(("c2g1.large", "c4g1.xlarge", "c8g1.2xlarge", "c16g1.4xlarge"), 1),
+            **dict.fromkeys(("c16g1.8xlarge", "c28g1.14xlarge"), 2),
+        },
+    ),
+    "gn6e": ("V100", {"c12g1.3xlarge": 1, "c12g1.6xlarge": 2, "c12g1.12xlarge": 4, "c12g1.24xlarge": 8}),
+    "gn6i": (
+        "T4",
+        {
+            **dict.fromkeys(("c4g1.xlarge", "c8g1.2xlarge", "c16g1.4xlarge", "c24g1.6xlarge", "c40g1.10xlarge"), 1),
+            "c24g1.12xlarge": 2,
+            "c24g1.24xlarge": 4,
+        },
+    ),
+    "gn6v": (
+        "V100",
+        {
+            "c8g1.2xlarge": 1,
+            "c8g1.4xlarge": 2,
+            "c8g1.8xlarge": 4,
+            **dict.fromkeys(("c8g1.16xlarge", "c10g1.20xlarge"), 8),
+        },
+    ),
+    "gn7": ("A100", {"c12g1.3xlarge": 1, "c13g1.13xlarge": 4, "c13g1.26xlarge": 8}),
+    "gn7e": ("A100", {"c16g1.4xlarge": 1, "c16g1.8xlarge": 2, "c16g1.16xlarge": 4, "c16g1.32xlarge": 8}),
+    **dict.fromkeys(
+        ("gn7i", "gn7s"),
+        (
+            "",  # the model follows below
+            {
+                **dict.fromkeys(
+                    ("c8g1.2xlarge", "c16g1.4xlarge", "c32g1.8xlarge", "c48g1.12xlarge", "c56g1.14xlarge"), 1
+                ),
+                "c32g1.16xlarge": 2,
+                "c32g1.32xlarge": 4,
+            },
+        ),
+    ),
+}
+_MODELS = {"gn7i": "A10", "gn7s": "A30"}
+
+_AMAZON: Mapping[str, str] = {
+    "p2": "K80", "p3": "V100", "p3dn": "V100", "p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p6": "B200",
+    "g3": "M60", "g3s": "M60", "g4dn": "T4", "g5": "A10G", "g5g": "T4G", "g6": "L4", "gr6": "L4", "g6e": "L40S",
+}  # fmt: skip
+"""The model of GPU by the family of an EC2 instance."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance type: its model of GPU and how many it has."""
+
+    model: str
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wants:
+    """What an image wants of a GPU node: a driver's major version and a compute capability at least, and for what."""
+
+    software: str
+    driver: int
+    capability: float
+
+
+_WANTS = {
+    r"rapids|cuml": Wants("cuML (the cuml-cu12 wheels)", 535, 7.0),
+    r"lookalike-tensorflow": Wants("TensorFlow 2.19 (its CUDA 12 wheels)", 525, 6.0),
+}
+
+
+def instance(name: str) -> Instance | None:
+    """An instance type of Alibaba Cloud with GPUs, such as ecs.gn6i-c4g1.xlarge; None for one that is not known."""
+    found = re.fullmatch(r"ecs\.([a-z0-9]+)-(.+)", name)
+    model, sizes = _ECI.get(found[1], ("", {})) if found else ("", {})
+    if found is None or found[2] not in sizes:
+        return None
+    return Instance(model or _MODELS[found[1]], sizes[found[2]])
+
+
+def models(label: str, value: str) -> list[str]:
+    """The model of GPU that a node selector asks for; none where it asks for no GPU, or for one that is not known."""
+    if label in ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"):
+        known = instance(value)
+        found = known.model if known else _AMAZON.get(value.partition(".")[0], "")
+        return [found] if found else []
+    if not re.search(r"gpu|accelerator|nvidia", label):
+        return []
+    words = re.split(r"[^A-Z0-9]+", value.upper())
+    return [model for model in CAPABILITIES if model in words]
+
+
+def wants(image: str) -> Wants | None:
+    """What an image wants of a GPU, by its name without registry and tag; None for one that is not known."""
+    return next((found for pattern, found in _WANTS.items() if re.search(pattern, image)), None)

@@ -1,0 +1,189 @@
+"""The pod that Pachyderm makes for a pipeline's worker, as far as a specification decides it, and what pod_spec and
+pod_patch do to it. Follows Pachyderm 2.7's worker_rc.go."""
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pipelines import patches
+from pipelines.checks.findings import Flaw, Level
+from pipelines.drafts import Draft
+
+_CONTAINERS = ("user", "storage")
+_RESOURCES = {"cpu": "cpu", "memory": "memory", "disk": "ephemeral-storage"}
+_SERVERS = ("env", "volumes", "volumeMounts")
+"""Lists whose items, and whose order, the server decides."""
+
+_UNKNOWN_UNTIL_THEN = "securityContext"
+"""What a pod has or not by the server's configuration."""
+
+_POD_FIELDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy
+    enableServiceLinks ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname
+    imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy priority
+    priorityClassName readinessGates resourceClaims resources restartPolicy runtimeClassName schedulerName
+    schedulingGates securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace
+    subdomain terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
+    """,
+    )
+)
+_SHAPES: Mapping[str, tuple[type, str]] = {
+    **dict.fromkeys(("containers", "initContainers", "tolerations", "volumes", "imagePullSecrets"), (list, "a list")),
+    **dict.fromkeys(("nodeSelector", "affinity", "securityContext"), (dict, "an object")),
+    **dict.fromkeys(("priorityClassName", "schedulerName", "nodeName", "runtimeClassName"), (str, "text")),
+}
+_TOLERATIONS = {"operator": ("Exists", "Equal"), "effect": ("NoSchedule", "PreferNoSchedule", "NoExecute")}
+
+
+def check(draft: Draft) -> list[Flaw]:
+    """Patches of the pod that cannot be read, do not apply, or leave no pod that could work."""
+    return _patched(draft)[1]
+
+
+def finished(draft: Draft) -> Mapping[str, Any]:
+    """The pod's spec after pod_spec and pod_patch; without those of them that do not apply."""
+    pod = _patched(draft)[0]
+    return pod if isinstance(pod, Mapping) else {}
+
+
+def _patched(draft: Draft) -> tuple[Any, list[Flaw]]:
+    pod: Any = made(draft)
+    flaws: list[Flaw] = []
+    ways: Mapping[str, Callable[[Any, Any], Any]] = {"pod_spec": _merged, "pod_patch": patches.apply}
+    for name, apply in ways.items():
+        text = draft.get(name)
+        if not text:
+            continue
+        try:
+            patch = json.loads(text)
+            unchecked = list(_unforeseeable(name, patch)) if name == "pod_patch" else []
+            flaws += unchecked
+            pod = apply(pod, _without(patch, unchecked))
+        except ValueError as error:
+            flaws.append(_flaw(name, f"does not parse: {error}", "write JSON, with its quotes escaped"))
+        except patches.PatchError as error:
+            why = f"does not apply to the pod that Pachyderm makes: {error}"
+            flaws.append(_flaw(name, why, _way_out(str(error))))
+        else:
+            flaws += _check_pod(name, pod, patch)
+    return pod, flaws
+
+
+def made(draft: Draft) -> dict[str, Any]:
+    """The pod's spec before pod_spec and pod_patch: containers with their resources, selectors and tolerations."""
+    limits, requests = (_list(draft, f"resource_{kind}") for kind in ("limits", "requests"))
+    shared = {name: amount for name, amount in requests.items() if name in _RESOURCES.values()}
+    init: dict[str, Any] = {"name": "init", "resources": {"requests": {"cpu": "0", "memory": "64M", **shared}}}
+    user: dict[str, Any] = {
+        "name": "user",
+        "image": draft.get("transform", "image"),
+        "resources": {"requests": requests},
+    }
+    storage: dict[str, Any] = {"name": "storage", "resources": {"requests": {"cpu": "0", "memory": "64M"}}}
+    if draft.get("resource_limits") is not None:
+        # The init container gets the user's limits, GPUs too; Kubernetes does not add the two up.
+        init["resources"]["limits"], user["resources"]["limits"] = dict(limits), dict(limits)
+    for kind in ("limits", "requests"):
+        if draft.get(f"sidecar_resource_{kind}") is not None:
+            storage["resources"][kind] = _list(draft, f"sidecar_resource_{kind}")
+    for each in (init, user, storage):
+        each |= {"command": ["…"], "env": [], "volumeMounts": [], "imagePullPolicy": "IfNotPresent"}
+    pod: dict[str, Any] = {
+        "initContainers": [init],
+        "containers": [user, storage],
+        "serviceAccountName": "pachyderm-worker",
+        "automountServiceAccountToken": True,
+        "restartPolicy": "Always",
+        "volumes": [],
+        "terminationGracePeriodSeconds": 0,
+    }
+    # Go leaves out what is empty, so a patch cannot add to it.
+    for name, value in (
+        ("nodeSelector", draft.get("scheduling_spec", "node_selector")),
+        ("priorityClassName", draft.get("scheduling_spec", "priority_class_name")),
+        ("tolerations", draft.get("tolerations")),
+        ("imagePullSecrets", draft.get("transform", "image_pull_secrets")),
+    ):
+        if value:
+            pod[name] = value
+    return pod
+
+
+def _list(draft: Draft, field: str) -> dict[str, str]:
+    """A ResourceSpec as Kubernetes' resource list."""
+    found = {to: str(draft.get(field, name)) for name, to in _RESOURCES.items() if draft.get(field, name)}
+    if draft.get(field, "gpu") is not None:
+        found[str(draft.get(field, "gpu", "type", default=""))] = str(int(draft.number(field, "gpu", "number")))
+    return found
+
+
+def _merged(pod: Any, patch: Any) -> Any:
+    if not isinstance(patch, Mapping):
+        raise patches.PatchError("it is no JSON object")
+    return patches.merge(pod, patch)
+
+
+def _unforeseeable(name: str, patch: Any) -> Iterator[Flaw]:
+    """Operations whose outcome the server's configuration decides."""
+    for place, operation in enumerate(patch if isinstance(patch, list) else ()):
+        path = operation.get("path") if isinstance(operation, dict) else None
+        parts = path.split("/") if isinstance(path, str) else []
+        at = next((at for at, part in enumerate(parts) if part in _SERVERS), len(parts))
+        if any(part.isdigit() for part in parts[at:]) or _UNKNOWN_UNTIL_THEN in parts[:-1]:
+            why = f"unchecked: whether operation {place} on {path} applies depends on the server's configuration"
+            yield Flaw(Level.NOTE, "pod", (name, place), why)
+
+
+def _without(patch: Any, unchecked: Sequence[Flaw]) -> Any:
+    places = {flaw.field[-1] for flaw in unchecked}
+    return [each for place, each in enumerate(patch) if place not in places] if places else patch
+
+
+def _way_out(error: str) -> str:
+    if "there is no /tolerations" in error or "there is no /nodeSelector" in error:
+        return "use the fields tolerations and scheduling_spec.node_selector, or add the whole list or object"
+    return "a pod has initContainers/0 (init), containers/0 (user) and containers/1 (storage)"
+
+
+def _check_pod(name: str, pod: Any, patch: Any) -> Iterator[Flaw]:
+    if not isinstance(pod, Mapping):
+        yield _flaw(name, "leaves something that is no pod", "patch parts of the pod, not the whole")
+        return
+    containers = pod.get("containers")
+    named = (
+        {each.get("name") for each in containers if isinstance(each, Mapping)} if isinstance(containers, list) else ()
+    )
+    gone = [each for each in _CONTAINERS if each not in named]
+    if gone:
+        why = f"leaves no container {' and '.join(gone)}: lists are replaced whole, and the pipeline could not run"
+        yield _flaw(name, why, "change one container with a pod_patch, such as /containers/0/resources")
+    for field, value in pod.items():
+        kind, wanted = _SHAPES.get(field, (object, ""))
+        if not isinstance(value, kind):
+            yield _flaw(name, f"makes {field} something else than {wanted}", f"give {wanted}")
+        elif field not in _POD_FIELDS:
+            near = difflib.get_close_matches(field, sorted(_POD_FIELDS), n=1)
+            mend = f"did you mean {near[0]}?" if near else "take it out"
+            yield _flaw(name, f"{field} is no field of a pod, and is dropped without a word", mend)
+    if "oleration" in json.dumps(patch):
+        yield from _check_tolerations(name, pod.get("tolerations"))
+
+
+def _check_tolerations(name: str, tolerations: Any) -> Iterator[Flaw]:
+    """Inside of a pod the spelling is Kubernetes'."""
+    for toleration in tolerations if isinstance(tolerations, list) else ():
+        for field, known in _TOLERATIONS.items():
+            value = toleration.get(field) if isinstance(toleration, Mapping) else None
+            if value is not None and value not in known:
+                spelt = {each.lower(): each for each in known}.get(str(value).replace("_", "").lower())
+                mend = f"write {spelt}: in a pod the spelling is Kubernetes'" if spelt else f"one of {', '.join(known)}"
+                yield _flaw(name, f"{value} is no {field} of a toleration", mend)
+
+
+def _flaw(name: str, why: str, mend: str) -> Flaw:
+    return Flaw(Level.ERROR, "pod", (name,), why, mend)

@@ -1,0 +1,112 @@
+"""What a specification asks of a node: quantities, requests against limits, GPUs in their place."""
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pipelines.checks.findings import Flaw, Level
+from pipelines.drafts import Draft
+
+_HOLDERS = ("resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits")
+_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
+_SMALL = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
+_LARGE = {
+    **{suffix: Fraction(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
+    **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
+}
+
+
+def quantity(text: str) -> Fraction | None:
+    """The number that a Kubernetes quantity such as "512Mi" or "1.5e3" stands for; None for what is none."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        return None
+    factor = Fraction(10) ** int(found[3]) if found[3] else {**_SMALL, **_LARGE}.get(found[2] or "", Fraction(1))
+    return Fraction(found[1]) * factor
+
+
+def check(draft: Draft) -> Iterator[Flaw]:
+    """What Kubernetes would refuse, what Pachyderm would pass over, and what leaves a pod without a reservation."""
+    for holder in _HOLDERS:
+        yield from _check_quantities(draft, holder)
+        yield from _check_gpu(draft, holder)
+    yield from _check_pairs(draft)
+    yield from _check_places_of_gpus(draft)
+    yield from _check_reserved(draft)
+
+
+def _check_quantities(draft: Draft, holder: str) -> Iterator[Flaw]:
+    for name in ("memory", "disk"):
+        text = draft.get(holder, name)
+        if not text:
+            continue
+        amount = quantity(text)
+        if amount is None:
+            near = re.sub(r"(?i)([kmgtpe]i?)b$", r"\1", text)
+            mend = f'write "{near}"' if quantity(near) is not None else 'write a number and a unit, such as "512Mi"'
+            why = f'"{text}" is no quantity: Pachyderm would only log that and go on without it'
+            yield Flaw(Level.ERROR, "quantity", (holder, name), why, mend)
+        elif amount < 1 or amount.denominator != 1:
+            yield Flaw(Level.ERROR, "quantity", (holder, name), f'"{text}" is no number of bytes', 'such as "512Mi"')
+        elif amount < 1 << 20:
+            why = f'"{text}" is less than a mebibyte'
+            yield Flaw(Level.WARNING, "quantity", (holder, name), why, f'did you mean "{text}Mi"?')
+    if draft.number(holder, "cpu") < 0:
+        yield Flaw(Level.ERROR, "quantity", (holder, "cpu"), "is negative", "write a number of cores, such as 0.5")
+
+
+def _check_gpu(draft: Draft, holder: str) -> Iterator[Flaw]:
+    if draft.get(holder, "gpu") is None:
+        return
+    number, kind = draft.number(holder, "gpu", "number"), draft.get(holder, "gpu", "type", default="")
+    if number < 0:
+        yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "number"), "is negative", "write how many GPUs, such as 1")
+    if not kind:
+        why = "names no type, so Kubernetes cannot count them"
+        yield Flaw(Level.ERROR, "gpu", (holder, "gpu"), why, 'add "type": "nvidia.com/gpu"')
+    elif not re.fullmatch(r"[a-z0-9.-]+\.[a-z]+/[A-Za-z0-9._-]+", kind):
+        why = f'"{kind}" is no resource that a device plugin could offer'
+        yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "type"), why, 'write one such as "nvidia.com/gpu"')
+
+
+def _check_pairs(draft: Draft) -> Iterator[Flaw]:
+    for requests, limits in (_HOLDERS[:2], _HOLDERS[2:]):
+        for name in ("cpu", "memory", "disk"):
+            asked, allowed = (quantity(str(draft.get(holder, name, default=0))) for holder in (requests, limits))
+            if asked and allowed and asked > allowed:
+                why = f"is more than {limits}.{name} ({draft.get(limits, name)}): Kubernetes refuses such a pod"
+                yield Flaw(Level.ERROR, "limits", (requests, name), why, "lower it, or raise the limit")
+
+
+def _check_places_of_gpus(draft: Draft) -> Iterator[Flaw]:
+    asked, allowed = (draft.number(holder, "gpu", "number") for holder in _HOLDERS[:2])
+    if asked and not allowed:
+        why = "GPUs are in the requests only: Kubernetes refuses a pod that asks for GPUs without a limit"
+        yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "move it to resource_limits")
+    elif asked and asked != allowed:
+        why = f"asks for {asked:.0f} GPUs where the limit is {allowed:.0f}: Kubernetes wants both to be the same"
+        yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "take it out: the limit is enough")
+    for holder in _HOLDERS[2:]:
+        if draft.number(holder, "gpu", "number"):
+            why = "gives the storage container, which computes nothing, GPUs on top of the worker's"
+            yield Flaw(Level.WARNING, "gpu", (holder, "gpu"), why, "take it out")
+
+
+def _check_reserved(draft: Draft) -> Iterator[Flaw]:
+    """Pachyderm's default requests hold only for a pipeline that has neither requests nor limits. Kubernetes takes a
+    limit for the request where there is none."""
+    if draft.get("resource_limits") is None:
+        return
+    bare = [
+        name
+        for name in ("cpu", "memory")
+        if not draft.get("resource_requests", name) and not draft.get("resource_limits", name)
+    ]
+    if bare:
+        names = " and ".join(bare)
+        why = (
+            f"there are limits but no request for {names}: limits turn Pachyderm's defaults off, so nothing is reserved"
+        )
+        mend = 'add them, such as "resource_requests": {"cpu": 1, "memory": "2Gi"}'
+        field = "resource_requests" if draft.get("resource_requests") is not None else "resource_limits"
+        yield Flaw(Level.WARNING, "requests", (field,), why, mend)

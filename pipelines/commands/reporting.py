@@ -1,0 +1,57 @@
+"""Findings on the terminal: where, what, why, and what to do, so that the eye finds the next thing to mend."""
+
+import textwrap
+
+from rich.text import Text
+
+from pipelines.checks.findings import Finding, Flaw, Level
+from pipelines.checks.preflight import Report
+from pipelines.display import console, near, say
+from pipelines.documents import dotted
+from stages.wording import counted, visible
+
+_COLOURS = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold blue"}
+_WIDEST = 120
+
+
+def show(report: Report, least: Level = Level.NOTE) -> None:
+    """The findings from a level on, and how many there are in all. What is wrong in several places is told once, below
+    all of these."""
+    groups: dict[Flaw, list[Finding]] = {}
+    for finding in report.findings:
+        if finding.flaw.level >= least:
+            groups.setdefault(finding.flaw, []).append(finding)
+    for flaw, findings in groups.items():
+        for finding in findings:
+            _show_place(finding)
+        _indented(flaw.why, "  ")
+        if flaw.mend:
+            _indented(flaw.mend, "  → ")
+    say(f"{counted(len(report.checked), 'specification', 'specifications')} checked: {_counts(report)}")
+
+
+def _show_place(finding: Finding) -> None:
+    flaw, place = finding.flaw, finding.place
+    where = f"{near(place.file)}:{place.line}" if place.line else str(near(place.file))
+    head = Text(flaw.level.name.lower(), style=_COLOURS[flaw.level])
+    head.append(f" {visible(where)}", style="bold")
+    if flaw.field:
+        head.append(f" {visible(dotted(flaw.field))}", style="cyan")
+    if finding.pipeline and finding.pipeline != place.file.stem:
+        head.append(f" ({visible(finding.pipeline)})")
+    console.print(head, soft_wrap=True, highlight=False)
+
+
+def _indented(text: str, first: str) -> None:
+    width = max(40, min(console.width, _WIDEST))
+    wrapped = textwrap.wrap(
+        visible(text), width, initial_indent=first, subsequent_indent=" " * len(first), break_long_words=False
+    )
+    for line in wrapped:
+        say(line)
+
+
+def _counts(report: Report) -> str:
+    words = [("error", "errors", Level.ERROR), ("warning", "warnings", Level.WARNING), ("note", "notes", Level.NOTE)]
+    found = [counted(report.count(level), one, many) for one, many, level in words if report.count(level)]
+    return ", ".join(found) if found else "nothing to mend"

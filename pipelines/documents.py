@@ -1,0 +1,161 @@
+"""JSON files as people write them: what they hold, and on which line each part of it stands. Knows no specification."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import LookalikeError
+
+Field = tuple[str | int, ...]
+"""The way to a part of a document: names of members and places in lists."""
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_STRING = json.JSONDecoder()
+_SCALAR = re.compile(r"[^\s,\]}]+")
+_DEEPEST = 200
+
+
+class NotJsonError(LookalikeError):
+    """A file that does not hold what it should: the reason, and the line of it where that is known."""
+
+    def __init__(self, path: Path, why: str, line: int | None = None) -> None:
+        super().__init__(f"{path} {why}")
+        self.why = why
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON file: its value, and the line (from 1) on which each part of it begins."""
+
+    path: Path
+    value: Any
+    lines: Mapping[Field, int]
+
+
+def read(path: Path) -> Document:
+    """Reads a file that holds one JSON object. Raises NotJsonError for anything else, and for a name that is twice in
+    one object; LookalikeError for a file that cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise LookalikeError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise NotJsonError(path, f"is not JSON: {error}") from error
+    reader = _Reader(text)
+    try:
+        value = reader.document()
+    except json.JSONDecodeError as error:
+        raise NotJsonError(path, f"is not JSON: {error}", error.lineno) from error
+    if not isinstance(value, dict):
+        raise NotJsonError(path, "is not a JSON object: a file holds one", 1)
+    return Document(path, value, reader.lines)
+
+
+def dotted(field: Field) -> str:
+    """A field as people read it: `input.cross[0].pfs.glob`; names that hold dots or the like stand in brackets."""
+    text = ""
+    for part in field:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif re.fullmatch(r"[\w-]+", part):
+            text += f".{part}" if text else part
+        else:
+            text += f"[{json.dumps(part)}]"
+    return text
+
+
+class _Reader:
+    """Reads JSON and notes where each value, or the name before it, begins."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._line_at = (0, 1)
+        self.lines: dict[Field, int] = {}
+
+    def document(self) -> Any:
+        value = self._value(())
+        if self._peek():
+            raise self._wrong("something follows its end")
+        return value
+
+    def _value(self, field: Field) -> Any:
+        if len(field) > _DEEPEST:
+            raise self._wrong("it is nested too deeply")
+        here = self._peek()
+        self.lines.setdefault(field, self._line())
+        if here == "{":
+            return self._object(field)
+        if here == "[":
+            return self._list(field)
+        if here == '"':
+            return self._string()
+        found = _SCALAR.match(self._text, self._at)
+        if found is None:
+            raise self._wrong("a value is missing")
+        try:
+            value = json.loads(found[0])
+        except ValueError:
+            raise self._wrong(f"{found[0][:40]} is no value") from None
+        self._at = found.end()
+        return value
+
+    def _object(self, field: Field) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        self._at += 1
+        while self._peek() != "}":
+            if self._peek() != '"':
+                raise self._wrong("a name in double quotes is missing")
+            line = self._line()
+            name = self._string()
+            if name in members:
+                raise self._wrong(f"{name} twice in one object")
+            self.lines[(*field, name)] = line
+            self._expect(":")
+            members[name] = self._value((*field, name))
+            self._separator("}")
+        self._at += 1
+        return members
+
+    def _list(self, field: Field) -> list[Any]:
+        items: list[Any] = []
+        self._at += 1
+        while self._peek() != "]":
+            items.append(self._value((*field, len(items))))
+            self._separator("]")
+        self._at += 1
+        return items
+
+    def _separator(self, end: str) -> None:
+        if self._peek() == end:
+            return
+        self._expect(",")
+        if self._peek() == end:
+            raise self._wrong(f"a comma stands before the {end}")
+
+    def _expect(self, sign: str) -> None:
+        if self._peek() != sign:
+            raise self._wrong(f"a {sign} is missing")
+        self._at += 1
+
+    def _string(self) -> str:
+        value, self._at = _STRING.raw_decode(self._text, self._at)
+        return str(value)
+
+    def _peek(self) -> str:
+        found = _SPACE.match(self._text, self._at)
+        assert found is not None
+        self._at = found.end()
+        return self._text[self._at : self._at + 1]
+
+    def _line(self) -> int:
+        at, line = self._line_at
+        self._line_at = (self._at, line + self._text.count("\n", at, self._at))
+        return self._line_at[1]
+
+    def _wrong(self, why: str) -> json.JSONDecodeError:
+        return json.JSONDecodeError(why, self._text, min(self._at, len(self._text)))

@@ -1,0 +1,102 @@
+"""The preview of datums: the patterns as localpachd reads them, the numbers as it counts them."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localpachd.errors import InvalidArgument
+from localpachd.storage import globs as reference
+from pipelines.checks import datums
+from pipelines.checks.findings import Level
+from pipelines.checks.globs import Glob, GlobError, substituted
+
+PIECES = ["a", "b", "/", "*", "**", "?", "[ab]", "[!a]", "{a,b}", "(a|*)", "@(a|b)", "+(a)", "?(b)", "*(ab)", ".", "-"]
+PATHS = st.lists(st.sampled_from(["a", "b", "ab", "ba", "aa", ".", "a-b"]), min_size=1, max_size=3)
+
+
+@given(pattern=st.lists(st.sampled_from(PIECES), max_size=5), path=PATHS)
+def test_patterns_match_what_they_match_on_a_server(pattern: list[str], path: list[str]) -> None:
+    text, where = "/" + "".join(pattern), "/" + "/".join(path)
+    text = re.sub("/+", "/", text)
+    try:
+        wanted = reference.Glob(text).match(where)
+    except InvalidArgument:
+        with pytest.raises(GlobError):
+            Glob(text)
+        return
+    assert Glob(text).match(where) == wanted
+
+
+@given(template=st.text("$12{}a", max_size=6))
+def test_keys_are_those_of_a_server(template: str) -> None:
+    captures = ("/x", "one", "two")
+    assert substituted(template, captures) == reference.substitute(template, captures)
+
+
+@pytest.mark.parametrize("pattern", ["/[a", "/(a", "/{a", "/[z-a]"])
+def test_malformed_patterns(pattern: str) -> None:
+    with pytest.raises(GlobError, match="malformed"):
+        Glob(pattern)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    for name in ("a.jpg", "b.jpg", "c.png", "holiday/d.jpg", "holiday/e.jpg", "holiday/deep/f.jpg"):
+        path = tmp_path / "library" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    (tmp_path / "library" / "empty").mkdir()
+    return tmp_path / "library"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "number"),
+    [("/", 1), ("/*", 4), ("/*.jpg", 2), ("/**", 8), ("/*/*", 3), ("/**.jpg", 5), ("/{a,b}.*", 2), ("/holiday", 1)],
+)
+def test_a_directory_is_counted_as_if_it_were_put(draft: Any, library: Path, pattern: str, number: int) -> None:
+    one = draft(input={"pfs": {"repo": "images", "glob": pattern}})
+    (flaw,) = datums.check(one, {"images": datums.listed(library)})
+    assert flaw.level == Level.NOTE
+    assert flaw.why == f"this gives {number} datum" + "s" * (number > 1)
+
+
+def test_nothing_and_very_much(draft: Any, library: Path) -> None:
+    one = draft(input={"pfs": {"repo": "images", "glob": "/*.gif"}})
+    (flaw,) = datums.check(one, {"images": datums.listed(library)})
+    assert (flaw.level, flaw.why[:15]) == (Level.WARNING, "matches nothing")
+
+    def many(_: Glob) -> Iterator[str]:
+        return (f"/{number}" for number in range(100_000))
+
+    (flaw,) = datums.check(draft(), {"images": many})
+    assert flaw.level == Level.WARNING
+    assert flaw.why == "this gives 100,000 datums, 8 minutes of bookkeeping in one worker"
+    assert not list(datums.check(draft(), {"others": many}))
+    (flaw,) = datums.check(draft(input={"pfs": {"repo": "images", "glob": "/!(a)"}}), {"images": many})
+    assert "unchecked" in flaw.why
+
+
+JPG, PNG = ({"repo": "images", "name": name, "glob": f"/(*).{name}"} for name in ("jpg", "png"))
+
+
+@pytest.mark.parametrize(
+    ("tree", "number"),
+    [
+        ({"cross": [{"pfs": JPG}, {"pfs": {"repo": "images", "name": "all", "glob": "/*"}}]}, 8),
+        ({"union": [{"pfs": JPG}, {"pfs": PNG}]}, 3),
+        ({"join": [{"pfs": {**JPG, "join_on": "$1"}}, {"pfs": {**PNG, "join_on": "$1"}}]}, 0),
+        ({"join": [{"pfs": {**JPG, "join_on": "$1", "outer_join": True}}, {"pfs": {**PNG, "join_on": "$1"}}]}, 2),
+        ({"join": [{"pfs": {**JPG, "join_on": "k"}}, {"pfs": {**PNG, "join_on": "k"}}]}, 2),
+        ({"group": [{"pfs": {**JPG, "group_by": "$1"}}, {"pfs": {**PNG, "group_by": "$1"}}]}, 3),
+        ({"cross": [{"union": [{"pfs": JPG}, {"pfs": PNG}]}, {"pfs": {**JPG, "name": "j2"}}]}, 6),
+    ],
+)
+def test_combinations(draft: Any, library: Path, tree: dict[str, Any], number: int) -> None:
+    flaws = list(datums.check(draft(input=tree), {"images": datums.listed(library)}))
+    assert flaws[-1].field == ("input",)
+    assert flaws[-1].why == f"together these give {number} datum" + "s" * (number != 1)

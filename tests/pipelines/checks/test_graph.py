@@ -1,0 +1,135 @@
+"""What shows only when specifications are seen together, and the report of all that is found."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pipelines import drafts, overlays, specs
+from pipelines.checks import preflight
+from pipelines.checks.findings import Level
+from pipelines.documents import dotted
+from pipelines.drafts import Draft
+
+
+def reads(*repos: str, kind: str = "", **fields: Any) -> dict[str, Any]:
+    leaves = [{"pfs": {"repo": repo.partition("@")[0], "glob": "/*", **fields}} for repo in repos]
+    for leaf, repo in zip(leaves, repos, strict=True):
+        if "@" in repo:
+            leaf["pfs"]["branch"] = repo.partition("@")[2]
+    return {"input": {kind: leaves} if kind else leaves[0]}
+
+
+def said(found: Sequence[Draft], level: Level, rule: str = "graph") -> list[tuple[str, str, str, str]]:
+    flaws = [(each.pipeline, each.flaw) for each in preflight.check(found).findings]
+    return [
+        (name, dotted(flaw.field), flaw.why, flaw.mend)
+        for name, flaw in flaws
+        if (flaw.level, flaw.rule) == (level, rule)
+    ]
+
+
+def test_inputs_from_repos_that_nobody_writes(draft: Any) -> None:
+    found = [
+        draft("a", **reads("images")),
+        draft("b", **reads("a")),
+        draft("c", **reads("bb")),
+        draft("d", **reads("x")),
+    ]
+    (error,) = said([*found[:2], draft("bbbb"), draft("c", **reads("bbb"))], Level.ERROR)
+    assert error[:2] == ("c", "input.pfs.repo")
+    assert "nobody writes bbb" in error[2]
+    assert error[3] == "did you mean bbbb?"
+    (warning,) = said([*found[:2], found[3]], Level.WARNING)
+    assert warning[0] == "d"
+    assert "nobody writes x" in warning[2]
+    assert not said(found[:2], Level.ERROR) + said(found[:2], Level.WARNING)
+
+
+def test_a_branch_that_its_pipeline_does_not_write(draft: Any) -> None:
+    (error,) = said([draft("a", output_branch="dev"), draft("b", **reads("a"))], Level.ERROR)
+    assert error == ("b", "input.pfs.branch", "a writes its branch dev: nobody writes master", 'write "dev"')
+    assert not said([draft("a", output_branch="dev"), draft("b", **reads("a@dev"))], Level.ERROR)
+    assert not said([draft("a"), draft("b", **reads("a@late", trigger={"size": "1M"}))], Level.ERROR)
+
+
+def test_crosses_with_a_repo_that_may_stay_empty(draft: Any) -> None:
+    cross = draft("b", **reads("a", "settings", kind="cross"))
+    (warning,) = said([draft("a"), cross], Level.WARNING, "empty-cross")
+    assert warning[:2] == ("b", "input.cross[1].pfs.repo")
+    assert "while settings is empty this cross has no datum" in warning[2]
+    assert not said([draft("a"), cross], Level.WARNING)  # told once
+    good = [draft("a"), draft("settings"), cross]
+    assert not said(good, Level.WARNING, "empty-cross")
+    (note,) = said([draft("a"), draft("b", **reads("a", "models", kind="cross"))], Level.NOTE, "empty-cross")
+    assert "while models is empty" in note[2]
+
+
+def test_circles(draft: Any) -> None:
+    a, b, c = draft("a", **reads("c")), draft("b", **reads("a")), draft("c", **reads("b"))
+    errors = said([a, b, c, draft("d", **reads("a"))], Level.ERROR)
+    assert [(name, why) for name, _, why, _ in errors] == [
+        (name, "a and b and c read each other in a circle") for name in "abc"
+    ]
+    (own,) = said([draft("a", **reads("a"))], Level.ERROR)
+    assert own[2] == "it reads its own output"
+    assert not said([draft("a"), b, c], Level.ERROR)
+
+
+def test_two_branches_of_one_repo_in_one_graph(draft: Any) -> None:
+    near = [draft("a", **reads("images")), draft("b", **reads("a", "images@dev", kind="union"))]
+    (error,) = said(near, Level.ERROR)
+    assert error[:2] == ("b", "input.union[1].pfs.branch")
+    assert "dev and master of images meet in one graph" in error[2]
+    joined = draft("c", **reads("a", "b", kind="cross"))
+    far = [draft("a", **reads("images")), draft("b", **reads("images@dev"))]
+    assert not said(far, Level.ERROR)
+    assert [each[0] for each in said([*far, joined], Level.ERROR)] == ["b"]  # through what they meet in
+    apart = [draft("a", **reads("images")), draft("b", **reads("images"))]
+    assert not said([*apart, joined], Level.ERROR)
+
+
+def test_one_name_for_two(draft: Any) -> None:
+    one, two = draft("a"), draft("b", pipeline={"name": "a"})
+    (error,) = said([one, two], Level.ERROR, "name")
+    assert str(one.path) in error[2]
+    assert not said([one, draft("b")], Level.ERROR, "name")
+
+
+def test_neighbours_are_known_but_not_checked(draft: Any) -> None:
+    a, b = draft("a", transfrom={}), draft("b", **reads("a"))
+    assert not preflight.check([b], neighbours=[a]).findings
+    assert preflight.check([b]).count(Level.WARNING) == 1
+
+
+def test_one_flaw_of_an_overlay_is_one_finding(draft: Any, tmp_path: Any) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps({"all": {"datum_set_spec": {}}}, indent=1))
+    overlay = overlays.load(str(path))
+    report = preflight.check(overlays.apply([overlay], [draft("a"), draft("b")]), [overlay])
+    (finding,) = report.findings
+    assert (finding.pipeline, finding.place.file, finding.place.line) == ("a, b", path, 3)
+    parsed = json.loads(report.as_json())
+    assert (parsed["errors"], parsed["warnings"], parsed["notes"]) == (1, 0, 0)
+    assert parsed["findings"] == [
+        {
+            "level": "error",
+            "rule": "datum-sets",
+            "pipelines": ["a", "b"],
+            "file": str(path),
+            "line": 3,
+            "field": "datum_set_spec",
+            "why": finding.flaw.why,
+            "mend": finding.flaw.mend,
+        }
+    ]
+
+
+@pytest.mark.parametrize("names", [[], *([name] for name in overlays.names()), ["registry", "pull-secret", "eci"]])
+def test_what_ships_is_clean(names: list[str]) -> None:
+    on_top = [overlays.load(name, {"REGISTRY": "registry.cn-shanghai.aliyuncs.com/us"}) for name in names]
+    report = preflight.check(overlays.apply(on_top, drafts.find([specs.HERE])), on_top)
+    assert len(report.checked) == len(list(specs.HERE.glob("*.json")))
+    assert [each.flaw.why for each in report.findings if each.flaw.level > Level.NOTE] == []
+    assert {each.flaw.rule for each in report.findings} <= {"empty-cross"}
