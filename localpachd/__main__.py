@@ -56,7 +56,10 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "--strict-gpus", action="store_true", help="let GPU pipelines wait, as a cluster does, where there is no GPU"
     )
     parser.add_argument(
-        "--runner", choices=("process",), default="process", help="how workers run: as processes of this machine"
+        "--runner",
+        choices=("process", "docker"),
+        default="process",
+        help="how workers run: as processes of this machine, or in containers of transform.image",
     )
     parser.add_argument(
         "--lenient-specs",
@@ -71,6 +74,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         gpus=given.gpus,
         strict_gpus=given.strict_gpus,
         lenient_specs=given.lenient_specs,
+        runner=given.runner,
     )
 
 

@@ -3,10 +3,12 @@
 import fcntl
 import logging
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 import grpc
 
@@ -22,12 +24,14 @@ from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
-from localpachd.worker import gpus
+from localpachd.worker import engine, gpus
+from localpachd.worker.docker import Docker
+from localpachd.worker.engine import EngineError
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.machine import Machine
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
-from localpachd.worker.workplace import Stores
+from localpachd.worker.workplace import Places, Stores
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +44,8 @@ _GRACE = 1.0
 @dataclass(frozen=True, slots=True)
 class Options:
     """How to run a server. `gpus` is "auto" or a number; `port` 0 picks a free one; `lenient_specs` leaves unknown
-    fields out of specifications instead of refusing them."""
+    fields out of specifications instead of refusing them; `runner` says how workers run: as processes of this machine,
+    or each in a container of its pipeline's image."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -48,13 +53,14 @@ class Options:
     gpus: str = "auto"
     strict_gpus: bool = False
     lenient_specs: bool = False
+    runner: Literal["process", "docker"] = "process"
 
 
 class Server:
     """One server on one root directory. Built, it listens but answers nothing; `start` makes it answer.
 
-    Raises FailedPrecondition when another server has the root, Unavailable when the port is taken, ValueError for a
-    number of GPUs that cannot be.
+    Raises FailedPrecondition when another server has the root, Unavailable when the port is taken or no container
+    engine answers that is needed, ValueError for a number of GPUs that cannot be.
     """
 
     def __init__(self, options: Options) -> None:
@@ -82,8 +88,8 @@ class Server:
         self._chunks = Chunks(options.root / "chunks")
         self._pfs = Pfs(self._db, self._chunks)
         secrets = Secrets(options.root / "secrets")
-        machine = Machine(Stores(self._db, self._chunks, secrets), options.root / "scratch")
-        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), machine)
+        places = _places(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
+        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), places)
         sidecars = GrpcSidecars(self._pfs)
         self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets, sidecars)
 
@@ -145,6 +151,16 @@ class _RootLock:
 
     def release(self) -> None:
         self._file.close()
+
+
+def _places(options: Options, stores: Stores, changed: Callable[[], None]) -> Places:
+    """Where workers run. Raises Unavailable where there is no container engine and one is asked for."""
+    if options.runner == "process":
+        return Machine(stores, options.root / "scratch")
+    try:
+        return Docker(stores, engine.find(), options.root, changed)
+    except EngineError as error:
+        raise Unavailable(f"--runner docker: {error}") from error
 
 
 def _listen(server: grpc.Server, options: Options) -> int:

@@ -34,7 +34,8 @@ class JobView:
 class PipelineView:
     """The newest version of a pipeline with its unfinished jobs in order of creation.
 
-    `obstacle` says why its workers cannot be had on this machine, `remark` what a user should know while they run.
+    `obstacle` says why its workers cannot be had on this machine, `delay` what they wait for that will come, `remark`
+    what a user should know while they run.
     """
 
     pipeline: Pipeline
@@ -47,6 +48,7 @@ class PipelineView:
     kind: Kind = Kind.TRANSFORM
     jobs: tuple[JobView, ...] = ()
     obstacle: str = ""
+    delay: str = ""
     remark: str = ""
 
 
@@ -209,6 +211,8 @@ def _state(view: PipelineView, first: JobView | None) -> tuple[PipelineState, st
         return PipelineState.STANDBY, view.remark
     if view.obstacle:
         return PipelineState.CRASHING, view.obstacle
+    if view.delay:
+        return PipelineState.STARTING, view.delay
     return PipelineState.RUNNING, view.remark
 
 

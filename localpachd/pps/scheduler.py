@@ -3,7 +3,7 @@
 import logging
 import sqlite3
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from localpachd.pfs.service import Pfs
 from localpachd.pps import inputs, jobs, pipelines, standing, work
@@ -29,9 +29,11 @@ from localpachd.pps.serving import ServiceRun, Sidecars, SpoutRun
 from localpachd.pps.spec import Kind, PipelineSpec
 from localpachd.pps.values import Job, JobState, Pipeline, PipelineInfo
 from localpachd.worker.gpus import GpuPool
-from localpachd.worker.tasks import Runner
+from localpachd.worker.tasks import ImageStatus, Runner
 
 _PAUSE = 1.0  # seconds before looking again when an action could not be applied
+
+_HERE = ImageStatus(ready=True)
 
 _log = logging.getLogger(__name__)
 
@@ -101,10 +103,19 @@ class Scheduler:
             waiting: dict[Pipeline, list[JobView]] = {}
             for job, version, state in jobs.unfinished(conn):
                 waiting.setdefault(job.pipeline, []).append(JobView(job, version, state))
-            views = [self._view(conn, info, waiting.get(info.pipeline, [])) for info in pipelines.listed(conn)]
+            infos = pipelines.listed(conn)
+            images = self._runner.images({info.spec.transform.image for info in infos if _at_work(info, waiting)})
+            views = [self._view(conn, info, waiting.get(info.pipeline, []), images) for info in infos]
         return Snapshot(tuple(views), in_hand, spouts)
 
-    def _view(self, conn: sqlite3.Connection, info: PipelineInfo, waiting: list[JobView]) -> PipelineView:
+    def _view(
+        self,
+        conn: sqlite3.Connection,
+        info: PipelineInfo,
+        waiting: list[JobView],
+        images: Mapping[str, ImageStatus],
+    ) -> PipelineView:
+        image = images.get(info.spec.transform.image, _HERE)
         for position, view in enumerate(waiting):
             if view.version == info.version:
                 if view.state in (JobState.CREATED, JobState.STARTING):
@@ -122,7 +133,8 @@ class Scheduler:
             has_command=bool(info.spec.transform.cmd),
             kind=info.spec.kind,
             jobs=tuple(waiting),
-            obstacle=_obstacle(self._gpus, info.spec.gpus),
+            obstacle=_obstacle(self._gpus, info.spec.gpus) or ("" if image.ready or image.coming else image.reason),
+            delay=image.reason if image.coming else "",
             remark=_remark(self._gpus, info.spec.gpus),
         )
 
@@ -184,6 +196,13 @@ class Scheduler:
         with self._lock:
             del self._runs[run.job]
         self._pfs.changes.notify()
+
+
+def _at_work(info: PipelineInfo, waiting: Mapping[Pipeline, Sequence[JobView]]) -> bool:
+    """Whether a pipeline should have workers."""
+    if info.stopped or not info.spec.transform.cmd:
+        return False
+    return info.pipeline in waiting or not info.spec.autoscaling
 
 
 def _obstacle(pool: GpuPool, wanted: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pfs.values import DEFAULT_PROJECT
-from localpachd.pps import inputs, validation
+from localpachd.pps import inputs, resources, validation
 from localpachd.worker.tasks import SecretUse, Task
 
 DEFAULT_IMAGE = "ubuntu:20.04"
@@ -86,6 +86,9 @@ class PipelineSpec:
     reprocess_every_job: bool
     salt: str
     gpus: int
+    memory: int
+    """Bytes that a worker may use, `cpus` how many processors; 0 for no limit."""
+    cpus: float
     kind: Kind
     service: ServiceSpec | None
     """Of a service, and of a spout that is one, too."""
@@ -114,6 +117,8 @@ class PipelineSpec:
             user=transform.user,
             gpus=self.gpus,
             image=transform.image,
+            memory=self.memory,
+            cpus=self.cpus,
             secrets=transform.secrets,
         )
 
@@ -181,6 +186,7 @@ def _fill(raw: dict[str, Any], now: int) -> None:
 
 def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
     sets = raw.get("datum_set_spec", {})
+    limits = raw.get("resource_limits", {})
     return PipelineSpec(
         project=raw["pipeline"]["project"]["name"],
         name=raw["pipeline"]["name"],
@@ -197,6 +203,8 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         reprocess_every_job=raw["reprocess_spec"] == EVERY_JOB,
         salt=raw["salt"],
         gpus=_gpus(raw),
+        memory=int(resources.quantity(limits.get("memory", "")) or 0),
+        cpus=float(limits.get("cpu", 0)),
         kind=Kind.SPOUT if "spout" in raw else Kind.SERVICE if "service" in raw else Kind.TRANSFORM,
         service=_service(raw),
         egress=validation.egress_url(raw),

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from localpachd.worker.batching import Batch
+from localpachd.worker.commands import Process, how, judged
 from localpachd.worker.environment import EnvironmentProblem, datum_variables
 from localpachd.worker.layout import PlacementError
 from localpachd.worker.outputs import OutputError, Outputs
 from localpachd.worker.pipes import LazyPipes
-from localpachd.worker.processes import Process, how, judged
 from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Stats, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace

@@ -6,10 +6,10 @@ Knows neither jobs nor what the command is for, and starts nothing twice.
 import time
 from collections.abc import Callable
 
+from localpachd.worker.commands import how
 from localpachd.worker.environment import EnvironmentProblem, datum_variables
 from localpachd.worker.layout import PlacementError
 from localpachd.worker.pipes import LazyPipes
-from localpachd.worker.processes import how
 from localpachd.worker.tasks import DatumWork, LogLine, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace

@@ -6,7 +6,7 @@ import pwd
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +49,15 @@ def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, .
     if shown != PFS:
         env[PFS_VARIABLE] = shown
     return env
+
+
+def container_variables(task: Task, image: Iterable[str], gpus: int) -> dict[str, str]:
+    """The variables of a worker's processes in a container of an image that has these `KEY=value` of its own, without
+    those of any datum. However the machine numbers the GPUs that a container was given, it finds them numbered from 0.
+    """
+    env = dict(pair.partition("=")[::2] for pair in image)
+    env["PYTHONUNBUFFERED"] = "1"  # what is printed should be in the log even when the process is killed
+    return env | visible(tuple(str(number) for number in range(gpus))) | dict(task.env)
 
 
 def datum_variables(work: DatumWork, shown: str) -> dict[str, str]:

@@ -132,13 +132,14 @@ class MachineWorkplace:
         ring: Callable[[], None],
     ) -> UserProcess:
         """As `workplace.Workplace` says."""
-        confinement, network = self._confinement, self._network
+        confinement = self._confinement
+        before = (*self._network.relay, "--") if self._network.relay else ()
         env = {**self.env, **self._secret_env, **variables}
         env, found = environment.through_shell(env, environment.program(cmd, env, self._cwd))
         command = confinement.command(
-            found, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, network.before
+            found, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, before
         )
-        inherited = (self._lifeline, *network.inherited)
+        inherited = (self._lifeline, *self._network.inherited)
         try:
             return UserProcess(command, env, spoken(stdin), line, ring, confinement.own_processes, inherited)
         except (OSError, ValueError) as failure:

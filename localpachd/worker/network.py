@@ -23,12 +23,13 @@ class Network:
     """The way to one running command, or none without `ports`. `own` says that it will run in a network namespace of
     its own. To be closed when the command has ended. Raises PortTaken.
 
-    `before` is to be run with the command as its arguments, with the descriptors `inherited`. `statement` tells people
-    where the command can be reached.
+    `relay` is a program to be run beside the command, or with it as its arguments behind `--`, in any case with the
+    descriptors `inherited`; () where none is needed. `statement` tells people where the command can be reached.
     """
 
     def __init__(self, ports: Ports | None, own: bool) -> None:
-        self.before: tuple[str, ...] = ()
+        self.own = own
+        self.relay: tuple[str, ...] = ()
         self.inherited: tuple[int, ...] = ()
         self.statement = ""
         self._open: list[socket.socket] = []
@@ -36,7 +37,7 @@ class Network:
             return
         outside = ports.external
         if own or outside not in (0, ports.internal):
-            outside = self._relay(ports, own)
+            outside = self._prepare(ports, own)
         else:
             outside = ports.internal  # there it listens by itself
         self.statement = f"serving on {LOOPBACK}:{outside}" + (
@@ -45,8 +46,8 @@ class Network:
             else f"; the machine's network is shared, so its port {ports.internal} must be free"
         )
 
-    def _relay(self, ports: Ports, own: bool) -> int:
-        """Puts the relay before the command; returns the port outside."""
+    def _prepare(self, ports: Ports, own: bool) -> int:
+        """Makes the relay necessary; returns the port outside."""
         try:
             listener = socket.create_server((LOOPBACK, ports.external), backlog=128)
         except OSError as error:
@@ -60,7 +61,7 @@ class Network:
             options += ["--door", str(there.fileno()), "--peer", str(ports.server)]
             self.inherited += (there.fileno(),)
             threading.Thread(target=_answer, args=(here, ports.server), name="door", daemon=True).start()
-        self.before = (sys.executable, "-I", "-S", str(Path(relay.__file__)), *options, "--")
+        self.relay = (sys.executable, "-I", "-S", str(Path(relay.__file__)), *options)
         return int(listener.getsockname()[1])
 
     def close(self) -> None:

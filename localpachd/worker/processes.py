@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 from uuid import uuid4
 
 from localpachd.worker.lines import Lines, Speech
@@ -23,44 +23,14 @@ MARK = "LOCALPACHD_PROCESS"
 # What unshare(1) of util-linux says when the process that it waits for is killed. It is none of the user's words.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
 
-_QUOTED = 300  # characters of a process's last line that go into a reason
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _POLL = 0.05
 _SETTLE = 1.0
 
 
-class Process(Protocol):
-    """A command that was started, wherever it runs.
-
-    `returncode` is None while it runs and then as subprocess gives it, `last_line` the last thing that it said, and
-    `refusal` why it never began, where that shows only afterwards.
-    """
-
-    returncode: int | None
-
-    @property
-    def last_line(self) -> str: ...
-
-    @property
-    def refusal(self) -> str: ...
-
-    @property
-    def ended(self) -> bool:
-        """Whether the process has ended and everything it had written has been passed on."""
-
-    def catch_up(self) -> None:
-        """Passes on what the process has written until now, as far as it has arrived, before this returns."""
-
-    def stop(self) -> None:
-        """Kills the process and everything it started, if they still run, and returns when they are gone.
-
-        What a process says that dies of this is not passed on. Raises what passing on its lines raised.
-        """
-
-
 class UserProcess:
-    """A `Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends the process
+    """A `commands.Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends the process
     when the thread that started it ends.
 
     `line` is called for each line of stdout and stderr, from another thread; `ring` once, when the process has ended.
@@ -109,23 +79,23 @@ class UserProcess:
 
     @property
     def last_line(self) -> str:
-        """As `Process` says."""
+        """As `commands.Process` says."""
         return self._speech.last
 
     @property
     def ended(self) -> bool:
-        """As `Process` says."""
+        """As `commands.Process` says."""
         return self.returncode is not None
 
     def catch_up(self) -> None:
-        """As `Process` says."""
+        """As `commands.Process` says."""
         with self._reading:
             if not self.ended:
                 for stream, lines in self._outputs.items():
                     _drain(stream, lines)
 
     def stop(self) -> None:
-        """As `Process` says."""
+        """As `commands.Process` says."""
         self.catch_up()
         self._speech.mute()
         self._kill()
@@ -266,28 +236,3 @@ def _survivors(group: int, mark: str) -> Iterator[int]:
                 continue
             if int(its_group) == group or mark.encode() in (process / "environ").read_bytes().split(b"\0"):
                 yield int(process.name)
-
-
-def outcome(returncode: int, accepted: frozenset[int]) -> str:
-    """Why an exit status (as subprocess gives it) counts as a failure, in Go's words; "" when it does not."""
-    code = returncode if returncode >= 0 else 128 - returncode
-    if code == 0 or code in accepted:
-        return ""
-    # A shell in between reports the death by a signal as 128 + its number.
-    name = signal.strsignal(code - 128) if 128 < code < 128 + signal.NSIG else None
-    return f"exit status {code}" if name is None else f"signal: {name.lower()}"
-
-
-def judged(process: Process, accepted: frozenset[int]) -> str:
-    """Why the way in which a process ended counts as a failure; "" when it does not."""
-    assert process.returncode is not None
-    return process.refusal or outcome(process.returncode, accepted)
-
-
-def how(process: Process) -> str:
-    """How a process ended, and the last thing it said, which as a rule is why."""
-    assert process.returncode is not None
-    if process.refusal:
-        return process.refusal
-    status = outcome(process.returncode, frozenset()) or "exit status 0"
-    return f"{status}: {process.last_line[:_QUOTED]}" if process.last_line else status

@@ -1,7 +1,8 @@
 """Stands between a service and the machine's loopback, inside the service's network namespace if it has one.
 
-Run as a program it starts the service's command, hands on to it what comes to an inherited listening socket, and sends
-what the command has for the server outside. Uses the standard library alone: it is started by its path.
+Run as a program it starts the service's command, if it is given one, hands on to it what comes to an inherited
+listening socket, and sends what the command has for the server outside. Uses the standard library alone: it is
+started by its path.
 """
 
 import argparse
@@ -82,19 +83,24 @@ def _reach_out(port: int, door: socket.socket) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command to its end and returns its exit status."""
+    """Runs the command to its end and returns its exit status; without one, says that it has begun and never ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listener", type=int, required=True, help="descriptor of the socket outside")
     parser.add_argument("--port", type=int, required=True, help="the command's own port")
     parser.add_argument("--door", type=int, help="descriptor that calls to the server go out by; with it, --peer")
     parser.add_argument("--peer", type=int, help="the server's port")
-    parser.add_argument("command", nargs="+")
+    parser.add_argument("command", nargs="*")
     given = parser.parse_args(arguments)
     if given.door is not None:
         _raise_loopback()
         _reach_out(given.peer, socket.socket(fileno=given.door))
-    process = subprocess.Popen(given.command)
-    _attend(socket.socket(fileno=given.listener), lambda caller: call(given.port, caller))
+    listener = socket.socket(fileno=given.listener)
+    process = subprocess.Popen(given.command) if given.command else None
+    _attend(listener, lambda caller: call(given.port, caller))
+    if process is None:
+        print(flush=True)
+        while True:
+            signal.pause()
     code = process.wait()
     return code if code >= 0 else 128 - code
 

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd.worker import namespaces
+from localpachd.worker.commands import outcome
 from localpachd.worker.lines import LONGEST_LINE, Lines
 from localpachd.worker.namespaces import Confinement
-from localpachd.worker.processes import UserProcess, outcome
+from localpachd.worker.processes import UserProcess
 
 if TYPE_CHECKING:
     from conftest import Bench

@@ -1,0 +1,173 @@
+"""One container from its making to its removal, and what lies in it. Knows neither tasks nor datums."""
+
+import base64
+import errno
+import json
+import os
+import stat
+import tarfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from localpachd.worker.engine import Engine, EngineError, component
+
+_STATUS = "X-Docker-Container-Path-Stat"
+# How Go's os.FileMode marks what is no plain file.
+_KINDS = {
+    1 << 31: stat.S_IFDIR,
+    1 << 27: stat.S_IFLNK,
+    1 << 26: stat.S_IFCHR,
+    1 << 25: stat.S_IFIFO,
+    1 << 24: stat.S_IFSOCK,
+}
+
+
+class Container:
+    """A container made from `body` (as for `POST /containers/create`), not yet running.
+
+    Process 1 must be a program that does nothing: commands are run beside it, and they all die with it. All methods
+    raise EngineError. Used by one thread, but for `kill`.
+    """
+
+    def __init__(self, engine: Engine, name: str, body: Mapping[str, Any]) -> None:
+        self._engine = engine
+        self.id: str = engine.call("POST", "/containers/create", body, name=name)["Id"]
+        self._path = f"/containers/{self.id}"
+        self._running = False
+
+    def run(self) -> None:
+        """Sees to it that the container runs, with nothing in it but process 1."""
+        if not self._running:
+            self._engine.call("POST", f"{self._path}/start")
+            self._running = True
+
+    def prepare(self, body: Mapping[str, Any]) -> str:
+        """The id of a command (as for `POST /containers/{id}/exec`) that is ready to be started here."""
+        self.run()
+        try:
+            return str(self._engine.call("POST", f"{self._path}/exec", body)["Id"])
+        except EngineError as failure:
+            if failure.status != HTTPStatus.CONFLICT:  # it was stopped from outside, or ran out of memory
+                raise
+        self._running = False
+        self.run()
+        return str(self._engine.call("POST", f"{self._path}/exec", body)["Id"])
+
+    def clear(self) -> None:
+        """Kills what commands have left running behind them."""
+        if self._running and len(self._engine.call("GET", f"{self._path}/top", ps_args="-eo pid")["Processes"]) > 1:
+            self.kill()
+
+    def kill(self) -> None:
+        """Kills all that runs in the container and waits until it is gone. Its files stay."""
+        try:
+            self._engine.call("POST", f"{self._path}/kill")
+        except EngineError as failure:
+            if failure.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):  # it does not run, as it should be
+                raise
+        else:
+            self._engine.call("POST", f"{self._path}/wait", condition="not-running")
+        self._running = False
+
+    def remove(self) -> None:
+        """Kills what runs in it and deletes the container with all its files."""
+        remove(self._engine, self.id)
+
+    @property
+    def pid(self) -> int:
+        """The number of its process 1 on this machine; it must run."""
+        return int(self._engine.call("GET", f"{self._path}/json")["State"]["Pid"])
+
+    def read(self, path: str) -> bytes:
+        """A small file in the container; FileNotFoundError where there is none."""
+        with _missing(path), self._engine.archive(f"{self._path}/archive", path=path) as tar:
+            for member in tar:
+                file = tar.extractfile(member)
+                if file is not None:
+                    return file.read()
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def status(self, path: str) -> tuple[int, str]:
+        """What lies at a path in the container: its `st_mode` and, for a link, where it leads. Raises OSError."""
+        with _missing(path):
+            found = json.loads(base64.b64decode(self._engine.heading(f"{self._path}/archive", _STATUS, path=path)))
+        kind = next((kind for bit, kind in _KINDS.items() if found["mode"] & bit), stat.S_IFREG)
+        return kind | found["mode"] & 0o777, found.get("linkTarget", "")
+
+    def copy(self, path: str, place: Path) -> None:
+        """Copies a file or a directory with all below it to `place`, which must not be there yet. Raises OSError."""
+        links: list[tuple[Path, str]] = []
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _missing(path), self._engine.archive(f"{self._path}/archive", path=path) as tar:
+            for member in tar:
+                # The first part of each name is that of what was asked for.
+                below = place.joinpath(*(part for part in PurePosixPath(member.name).parts[1:] if part != ".."))
+                if member.issym():
+                    links.append((below, member.linkname))
+                elif member.islnk():
+                    first = place.joinpath(*PurePosixPath(member.linkname).parts[1:])
+                    below.hardlink_to(first)
+                else:
+                    _unpack(tar, member, below)
+        for link, target in links:  # only now, so that nothing is written through one
+            link.symlink_to(target)
+
+
+class ContainerFiles:
+    """The surroundings of processes in a container; copies of what they hold are kept in `directory`."""
+
+    def __init__(self, container: Container, directory: Path) -> None:
+        self._container = container
+        self._directory = directory
+        self._copies = 0
+
+    def mode(self, path: str) -> int:
+        """As `surroundings.Surroundings` says."""
+        return self._container.status(path)[0]
+
+    def target(self, path: str) -> str:
+        """As `surroundings.Surroundings` says."""
+        return self._container.status(path)[1]
+
+    def fetch(self, path: str) -> Path:
+        """As `surroundings.Surroundings` says: a copy, since the container's files are the engine's."""
+        self._copies += 1
+        place = self._directory / str(self._copies)
+        self._container.copy(path, place)
+        return place
+
+
+def remove(engine: Engine, container: str) -> None:
+    """Removes a container by its id, whatever it is doing; silent where it is gone already."""
+    try:
+        engine.call("DELETE", f"/containers/{component(container)}", force="true", v="true")
+    except EngineError as failure:
+        if failure.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else is removing it
+            raise
+
+
+@contextmanager
+def _missing(path: str) -> Iterator[None]:
+    """Has what is not in a container be an OSError, as everywhere else."""
+    try:
+        yield
+    except EngineError as failure:
+        if failure.status != HTTPStatus.NOT_FOUND:
+            raise
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from failure
+
+
+def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+    if member.isdir():
+        place.mkdir(parents=True, exist_ok=True)
+    elif member.isfile():
+        file = tar.extractfile(member)
+        assert file is not None
+        with place.open("wb") as target:
+            while block := file.read(1 << 20):
+                target.write(block)
+    else:
+        os.mkfifo(place)  # neither has content to be kept; whoever looks finds no file

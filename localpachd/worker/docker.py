@@ -1,0 +1,219 @@
+"""Workplaces in containers: each runs the task's image, with a `/pfs` of its own mounted into it. Judges nothing.
+
+A container stays for as long as its workplace does, as a worker's does on a cluster, and commands run in it one after
+the other: what one leaves outside of `/pfs` the next one finds.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from localpachd.worker import accounts, container, environment, idling, secrets
+from localpachd.worker.accounts import Account
+from localpachd.worker.beside import Beside
+from localpachd.worker.container import Container, ContainerFiles
+from localpachd.worker.engine import Engine, EngineError
+from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.execution import ContainerProcess
+from localpachd.worker.images import Images
+from localpachd.worker.layout import Layout
+from localpachd.worker.namespaces import PFS
+from localpachd.worker.network import Network
+from localpachd.worker.tasks import ImageStatus, Ports, Task
+from localpachd.worker.workplace import Stores, client_configuration, spoken
+
+LABEL = "localpachd.root"
+"""Every container of a server carries its root directory under this label."""
+_IDLE = "/.localpachd-idle"
+
+
+class Docker:
+    """Implements `workplace.Places` with the containers of one engine.
+
+    `root` tells this server's containers from others': those that a killed one has left are removed here. `changed` is
+    called when an image has come or gone. Raises EngineError.
+    """
+
+    def __init__(self, stores: Stores, engine: Engine, root: Path, changed: Callable[[], None]) -> None:
+        self._stores = stores
+        self._engine = engine
+        self._root = str(root.resolve())
+        self._images = Images(engine, changed)
+        about = engine.call("GET", "/info")
+        self._architecture = str(about.get("Architecture", ""))
+        if not idling.runs_on(self._architecture):
+            raise EngineError(f"the container engine runs on {self._architecture}, and only x86_64 and aarch64 will do")
+        self._rootless = any("rootless" in option for option in about.get("SecurityOptions") or ())
+        self._podman = "podman" in str(engine.call("GET", "/version").get("Components", "")).lower()
+        filters = f'{{"label": ["{LABEL}={self._root}"]}}'
+        for left in engine.call("GET", "/containers/json", all="true", filters=filters):
+            container.remove(engine, left["Id"])
+
+    def open(
+        self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
+    ) -> "ContainerWorkplace":
+        """As `workplace.Places` says. Raises EngineError when the engine, or an image that was there, has gone."""
+        image = self._inspected(task.image)
+        # Entering a container's network from outside takes root, and nsenter(1).
+        own = ports is not None and ports.own_network and os.geteuid() == 0 and shutil.which("nsenter") is not None
+        network = Network(ports, own)
+        try:
+            idling.write(directory / "idle", self._architecture)
+            (directory / "pfs").mkdir()
+            mounted = secrets.mounts(task.secrets, self._stores.secrets, directory / "secrets", None)
+            body = _body(task, gpus, directory, mounted, "none" if own else "host")
+            body["Labels"] = {LABEL: self._root, "localpachd.pipeline": _pipeline(task)}
+            made = self._made(f"localpachd-{_pipeline(task)}-{directory.name}", body)
+        except BaseException:
+            network.close()
+            raise
+        try:
+            account = accounts.find(made, task.user, image.get("User") or "", self._rootless)
+            accounts.give(mounted.values(), account)
+            return ContainerWorkplace(self._stores, self._engine, directory, task, gpus, image, made, account, network)
+        except BaseException:
+            network.close()
+            made.remove()
+            raise
+
+    def shortcomings(self) -> list[str]:
+        """As `workplace.Places` says."""
+        found = []
+        if os.geteuid() != 0 and not self._rootless:
+            found.append(
+                f"localpachd does not run as root: commands run in containers as this machine's user {os.getuid()}"
+            )
+        if self._rootless and not self._podman:
+            found.append(
+                "this Docker engine is rootless: its containers cannot reach this server, for NextDatum or as clients"
+            )
+        return found
+
+    def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
+        """As `tasks.Runner` says."""
+        return self._images.wanted(wanted)
+
+    def close(self) -> None:
+        """As `workplace.Places` says."""
+        self._images.close()
+
+    def _inspected(self, image: str) -> Mapping[str, Any]:
+        """The configuration that an image carries."""
+        try:
+            found: Mapping[str, Any] = self._images.inspect(image)["Config"] or {}
+        except EngineError as failure:
+            if failure.status == HTTPStatus.NOT_FOUND:
+                self._images.lost(image)
+            raise
+        return found
+
+    def _made(self, name: str, body: Mapping[str, Any]) -> Container:
+        try:
+            return Container(self._engine, name, body)
+        except EngineError as failure:
+            if failure.status == HTTPStatus.BAD_REQUEST:  # it is the specification's fault
+                raise EnvironmentProblem(f"cannot create a container: {failure}") from failure
+            raise
+
+
+class ContainerWorkplace:
+    """Implements `workplace.Workplace` in the container `made`, whose image's configuration is `image`."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        engine: Engine,
+        directory: Path,
+        task: Task,
+        gpus: tuple[str, ...],
+        image: Mapping[str, Any],
+        made: Container,
+        account: Account,
+        network: Network,
+    ) -> None:
+        self.stores = stores
+        self.statement = network.statement
+        self.surroundings = ContainerFiles(made, directory / "copies")
+        self.layout = Layout(directory / "pfs", PFS, stores.db, stores.chunks, account.owner)
+        self.env = environment.container_variables(task, image.get("Env") or (), len(gpus))
+        if task.pachd:
+            self.env |= client_configuration(self.layout, task.pachd)
+        self._secret_env = secrets.variables(task.secrets, stores.secrets)
+        self._engine = engine
+        self._container = made
+        self._network = network
+        self._beside: Beside | None = None
+        self._command: dict[str, Any] = {"User": account.name} if account.name else {}
+        if task.working_dir:
+            self._command["WorkingDir"] = os.path.normpath("/" + task.working_dir.lstrip("/"))
+
+    def start(
+        self,
+        cmd: tuple[str, ...],
+        stdin: tuple[str, ...],
+        variables: Mapping[str, str],
+        line: Callable[[str], None],
+        ring: Callable[[], None],
+    ) -> ContainerProcess:
+        """As `workplace.Workplace` says. Raises EngineError when it is the engine that fails."""
+        if not cmd:
+            raise EnvironmentProblem("invalid pipeline transform, no command specified")
+        env = [f"{name}={value}" for name, value in {**self.env, **self._secret_env, **variables}.items()]
+        if any("\0" in text for text in (*cmd, *env)):
+            raise EnvironmentProblem(f"fork/exec {cmd[0]}: embedded null byte")
+        if self._network.relay and self._beside is None:
+            self._container.run()
+            self._beside = Beside(self._network, self._container.pid)
+        command = {**self._command, "Cmd": list(cmd), "Env": env}
+        return ContainerProcess(self._engine, self._container, command, spoken(stdin), line, ring)
+
+    def close(self) -> None:
+        """As `workplace.Workplace` says."""
+        try:
+            if self._beside is not None:
+                self._beside.close()
+            self._network.close()
+        finally:
+            self._container.remove()
+
+
+def _body(
+    task: Task, gpus: Sequence[str], directory: Path, mounted: Mapping[str, Path], network: str
+) -> dict[str, Any]:
+    """What to ask of `POST /containers/create`."""
+    places = [(directory / "pfs", PFS, False), (directory / "idle", _IDLE, True)]
+    places += [(source, target, True) for target, source in mounted.items()]
+    host: dict[str, Any] = {
+        "NetworkMode": network,
+        "Mounts": [
+            {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": readonly}
+            for source, target, readonly in places
+        ],
+        "LogConfig": {"Type": "none"},  # what commands say is in the pipeline's log
+        # Where SELinux labels files or users are mapped, /pfs would be closed to the container.
+        "SecurityOpt": ["label=disable"],
+        "UsernsMode": "host",
+    }
+    if task.memory:
+        host |= {"Memory": task.memory, "MemorySwap": task.memory}
+    if task.cpus:
+        host["NanoCpus"] = round(task.cpus * 1e9)
+    if gpus:
+        host["DeviceRequests"] = [{"DeviceIDs": list(gpus), "Capabilities": [["gpu"]]}]
+    return {
+        "Image": task.image,
+        "Entrypoint": [_IDLE],
+        "Cmd": [],
+        "User": "0:0",
+        # Images made for NVIDIA's runtime ask for all GPUs.
+        "Env": [] if gpus else ["NVIDIA_VISIBLE_DEVICES=void"],
+        "Healthcheck": {"Test": ["NONE"]},  # Kubernetes ignores it, too
+        "HostConfig": host,
+    }
+
+
+def _pipeline(task: Task) -> str:
+    return task.env.get("PPS_PIPELINE_NAME", "")

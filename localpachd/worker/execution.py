@@ -1,0 +1,204 @@
+"""One command in a container: started beside its process 1, heard, and ended with all that it started.
+
+Knows neither datums nor what the command is for.
+"""
+
+import contextlib
+import re
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from localpachd.worker.container import Container
+from localpachd.worker.engine import Engine, EngineError
+from localpachd.worker.lines import Speech
+
+_BLOCK = 64 << 10
+_AT_ONCE = 16 * _BLOCK
+_HEADER = 8
+_SHORTEST, _LONGEST = 0.005, 0.5
+"""Seconds between two questions whether a command has ended whose streams do not tell."""
+_KILLED = 128 + 9
+_QUOTED = 4 << 10
+
+_REFUSED = re.compile(r"(?:OCI runtime exec failed: )?(?:exec failed: )?(?:unable to start container process: )?")
+_PROGRAM = re.compile(r'exec: "(.*?)": (?:stat .*: )?(no such file or directory|permission denied)')
+_DIRECTORY = re.compile(r'chdir to cwd \("(.*?)"\)')
+
+
+class ContainerProcess:
+    """A `commands.Process` in a container: `command` is as for `POST /containers/{id}/exec`.
+
+    `line` and `ring` are as for a UserProcess. Raises EngineError when the engine cannot start anything.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        container: Container,
+        command: Mapping[str, Any],
+        stdin: bytes,
+        line: Callable[[str], None],
+        ring: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._container = container
+        self._ring = ring
+        self._speech = Speech(line, lambda text: text.startswith("OCI runtime exec failed: "))
+        self._reading = threading.Lock()
+        self._streams = {1: self._speech.stream(), 2: self._speech.stream()}
+        self._unwritten = memoryview(stdin)
+        self.returncode: int | None = None
+        self.refusal = ""
+        attached = {"AttachStdin": bool(stdin), "AttachStdout": True, "AttachStderr": True, "Tty": False}
+        self._id = container.prepare({**command, **attached})
+        self._stream, early = engine.converse(f"/exec/{self._id}/start", {"Detach": False, "Tty": False})
+        self._buffer = bytearray()
+        self._first = bytearray()
+        self._thread = threading.Thread(target=self._attend, args=(early,), name=f"exec-{self._id[:12]}", daemon=True)
+        self._thread.start()
+
+    @property
+    def last_line(self) -> str:
+        """As `commands.Process` says."""
+        return self._speech.last
+
+    @property
+    def ended(self) -> bool:
+        """As `commands.Process` says."""
+        return self.returncode is not None
+
+    def catch_up(self) -> None:
+        """As `commands.Process` says. What the engine has not passed on yet has not arrived."""
+        with self._reading:
+            if not self.ended:
+                self._drain()
+
+    def stop(self) -> None:
+        """As `commands.Process` says."""
+        self.catch_up()
+        self._speech.mute()
+        if self.ended:
+            self._container.clear()
+        else:
+            self._container.kill()
+        self._thread.join()
+        if self._speech.failure is not None:
+            raise self._speech.failure
+
+    def _attend(self, early: bytes) -> None:
+        returncode = _KILLED
+        try:
+            with self._reading:
+                self._take(early)
+            returncode = self._converse()
+        except Exception as failure:  # no process may run on with nobody who reads what it says
+            self._speech.failure = failure
+            with contextlib.suppress(EngineError):
+                self._container.kill()
+        with self._reading:
+            for lines in self._streams.values():
+                lines.finish()
+            self._stream.close()
+            self.returncode = returncode
+        self._ring()
+
+    def _converse(self) -> int:
+        """Listens and speaks until the command has ended; returns its exit status."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._stream, selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unwritten else 0))
+            look = time.monotonic() + _LONGEST
+            while self._exchange(selector, max(0.0, look - time.monotonic())):
+                if time.monotonic() < look:
+                    continue
+                if not self._look()["Running"]:  # a child that it has left behind holds its streams open
+                    break
+                look = time.monotonic() + _LONGEST
+        pause = _SHORTEST
+        while (found := self._look())["Running"]:  # it has closed its streams, and goes on
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST)
+        with self._reading:
+            self._drain()
+        return self._judged(found)
+
+    def _look(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._engine.call("GET", f"/exec/{self._id}/json")
+        return found
+
+    def _exchange(self, selector: selectors.BaseSelector, seconds: float) -> bool:
+        """Does what the stream is ready for within some time; False when it has come to its end."""
+        for _, events in selector.select(seconds):
+            if events & selectors.EVENT_WRITE and self._wrote():
+                selector.modify(self._stream, selectors.EVENT_READ)
+            if events & selectors.EVENT_READ:
+                with self._reading:
+                    if self._read() == 0:
+                        return False
+        return True
+
+    def _judged(self, found: Mapping[str, Any]) -> int:
+        code = found.get("ExitCode")
+        if not found.get("Pid") and code in (126, 127):
+            self.refusal = _in_words(self._first.decode(errors="replace"))
+        return _KILLED if code is None else int(code)
+
+    def _read(self) -> int | None:
+        """Passes on what one read gives: how many bytes, 0 at the end, None when there is nothing now."""
+        try:
+            data = self._stream.recv(_BLOCK)
+        except BlockingIOError:
+            return None
+        except ConnectionResetError:
+            return 0
+        self._take(data)
+        return len(data)
+
+    def _drain(self) -> None:
+        """Takes what has arrived, but not for ever what somebody goes on to write."""
+        taken = 0
+        while taken < _AT_ONCE and (size := self._read()):
+            taken += size
+
+    def _take(self, data: bytes) -> None:
+        """Passes on frames: the number of the stream, three zero bytes, the length in four, and as many bytes."""
+        self._buffer += data
+        start = 0
+        while len(self._buffer) - start >= _HEADER:
+            end = start + _HEADER + int.from_bytes(self._buffer[start + 4 : start + _HEADER], "big")
+            if end > len(self._buffer):
+                break
+            said = bytes(self._buffer[start + _HEADER : end])
+            self._first += said[: max(0, _QUOTED - len(self._first))]
+            if self._buffer[start] in self._streams:
+                self._streams[self._buffer[start]].feed(said)
+            start = end
+        del self._buffer[:start]
+
+    def _wrote(self) -> bool:
+        """Writes on; True when nothing is left to be written, or nobody reads it."""
+        try:
+            self._unwritten = self._unwritten[self._stream.send(self._unwritten[:_BLOCK]) :]
+        except BlockingIOError:
+            return False
+        except OSError:  # a command need not read its stdin
+            self._unwritten = self._unwritten[:0]
+        if self._unwritten:
+            return False
+        with contextlib.suppress(OSError):
+            self._stream.shutdown(socket.SHUT_WR)
+        return True
+
+
+def _in_words(said: str) -> str:
+    """Why a command could not be started, said as for a process of this machine."""
+    text = said.strip()
+    text = text[_REFUSED.match(text).end() :].removesuffix(": unknown")  # type: ignore[union-attr]
+    if found := _PROGRAM.search(text):
+        return f"fork/exec {found[1]}: {found[2]}"
+    if found := _DIRECTORY.search(text):
+        return f"transform.working_dir: {found[1]} is not a directory in the image"
+    return text or "the container engine could not start the command"
