@@ -106,12 +106,22 @@ def made(draft: Draft) -> dict[str, Any]:
     for name, value in (
         ("nodeSelector", draft.get("scheduling_spec", "node_selector")),
         ("priorityClassName", draft.get("scheduling_spec", "priority_class_name")),
-        ("tolerations", draft.get("tolerations")),
+        ("tolerations", [_toleration(each) for each in draft.get("tolerations", default=())]),
         ("imagePullSecrets", draft.get("transform", "image_pull_secrets")),
     ):
         if value:
             pod[name] = value
     return pod
+
+
+def _toleration(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A toleration of a specification in Kubernetes' spelling."""
+    spelt: dict[str, Any] = {name: given[name] for name in ("key", "value") if given.get(name)}
+    for name, known in _TOLERATIONS.items():
+        choices = {each.upper(): each for each in known}
+        chosen = choices.get(str(given.get(name, "")).replace("_", ""))
+        spelt |= {name: chosen} if chosen else {}
+    return spelt
 
 
 def _list(draft: Draft, field: str) -> dict[str, str]:

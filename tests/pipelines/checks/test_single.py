@@ -265,6 +265,16 @@ def test_what_is_wrong_is_found_and_what_is_not_is_not(
     assert not [one for one in found(good) if one[0] == Level.ERROR]
 
 
+def test_a_patch_of_tolerations_meets_them_in_kubernetes_spelling(findings: Any) -> None:
+    mine = [{"key": "a", "operator": "EXISTS", "effect": "NO_SCHEDULE"}]
+    made = {"key": "a", "operator": "Exists", "effect": "NoSchedule"}
+    operations = [
+        {"op": "test", "path": "/tolerations/0", "value": made},
+        {"op": "add", "path": "/tolerations/-", "value": TOLERATION},
+    ]
+    assert not findings(tolerations=mine, pod_patch=patch(*operations))
+
+
 def test_every_finding_has_a_line_and_says_why(findings: Any) -> None:
     for level, _, _, mend, bad, _ in CASES:
         for each in findings(**bad):
