@@ -66,6 +66,12 @@ def _options(arguments: Sequence[str] | None) -> Options:
         action="store_true",
         help="leave unknown fields out of pipeline specifications instead of refusing them",
     )
+    parser.add_argument(
+        "--log-days", type=_not_negative, default=30, help="days that lines of pipelines' logs are kept; 0: for ever"
+    )
+    parser.add_argument(
+        "--log-lines", type=_not_negative, default=2_000_000, help="lines of pipelines' logs that are kept; 0: all"
+    )
     given = parser.parse_args(arguments)
     return Options(
         root=given.root.absolute(),
@@ -75,7 +81,15 @@ def _options(arguments: Sequence[str] | None) -> Options:
         strict_gpus=given.strict_gpus,
         lenient_specs=given.lenient_specs,
         runner=given.runner,
+        log_days=given.log_days,
+        log_lines=given.log_lines,
     )
+
+
+def _not_negative(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number, 0 or above")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ from localpachd.api.services import register
 from localpachd.api.sidecar import GrpcSidecars
 from localpachd.api.status import StatusInterceptor
 from localpachd.api.worker import GrpcBatchServer
+from localpachd.chores import Chores
 from localpachd.db import Database
 from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pfs import filesets
 from localpachd.pfs.service import Pfs
+from localpachd.pps.logkeeping import forget
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
@@ -37,6 +39,7 @@ _log = logging.getLogger(__name__)
 
 # A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
 _CALLS_AT_ONCE = 512
+_BETWEEN_CHORES = 3600.0
 _GRACE = 1.0
 """Seconds that calls in progress have to end in when the server stops."""
 
@@ -45,7 +48,8 @@ _GRACE = 1.0
 class Options:
     """How to run a server. `gpus` is "auto" or a number; `port` 0 picks a free one; `lenient_specs` leaves unknown
     fields out of specifications instead of refusing them; `runner` says how workers run: as processes of this machine,
-    or each in a container of its pipeline's image."""
+    or each in a container of its pipeline's image; lines of pipelines' logs are kept for `log_days`, at most
+    `log_lines` of them, without limit for 0."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -54,6 +58,8 @@ class Options:
     strict_gpus: bool = False
     lenient_specs: bool = False
     runner: Literal["process", "docker"] = "process"
+    log_days: int = 30
+    log_lines: int = 2_000_000
 
 
 class Server:
@@ -96,6 +102,15 @@ class Server:
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             register(server, pfs, self._pps, secrets, options.lenient_specs)
 
+        sweeper = gc.Sweeper(self._db, self._chunks)
+        self._chores = Chores(
+            {
+                "forget old lines of logs": lambda: forget(self._db, options.log_days, options.log_lines),
+                "forget expired file sets": lambda: self._pfs.transact(filesets.forget_expired),
+                "sweep": sweeper.sweep,
+            },
+            _BETWEEN_CHORES,
+        )
         sidecars.register = serve
         serve(self._grpc, self._pfs)
 
@@ -105,12 +120,14 @@ class Server:
         gc.sweep(self._db, self._chunks)
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._pps.start()
+        self._chores.start()
         self._grpc.start()
         _log.info("%s serves %s", self.address, self._root)
 
     def stop(self) -> None:
         """Ends the calls and the processes; jobs that were running go on at the next start."""
         self._grpc.stop(_GRACE).wait()
+        self._chores.stop()
         self._pps.stop()
         logging.getLogger("localpachd").removeHandler(self._pps.server_log)
         self._runner.close()

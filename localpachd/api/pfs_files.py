@@ -114,7 +114,7 @@ class FileCalls:
 
     @contextmanager
     def _snapshot(self, commit: Any, tag: str) -> Iterator[tuple[CommitInfo, FileSet]]:
-        with self._pfs.db.read() as conn:
+        with self._pfs.chunks.uses.one(), self._pfs.db.read() as conn:
             info, files = filesets.opened(conn, messages.to_commit(commit), time.time_ns())
             yield info, files.tagged(tag) if tag else files
 

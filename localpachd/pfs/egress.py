@@ -12,12 +12,13 @@ from localpachd.storage import objects
 def copy(pfs: Pfs, commit: Commit, url: str, check: Callable[[], None] = lambda: None) -> int:
     """Copies every file of a commit, which may be open, below a URL, over what is there; what else is there stays, as
     with Pachyderm. `check` is called often and may raise to stop it. Returns the number of bytes."""
-    with pfs.db.read() as conn:
-        found = list(contents.fileset(conn, commits.resolve(conn, commit)).walk())
 
     def files() -> Iterator[tuple[str, Iterator[bytes]]]:
         for path, parts in itertools.groupby(found, lambda file: file.path):
             check()
             yield path, itertools.chain.from_iterable(pfs.chunks.read(part.content) for part in list(parts))
 
-    return objects.upload(url, files())
+    with pfs.chunks.uses.one():
+        with pfs.db.read() as conn:
+            found = list(contents.fileset(conn, commits.resolve(conn, commit)).walk())
+        return objects.upload(url, files())

@@ -22,15 +22,14 @@ def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
     """
     with pfs.db.read() as conn:
         _place(conn, target, pfs.spout)
-    listed = list(changes)
-    pfs.chunks.flush()
-    pfs.transact(lambda txn: _apply(txn, pfs.chunks, target, listed))
+    with pfs.chunks.uses.one():
+        listed = list(changes)
+        pfs.chunks.flush()
+        pfs.transact(lambda txn: _apply(txn, pfs.chunks, target, listed))
 
 
 def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
     """Keeps what the changes come to where nothing was before, and returns the file set's id."""
-    listed = list(changes)
-    pfs.chunks.flush()
 
     def step(txn: Transaction) -> str:
         staged = Staged(txn, pfs.chunks, FileSet(txn.conn, ()), listed)
@@ -38,7 +37,10 @@ def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
         parts = (write_layer(txn.conn, entries) for entries in (staged.replacing(), staged.appending()))
         return filesets.keep(txn, filesets.Layers(*((layer,) for layer in parts)))
 
-    return pfs.transact(step)
+    with pfs.chunks.uses.one():
+        listed = list(changes)
+        pfs.chunks.flush()
+        return pfs.transact(step)
 
 
 def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:

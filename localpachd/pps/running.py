@@ -86,7 +86,8 @@ class JobRun:
         try:
             while not self._cancelled.is_set():
                 try:
-                    self._run()
+                    with self._pfs.chunks.uses.one():
+                        self._run()
                     return
                 except JobOver:
                     return

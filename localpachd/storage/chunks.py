@@ -13,6 +13,7 @@ from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.storage.filesets import Content
 from localpachd.storage.small import RENEW, SmallChunks
+from localpachd.storage.uses import Uses
 
 SMALL = 64 << 10
 """Chunks below this many bytes are rows of one SQLite file; the others are files of their own."""
@@ -24,10 +25,11 @@ class Chunks:
     """The chunk store below one directory. Every method may be called from any thread; one process at a time.
 
     Small chunks are gathered in memory and written in batches; `flush` makes all puts so far durable, and must be
-    called before the transaction that refers to them.
+    called before the transaction that refers to them. `uses` holds the work that a sweep must mind.
     """
 
     def __init__(self, root: Path) -> None:
+        self.uses = Uses()
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
         (root / "tmp").mkdir(exist_ok=True)

@@ -20,32 +20,62 @@ class Swept:
     chunks: int
 
 
-def sweep(db: Database, chunks: Chunks, keep: Iterable[int] = (), before: float | None = None) -> Swept:
-    """Deletes what nothing refers to; may be stopped and run again at any time.
+def sweep(db: Database, chunks: Chunks) -> Swept:
+    """Deletes all that nothing refers to, which is right only while nobody is at work, as at the start of the server.
+    May be stopped and run again at any time."""
+    return Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None))
 
-    `keep` are layers that someone still reads or that belong to no commit yet. `before` (seconds since the epoch)
-    spares chunks put at that time or later: what was stored but not yet committed; give the start of the oldest write
-    in progress. Without it every unreferenced chunk goes, which is right only while nobody writes, as at the start of
-    the server.
+
+class Sweeper:
+    """Sweeps while others are at work.
+
+    A layer goes when it was found unused before, and all work in progress began after that: nobody can still read it.
+    A chunk goes when no layer refers to it and all work in progress began more than an hour after it was put: nobody
+    is about to refer to it.
     """
-    kept = frozenset(keep)
-    with db.read() as conn:
-        unused = [row[0] for row in conn.execute(_UNUSED) if row[0] not in kept]
-    layers = sum(db.write(partial(_delete, layer)) for layer in unused)
-    with db.read() as conn:
-        return Swept(layers, chunks.sweep(_live(conn), before))
+
+    def __init__(self, db: Database, chunks: Chunks) -> None:
+        self._db = db
+        self._chunks = chunks
+        self._found: dict[int, int] = {}  # unused layers, each with the mark of when it was found so
+
+    def sweep(self) -> Swept:
+        """Deletes what is ripe. One call at a time."""
+        uses = self._chunks.uses
+        since = uses.since()
+        unused = _unused(self._db)
+        mark = uses.mark()
+        found = {layer: self._found.get(layer, mark) for layer in unused}
+        ripe = [layer for layer, when in found.items() if layer in self._found and uses.all_after(when)]
+        layers = _delete_layers(self._db, ripe)
+        self._found = {layer: when for layer, when in found.items() if layer not in set(ripe)}
+        return Swept(layers, _sweep_chunks(self._db, self._chunks, since))
 
 
 _UNUSED = """SELECT id FROM layers
     WHERE id NOT IN (SELECT layer FROM commit_layers) AND id NOT IN (SELECT layer FROM fileset_layers)"""
 
 
-def _delete(layer: int, conn: sqlite3.Connection) -> int:
+def _unused(db: Database) -> list[int]:
+    with db.read() as conn:
+        return [row[0] for row in conn.execute(_UNUSED)]
+
+
+def _delete_layers(db: Database, layers: Iterable[int]) -> int:
     """One transaction for each layer, so that no writer waits long."""
+    return sum(db.write(partial(_delete, layer)) for layer in layers)
+
+
+def _delete(layer: int, conn: sqlite3.Connection) -> int:
     gone = conn.execute(f"DELETE FROM layers WHERE id = ? AND id IN ({_UNUSED})", (layer,)).rowcount
     if gone:
         conn.execute("DELETE FROM entries WHERE layer = ?", (layer,))
     return gone
+
+
+def _sweep_chunks(db: Database, chunks: Chunks, before: float | None) -> int:
+    with db.read() as conn:
+        return chunks.sweep(_live(conn), before)
 
 
 def _live(conn: sqlite3.Connection) -> Iterator[bytes]:

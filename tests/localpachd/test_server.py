@@ -3,14 +3,20 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
+import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
+
+from localpachd import server
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -60,6 +66,7 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     [
         (["--gpus", "some"], "the number of GPUs must be auto or a number"),
         (["--runner", "magic"], "invalid choice: 'magic'"),
+        (["--log-days", "-1"], "-1 is not a whole number, 0 or above"),
     ],
 )
 def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: str) -> None:
@@ -149,3 +156,29 @@ def test_a_server_that_is_told_to_stop_leaves_its_jobs_for_the_next_one(start_pa
     client.stop_job(commit.id, "p")
     (job,) = client.inspect_job(commit.id, pipeline_name="p", wait=True)
     assert job.state == pps_pb2.JOB_KILLED
+
+
+def test_what_is_deleted_goes_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_BETWEEN_CHORES", 0.01)
+    with server.Server(server.Options(tmp_path, port=0, log_lines=1)) as running:
+        client = python_pachyderm.Client(port=running.port)
+        client.create_repo("in")
+        client.put_file_bytes(("in", "master"), "/f", b"content")
+        client.create_pipeline(
+            "p",
+            transform=pps_pb2.Transform(cmd=["sh"], stdin=["echo one", "echo two"]),
+            input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
+        )
+        client.inspect_job(next(client.list_job("p")).job.id, "p", wait=True)
+        until(tmp_path, "SELECT COUNT(*) <= 1 FROM logs")
+        client.delete_pipeline("p")
+        client.delete_repo("in")
+        until(tmp_path, "SELECT COUNT(*) = 0 FROM layers")
+
+
+def until(root: Path, condition: str) -> None:
+    with closing(sqlite3.connect(root / "pachd.sqlite")) as conn:
+        deadline = time.monotonic() + 60
+        while not conn.execute(condition).fetchone()[0]:
+            assert time.monotonic() < deadline, condition
+            time.sleep(0.01)

@@ -73,9 +73,7 @@ def changes(pfs: Pfs, stream: list[tuple[str, Key, bytes]]) -> list[Change]:
 
 def tree(pfs: Pfs, layers: tuple[int, ...]) -> Tree:
     with pfs.db.read() as conn:
-        return {
-            (file.path, file.tag): b"".join(pfs.chunks.read(file.content)) for file in FileSet(conn, layers).walk()
-        }
+        return {(file.path, file.tag): b"".join(pfs.chunks.read(file.content)) for file in FileSet(conn, layers).walk()}
 
 
 def held(pfs: Pfs, made: str) -> Layers:

@@ -1,13 +1,17 @@
 """Garbage collection: what something refers to stays, the rest goes."""
 
 import time
+from contextlib import ExitStack
 from pathlib import Path
+
+import pytest
 
 from localpachd import ids
 from localpachd.db import Database
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import FileSet, write_layer
-from localpachd.storage.gc import Swept, sweep
+from localpachd.storage.gc import Sweeper, Swept, sweep
+from localpachd.storage.small import RENEW
 
 
 def fill(db: Database, chunks: Chunks, *names: str) -> dict[str, int]:
@@ -31,21 +35,65 @@ def refer(db: Database, layer: int) -> None:
 
 def test_only_what_nothing_refers_to_goes(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
-    layers = fill(db, chunks, "committed", "read", "gone")
+    layers = fill(db, chunks, "committed", "gone")
     refer(db, layers["committed"])
-    assert sweep(db, chunks, keep=[layers["read"]], before=time.time()) == Swept(layers=1, chunks=0)
-    assert sweep(db, chunks, keep=[layers["read"]]) == Swept(layers=0, chunks=2)
-    with db.read() as conn:
-        kept = list(FileSet(conn, [layers["committed"], layers["read"]]).walk())
-        assert list(FileSet(conn, [layers["gone"]]).walk()) == []
-    assert len(kept) == 5
-    assert all(len(b"".join(chunks.read(file.content))) == file.content.size for file in kept)
     assert sweep(db, chunks) == Swept(layers=1, chunks=2)
+    with db.read() as conn:
+        kept = list(FileSet(conn, [layers["committed"]]).walk())
+        assert list(FileSet(conn, [layers["gone"]]).walk()) == []
+    assert len(kept) == 3
+    assert all(len(b"".join(chunks.read(file.content))) == file.content.size for file in kept)
     assert len(list(chunks.hashes())) == 3
     db.write(lambda conn: conn.execute("DELETE FROM commit_layers"))
     assert sweep(db, chunks) == Swept(layers=1, chunks=3)
     assert list(chunks.hashes()) == []
     assert sweep(db, chunks) == Swept(layers=0, chunks=0)
+    db.close()
+    chunks.close()
+
+
+def test_a_layer_goes_when_nobody_can_read_it_any_more(tmp_path: Path) -> None:
+    db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
+    sweeper = Sweeper(db, chunks)
+    fill(db, chunks, "gone")
+    assert sweeper.sweep().layers == 0  # found unused for the first time
+    with chunks.uses.one():
+        assert sweeper.sweep().layers == 1  # whoever began since cannot have seen it
+    fill(db, chunks, "read")
+    with ExitStack() as reading:
+        reading.enter_context(chunks.uses.one())
+        assert [sweeper.sweep().layers for _ in range(3)] == [0, 0, 0]
+    assert sweeper.sweep().layers == 1
+    layer = fill(db, chunks, "found again")["found again"]
+    assert sweeper.sweep().layers == 0
+    refer(db, layer)
+    assert [sweeper.sweep().layers for _ in range(2)] == [0, 0]
+    db.close()
+    chunks.close()
+
+
+def test_a_chunk_goes_when_nobody_is_about_to_refer_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
+    sweeper = Sweeper(db, chunks)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+
+    def later(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    chunks.store([b"left over"])
+    chunks.store([b"left over" * SMALL])
+    assert sweeper.sweep().chunks == 0
+    later(RENEW + 1)
+    with chunks.uses.one():
+        chunks.store([b"being put"])
+        chunks.store([b"left over"])  # is there already, and is wanted again
+        chunks.flush()
+        later(10 * RENEW)
+        assert sweeper.sweep().chunks == 1
+        assert len(list(chunks.hashes())) == 2
+    assert sweeper.sweep().chunks == 2
     db.close()
     chunks.close()
 
