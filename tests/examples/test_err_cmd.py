@@ -1,0 +1,28 @@
+"""A second command decides whether a datum that failed fails its job, or is left out."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import Example
+
+
+def test_failed_datums_are_forgiven_or_not(example: "Example") -> None:
+    example.repo("input")
+    example.create("error_test.json")
+    first = example.put("input", {"/file1": "foo\n"})
+    assert example.went("error_test", first) == ("JOB_SUCCESS", {"processed": 1, "total": 1})
+    second = example.put("input", {"/file2": "bar\n"})
+    assert example.went("error_test", second) == ("JOB_SUCCESS", {"skipped": 1, "recovered": 1, "total": 2})
+    assert example.files("error_test") == {"/file1": "foo\n"}
+    # After each of its attempts, each of which found an empty /pfs/out.
+    assert example.said("error_test") == ["attempt at file2 left file2"] * 2
+
+    third = example.put("input", {"/file3": "baz\n"})
+    assert example.went("error_test", third) == (
+        "JOB_FAILURE", {"skipped": 1, "failed": 1, "total": 3},
+    )  # fmt: skip
+    assert example.files("error_test", third) == {"/file1": "foo\n"}
+
+    fourth = example.put("input", {"/file3": None, "/file1": "FOO\n"})
+    assert example.went("error_test", fourth) == ("JOB_SUCCESS", {"processed": 1, "recovered": 1, "total": 2})
+    assert example.files("error_test") == {"/file1": "FOO\n"}
