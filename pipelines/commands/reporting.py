@@ -11,7 +11,7 @@ from pipelines.documents import dotted
 from stages.wording import counted, visible
 
 _COLOURS = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold blue"}
-_WIDEST = 120
+_NARROWEST, _WIDEST = 40, 120
 
 
 def show(report: Report, least: Level = Level.NOTE) -> None:
@@ -26,14 +26,15 @@ def show(report: Report, least: Level = Level.NOTE) -> None:
             _show_place(finding)
         _indented(flaw.why, "  ")
         if flaw.mend:
-            _indented(flaw.mend, "  → ")
+            _indented(flaw.mend, "  → ", "green")
     say(f"{counted(len(report.checked), 'specification', 'specifications')} checked: {_counts(report)}")
 
 
 def _show_place(finding: Finding) -> None:
     flaw, place = finding.flaw, finding.place
     where = f"{near(place.file)}:{place.line}" if place.line else str(near(place.file))
-    head = Text(flaw.level.name.lower(), style=_COLOURS[flaw.level])
+    head = Text()
+    head.append(flaw.level.name.lower(), style=_COLOURS[flaw.level])
     head.append(f" {visible(where)}", style="bold")
     if flaw.field:
         head.append(f" {visible(dotted(flaw.field))}", style="cyan")
@@ -42,13 +43,13 @@ def _show_place(finding: Finding) -> None:
     console.print(head, soft_wrap=True, highlight=False)
 
 
-def _indented(text: str, first: str) -> None:
-    width = max(40, min(console.width, _WIDEST))
+def _indented(text: str, first: str, style: str = "") -> None:
+    width = max(_NARROWEST, min(console.width, _WIDEST))
+    indent = " " * len(first)
     wrapped = textwrap.wrap(
-        visible(text), width, initial_indent=first, subsequent_indent=" " * len(first), break_long_words=False
+        visible(text), width, initial_indent=first, subsequent_indent=indent, break_long_words=False
     )
-    for line in wrapped:
-        say(line)
+    console.print(Text("\n".join(wrapped), style=style), soft_wrap=True, highlight=False)
 
 
 def _counts(report: Report) -> str:
