@@ -7,7 +7,6 @@ happened before, and a changed picture changes one block. Knows tar files, no se
 
 import errno
 import hashlib
-import os
 import tarfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -122,20 +121,29 @@ def tar(members: Mapping[str, Span]) -> Iterator[bytes]:
     """
     length = 0
     for name, span in sorted(members.items()):
-        with span.path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size if span.size is None else span.size
-            header = tarfile.TarInfo(escape_path(name))
-            header.size = size
-            header.mode = 0o644
-            start = header.tobuf(tarfile.PAX_FORMAT)
-            yield start
-            file.seek(span.offset)
-            yield from _exactly(file, size, span.path)
+        size = _size(span)
+        header = tarfile.TarInfo(escape_path(name))
+        header.size = size
+        header.mode = 0o644
+        start = header.tobuf(tarfile.PAX_FORMAT)
+        yield start
+        yield from content(span)
         padding = -size % tarfile.BLOCKSIZE
         yield bytes(padding)
         length += len(start) + size + padding
     yield bytes(2 * tarfile.BLOCKSIZE)
     yield bytes(-(length + 2 * tarfile.BLOCKSIZE) % tarfile.RECORDSIZE)
+
+
+def content(span: Span) -> Iterator[bytes]:
+    """The bytes of a picture, piece by piece. Raises OSError if they cannot be read."""
+    with span.path.open("rb") as file:
+        file.seek(span.offset)
+        yield from _exactly(file, _size(span), span.path)
+
+
+def _size(span: Span) -> int:
+    return span.path.stat().st_size - span.offset if span.size is None else span.size
 
 
 def _exactly(file: IO[bytes], size: int, path: Path) -> Iterator[bytes]:

@@ -40,14 +40,15 @@ def deploy(
         report(done[-1])
 
     for repo in sources(specs):
-        note("repo", repo, _make_repo(connection, repo))
+        note("repo", repo, make_repo(connection, repo))
     there = Jobs(connection).pipelines()
     for spec in specs:
         note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name)))
     return done
 
 
-def _make_repo(connection: Connection, repo: str) -> str:
+def make_repo(connection: Connection, repo: str) -> str:
+    """Creates a repo unless it is there; says which of the two."""
     try:
         connection.client.inspect_repo(repo, project_name=connection.project)
     except grpc.RpcError as error:

@@ -35,17 +35,19 @@ class Written:
     commit: str
 
 
-def add(connection: Connection, sources: Sequence[Source], report: Report = lambda _: None) -> Written:
+def add(
+    connection: Connection, sources: Sequence[Source], report: Report = lambda _: None, most_single: int = SINGLE_FILES
+) -> Written:
     """Puts files under their true names, replacing those of the same name.
 
-    Up to `SINGLE_FILES` become one top-level file each, but for those that are in a block already. More go into blocks,
+    Up to `most_single` become one top-level file each, but for those that are in a block already. More go into blocks,
     but for archives and other files of many pictures. Raises LookalikeError if there are none or one cannot be read.
     """
     if not sources:
         raise LookalikeError("there is no file in what was named: nothing was put")
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         library = _Library(connection, Path(scratch))
-        return Written(len(sources), library.repo.write(library.adding(sources, report)))
+        return Written(len(sources), library.repo.write(library.adding(sources, len(sources) > most_single, report)))
 
 
 def remove(connection: Connection, names: Iterable[str]) -> Written:
@@ -54,6 +56,14 @@ def remove(connection: Connection, names: Iterable[str]) -> Written:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         library = _Library(connection, Path(scratch))
         return Written(len(wanted), library.repo.write(library.removing(wanted)))
+
+
+def forget(connection: Connection, names: Iterable[str]) -> Written | None:
+    """Removes those of the pictures with these true names that are there; None where there are none."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        library = _Library(connection, Path(scratch))
+        present = [name for name in names if library.holds(name)]
+        return Written(len(present), library.repo.write(library.removing(present))) if present else None
 
 
 class _Library:
@@ -67,9 +77,14 @@ class _Library:
         prefixes = map(blocks.prefix_of, self._entries)
         self._blocks = {prefix for prefix in prefixes if prefix is not None}
 
-    def adding(self, sources: Sequence[Source], report: Report) -> Iterator[Change]:
+    def holds(self, name: str) -> bool:
+        """Whether there is a picture of that true name, in a block or as a file of its own."""
+        prefix = blocks.home(name, self._blocks)
+        top = escape_component(name).partition("/")[0]
+        return (prefix is not None and name in self._block(prefix)) or bool({top, f"{top}/"} & self._entries)
+
+    def adding(self, sources: Sequence[Source], in_blocks: bool, report: Report) -> Iterator[Change]:
         """The changes that put files. Blocks only grow, so each is read and written once."""
-        in_blocks = len(sources) > SINGLE_FILES
         for prefix, group in self._by_leaf(sources).items():
             held = self._block(prefix)
             fitting = {each.name: each for each in group if (in_blocks or each.name in held) and not each.holds_many}
@@ -112,7 +127,7 @@ class _Library:
         return leaves
 
     def _growing(self, prefix: str, new: Mapping[str, Source], report: Report) -> Iterator[Change]:
-        spans = self._block(prefix) | {name: Span(source.path) for name, source in new.items()}
+        spans = self._block(prefix) | {name: source.span for name, source in new.items()}
         leaves = blocks.divide(spans, prefix)
         if prefix in self._blocks and prefix not in leaves:
             yield _block_removal(prefix)
@@ -135,7 +150,7 @@ class _Library:
                 f"`pachctl delete file -r {REPO}@master:{own}`"
             )
         yield from self._removals(others)
-        yield Put(own, source.path)
+        yield Put(own, source.path if source.offset is None else blocks.content(source.span))
 
     def _removals(self, paths: Iterable[str]) -> Iterator[Change]:
         for path in paths:

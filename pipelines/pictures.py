@@ -5,29 +5,41 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipelines.blocks import Span
 from pipelines.errors import LookalikeError
 from stages.kinds import HEAD, kind_of
 from stages.limits import MAX_PICTURE_BYTES
 from stages.names import is_dropping
-from stages.stl10 import is_named_so
+from stages.stl10 import holds_pictures, is_record_name
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A file to put: `name` is its true name, a relative path; `path` is where it lies; `size` is in bytes."""
+    """A file to put: `name` is its true name, a relative path; `path` is where it lies; `size` is in bytes.
+
+    offset: where it begins if it is a part of the file at `path`; None for the whole of it.
+    """
 
     name: str
     path: Path
     size: int
+    offset: int | None = None
 
     @property
     def holds_many(self) -> bool:
         """Whether this may be many pictures: an archive, or a file of STL-10; or one too large to be a picture."""
+        if holds_pictures(self.name, self.size):
+            return not is_record_name(self.name)
         if self.size > MAX_PICTURE_BYTES:
             return True
         with self.path.open("rb") as file:
-            kind = kind_of(file.read(HEAD))
-        return kind.is_archive or (not kind.is_picture and is_named_so(self.name))
+            file.seek(self.offset or 0)
+            return kind_of(file.read(HEAD)).is_archive
+
+    @property
+    def span(self) -> Span:
+        """Where its bytes lie."""
+        return Span(self.path) if self.offset is None else Span(self.path, self.offset, self.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from pipelines.connection import Connection
 from pipelines.display import coloured, console, say
@@ -25,6 +35,21 @@ def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     """A bar that counts to `total`, if that is known; gives a function that takes how many more are done."""
     with _bars(transient=True) as bars:
         task = bars.add_task(what, total=total, state="")
+        yield lambda more: bars.advance(task, more)
+
+
+@contextmanager
+def transferring(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar over `total` bytes; gives a function that takes how many more there are."""
+    columns = (
+        TextColumn("{task.description:<18}", markup=False),
+        BarColumn(bar_width=30),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+        task = bars.add_task(what, total=total)
         yield lambda more: bars.advance(task, more)
 
 

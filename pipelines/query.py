@@ -1,10 +1,10 @@
 """Putting queries into `queries`: each path that was named is one entry, whose result sheet is called as it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines import pictures
+from pipelines import blocks, pictures
 from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
 from pipelines.pictures import Source
@@ -52,6 +52,23 @@ def put(connection: Connection, arguments: Sequence[Path], report: Callable[[int
         report(isinstance(change, Put) and isinstance(change.content, Path))
 
     return Asked(list(entries.values()), files, repo.write(changes, done), left_out)
+
+
+def put_in_blocks(
+    connection: Connection, name: str, sources: Sequence[Source], report: Callable[[int], None] = lambda _: None
+) -> Asked:
+    """Puts pictures as the one entry `name`, in blocks as those of a large library, replacing what it held."""
+    path = f"/{escape_component(name)}"
+    spans = {source.name: source.span for source in sources}
+    leaves = blocks.divide(spans)
+
+    def changes() -> Iterator[Change]:
+        yield from (Remove(path), Remove(f"{path}/"))
+        for prefix, names in sorted(leaves.items()):
+            yield Put(f"{path}/{blocks.file_name(prefix)}", blocks.tar({each: spans[each] for each in names}))
+            report(len(names))
+
+    return Asked([name], len(sources), Repository(connection, REPO).write(changes()), [])
 
 
 def true_name(connection: Connection, entry: str, at: str = "") -> str:

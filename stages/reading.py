@@ -42,7 +42,7 @@ def read(given: Input, side: int) -> Iterator[Found | Refused]:
 
     Sources are true paths: the unescaped path within the repo; for an archive's member that and the member's name, for
     a member of an ingest block the member's own unescaped name, for a picture of an STL-10 file the file's and its
-    number, or the file's alone if it has no other.
+    number, also where it is a member of a block by that name.
     Raises OSError where the machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
@@ -156,7 +156,7 @@ class _Reader:
         return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
 
     def stl10(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
-        alone = size == stl10.RECORD
+        alone = stl10.is_record_name(true)
         for number, (record, pixels) in enumerate(stl10.pictures(head, stream)):
-            source = Source(true if alone else f"{true}/{number:06}", hashlib.sha256(record).hexdigest())
-            yield Found(source, pictures.resize(pixels, self.side))
+            path = true if alone else stl10.record_name(true, number)
+            yield Found(Source(path, hashlib.sha256(record).hexdigest()), pictures.resize(pixels, self.side))

@@ -5,6 +5,7 @@ Knows the layout (https://cs.stanford.edu/~acoates/stl10/) and nothing of where 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -14,12 +15,23 @@ from stages.packs import Pixels
 
 SIDE = 96  # pixels
 RECORD = 3 * SIDE * SIDE  # bytes of one picture
+_RECORD_NAME = re.compile(r"\.bin/\d{6}\Z", re.IGNORECASE)
 _BLOCK = 32  # records read at a time: 0.9 MB, which a processor's cache holds
 
 
 def is_named_so(name: str) -> bool:
     """Whether a file's name is one that STL-10's files have. The format has no mark of its own to know it by."""
-    return name.lower().endswith(".bin")
+    return name.lower().endswith(".bin") or is_record_name(name)
+
+
+def record_name(file: str, number: int) -> str:
+    """What a record is called, in its file or out of it: "train_X.bin/000123". number: counted from 0."""
+    return f"{file}/{number:06}"
+
+
+def is_record_name(name: str) -> bool:
+    """Whether something is called as a record is."""
+    return _RECORD_NAME.search(name) is not None
 
 
 def holds_pictures(name: str, size: int) -> bool:
@@ -36,6 +48,8 @@ def problem(name: str, size: int) -> str | None:
         return "labels of STL-10, not pictures"
     if size % RECORD:
         return f"not whole STL-10 pictures: {size:,} bytes is no multiple of {RECORD:,}"
+    if is_record_name(name) and size > RECORD:
+        return f"not one STL-10 picture: {size:,} bytes, not {RECORD:,}"
     return None
 
 

@@ -6,13 +6,15 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pipelines import display, ingest, models, pictures, progress, results
+from pipelines import dataset, display, ingest, models, pictures, progress, results, stl10
 from pipelines import query as asking
 from pipelines.commands.options import SheetsOption, WaitOption
-from pipelines.commands.settling import settle
+from pipelines.commands.settling import settle, settle_all
 from pipelines.connection import here
-from pipelines.display import console, files, say, say_all
+from pipelines.display import console, files, near, say, say_all
+from pipelines.local import default_root
 from pipelines.repository import Repository
+from pipelines.stl10 import names_stl10
 from stages.wording import visible
 
 app = typer.Typer()
@@ -22,16 +24,48 @@ app.add_typer(model_app, name="model")
 
 @app.command()
 def add(
-    paths: Annotated[list[Path], typer.Argument(help="Pictures, directories, archives or STL-10 files.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Pictures, directories, archives or STL-10 files; or the word stl10, the data set itself."),
+    ],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="With stl10: where its files are or will be [default: stl10 in the local server's state]."),
+    ] = None,
+    split: Annotated[
+        float | None, typer.Option(help="With stl10: the share of its pictures for the library [default: 0.9].")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="With stl10: which pictures these are [default: 0].")] = None,
     wait: WaitOption = True,
 ) -> None:
-    """Put pictures into the library; those of the same name are replaced."""
+    """Put pictures into the library; those of the same name are replaced.
+
+    The word stl10 alone is the data set STL-10: it is downloaded unless it is there, one part of its pictures goes into
+    the library, the other into queries as one entry. A file or directory called stl10 is ./stl10.
+    """
+    if names_stl10(paths, data_dir, (split, seed)):
+        _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait)
+        return
     connection = here()
-    found = pictures.find(paths)
+    found = pictures.find([Path(each) for each in paths])
     say_all(f"left out {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
     settle(connection, f"put {files(written.files)} into images", written.commit, wait)
+
+
+def _add_stl10(directory: Path, share: float, seed: int, wait: bool) -> None:
+    connection = here()
+    place = stl10.find(directory)
+    if place is None:
+        say(f"STL-10 is not in {near(directory)}: getting {stl10.ARCHIVE.url}")
+        with progress.transferring("downloading", stl10.ARCHIVE.size) as report:
+            place = stl10.fetch(directory, report)
+    parts = stl10.split(place, share, seed)
+    labels = stl10.labels(place)
+    with progress.counting("putting pictures", len(parts.library) + len(parts.queries)) as report:
+        done = dataset.add(connection, parts, labels, report)
+    settle_all(connection, done, wait)
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """How commands that start jobs end: waiting for them, the table of what was done, a failure if one did not succeed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipelines import display, progress
 from pipelines import status as standing
@@ -12,9 +12,14 @@ from pipelines.jobs import Job
 
 def settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:
     """Says what was done, and waits for the jobs of its commit if that is wanted."""
+    settle_all(connection, {commit: done}, wanted)
+
+
+def settle_all(connection: Connection, done: Mapping[str, str], wanted: bool) -> None:
+    """Says what was done by each of some commits, and waits for the jobs of all of them if that is wanted."""
     try:
-        say(f"{done}: commit {commit}")
-        jobs = progress.wait(connection, [commit]) if wanted else []
+        say_all(f"{what}: commit {commit}" for commit, what in done.items())
+        jobs = progress.wait(connection, list(done)) if wanted else []
     except KeyboardInterrupt:
         say("no longer waiting; the jobs go on: see `lookalike status`")
         raise

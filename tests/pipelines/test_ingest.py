@@ -183,7 +183,7 @@ def test_archives_are_not_packed_into_blocks(place: Place) -> None:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         tar.addfile(tarfile.TarInfo("inner.jpg"))
-    contents = {**many(range(1000)), "photos/all.tar.gz": archive.getvalue(), "unlabeled_X.bin": bytes(3 * 96 * 96)}
+    contents = {**many(range(1000)), "photos/all.tar.gz": archive.getvalue(), "unlabeled_X.bin": bytes(2 * 3 * 96 * 96)}
     place.add(contents)
     assert {"photos%2Fall.tar.gz", "unlabeled_X.bin"} < place.entries()
     assert set().union(*place.leaves().values()) == set(many(range(1000)))

@@ -124,6 +124,7 @@ def test_files_of_many_pictures_are_known_by_content(tmp_path: Path) -> None:
         "picture.bin": (picture.getvalue(), False),
         "archive.jpg": (archive.getvalue(), True),
         "unlabeled_X.bin": (bytes(3 * 96 * 96), True),
+        "cut_X.bin": (bytes(3 * 96 * 96 + 1), False),
         "empty.jpg": (b"", False),
         "text.txt": (b"hello", False),
     }

@@ -217,18 +217,21 @@ def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
     }
 
 
-def test_a_record_is_a_picture_whatever_it_begins_with_and_alone_goes_by_its_files_name(file: Path) -> None:
-    beginnings = {"gzip": b"\x1f\x8b\x08", "jpeg": b"\xff\xd8\xff", "zip": b"PK\3\4", "tar": tarred({"a": b""})[:512]}
-    records = {f"{name}.bin": (begin + bytes(stl10.RECORD))[: stl10.RECORD] for name, begin in beginnings.items()}
+def test_a_record_is_a_picture_whatever_it_begins_with_and_is_called_the_same_wherever_it_lies(file: Path) -> None:
+    beginnings = (b"\x1f\x8b\x08", b"\xff\xd8\xff", b"PK\3\4", tarred({"a": b""})[:512])
+    records = {
+        f"a/x.bin/{number:06}": (begin + bytes(stl10.RECORD))[: stl10.RECORD] for number, begin in enumerate(beginnings)
+    }
     expected = [source(name, content) for name, content in records.items()]
+    file.write_bytes(b"".join(records.values()))
+    assert read(file, "a/x.bin") == (expected, {})
+    file.write_bytes(tarred(records))
+    assert read(file, names.block_name("f" * 16)) == (expected, {})
     for name, content in records.items():
         file.write_bytes(content)
         assert read(file, name) == ([source(name, content)], {})
-    file.write_bytes(tarred(records))
-    assert read(file, names.block_name("f" * 16)) == (expected, {})
-    file.write_bytes(records["tar.bin"] * 2)
-    found, _ = read(file, "two.bin")
-    assert [each.path for each in found] == ["two.bin/000000", "two.bin/000001"]
+    file.write_bytes(bytes(2 * stl10.RECORD))
+    assert read(file, "x.bin/000000")[1] == {"x.bin/000000": "not one STL-10 picture: 55,296 bytes, not 27,648"}
 
 
 def test_a_tar_of_more_members_than_are_remembered_is_read_all_the_same(

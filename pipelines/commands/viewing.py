@@ -1,0 +1,35 @@
+"""The command that shows pictures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pipelines import showing
+from pipelines.connection import here
+from pipelines.display import console, near, say
+
+app = typer.Typer()
+
+
+@app.command()
+def show(
+    images: Annotated[
+        list[str], typer.Argument(help="Picture files, records of STL-10 files, or names of pictures in the library.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A directory for PNG files, instead of the terminal.")
+    ] = None,
+) -> None:
+    """Show pictures on the terminal, or as PNG files where it cannot.
+
+    A record is its file's name, a slash and its number: train_X.bin/000123.
+    """
+    into = output if output is not None or showing.can_show(console) else Path("shown")
+    for number, image in enumerate(images, start=1):
+        picture = showing.from_disk(image) or showing.from_library(here(), image)
+        if into is None:
+            say(image)
+            console.print(showing.drawn(picture, console.width))
+        else:
+            say(f"{image}: {near(showing.write_png(picture, into, number, image))}")
