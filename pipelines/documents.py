@@ -80,7 +80,8 @@ class _Reader:
     def document(self) -> Any:
         value = self._value(())
         if self._peek():
-            raise self._wrong("something follows its end")
+            second = self._peek() in "{-"
+            raise self._wrong("a second one follows, and a file holds one" if second else "something follows its end")
         return value
 
     def _value(self, field: Field) -> Any:

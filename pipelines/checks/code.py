@@ -14,6 +14,9 @@ from pipelines.specs import HERE
 OURS = "lookalike-"
 """How the names of the images begin that are built from this source."""
 
+DEFAULT = "ubuntu:20.04"
+"""The image that Pachyderm takes where a specification names none."""
+
 _SOURCE = HERE.parent
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 _PLACEHOLDER = re.compile(r"(?:^|[./])example\.(?:com|org|net)(?::|/|$)")
@@ -41,8 +44,9 @@ def _check_image(draft: Draft) -> Iterator[Flaw]:
     text = draft.get(*at, default="")
     image = Image.parse(text)
     if not text:
-        why = "is missing, and Pachyderm takes ubuntu:20.04, which holds no Python"
-        yield Flaw(Level.WARNING, "image", at, why, "name an image and its version")
+        python = any(_PYTHON.fullmatch(str(word)) for word in draft.get("transform", "cmd", default=())[:1])
+        why = f"is missing, and Pachyderm takes {DEFAULT}" + (", which holds no Python" if python else "")
+        yield Flaw(Level.WARNING if python else Level.NOTE, "image", at, why, "name an image and its version")
     elif image is None:
         why = f'"{text}" is no name of an image'
         yield Flaw(Level.ERROR, "image", at, why, "write [REGISTRY/]NAME:TAG, the name in small letters")

@@ -44,10 +44,16 @@ class Graph:
         return found
 
 
-def check(drafts: Sequence[Draft]) -> Iterator[Finding]:
-    """Everything that only shows when specifications are seen together."""
-    graph = Graph.of(drafts)
+def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator[Finding]:
+    """Everything that only shows when specifications are seen together, with neighbours that are not to be checked
+    themselves, and count only where they do not specify the same pipeline."""
+    graph = Graph.of([*neighbours, *drafts])
+    asked = {draft.name for draft in drafts}
     yield from _check_twice(drafts)
+    yield from (each for each in _check_graph(graph) if each.pipeline in asked)
+
+
+def _check_graph(graph: Graph) -> Iterator[Finding]:
     for name, draft in graph.drafts.items():
         for leaf in graph.leaves[name]:
             if leaf.at[-1] == "pfs" and leaf.repo:
@@ -70,8 +76,8 @@ def _check_written(leaf: Leaf, graph: Graph) -> Iterator[Flaw]:
     if leaf.repo in graph.drafts:
         writes = graph.writes(leaf.repo)
         if leaf.branch != writes and leaf.value.get("trigger") is None:
-            why = f"{leaf.repo} writes its branch {writes}: nobody writes {leaf.branch}"
-            yield Flaw(Level.ERROR, "graph", (*leaf.at, "branch"), why, f'write "{writes}"')
+            why = f"{leaf.repo} writes its branch {writes}: {leaf.branch} has only what somebody moves there by hand"
+            yield Flaw(Level.WARNING, "graph", (*leaf.at, "branch"), why, f'write "{writes}", unless that is meant')
         return
     if leaf.repo in SOURCES or leaf.value.get("repo_type") in ("meta", "spec"):
         return
@@ -126,7 +132,7 @@ def _check_branches(graph: Graph) -> Iterator[Finding]:
         for name in names:
             for leaf in graph.leaves[name]:
                 other = seen.setdefault(leaf.repo, leaf.branch)
-                if leaf.repo and leaf.repo not in names and other != leaf.branch:
+                if leaf.repo and other != leaf.branch:
                     why = f"{leaf.branch} and {other} of {leaf.repo} meet in one graph, which Pachyderm refuses"
                     mend = "read the same branch everywhere, or put what differs into a repo of its own"
                     yield graph.drafts[name].finding(Flaw(Level.ERROR, "graph", (*leaf.at, "branch"), why, mend))

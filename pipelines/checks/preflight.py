@@ -55,8 +55,7 @@ def check(
     for draft in read:
         flaws = [flaw for look in _OF_ONE for flaw in look(draft)] + list(datums.check(draft, repos or {}))
         found += [draft.finding(flaw) for flaw in flaws]
-    asked = [draft.name for draft in read]
-    found += [each for each in graph.check([*read, *neighbours]) if each.pipeline in asked]
+    found += graph.check(read, neighbours)
     return Report(_together(found), [str(draft.path) for draft in drafts])
 
 
