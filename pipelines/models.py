@@ -7,15 +7,25 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
+from PIL import ImageOps
+
+from pipelines import samples
 from pipelines.errors import LookalikeError
 from pipelines.repository import Put, Repository
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 
 REPO = "models"
+Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # as stages.precision has them, which needs Keras
+_USUAL_SIZE = 96  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
+_CROPS = 10  # of each sample photograph
 _FILES = (MODEL_FILE, SPEC_FILE)
 
 
@@ -26,34 +36,57 @@ class Pushed:
     spec: BackboneSpec  # of the backbone that master now holds
     replaced: BackboneSpec | None  # of another one that it held before; None if it held none
     commit: str  # id of the commit that was made; "" if the backbone was there already
+    change: str = ""  # what its precision changes of the neighbours, in words; "" for float32
 
 
-def push(models: Repository, source: str, image_size: int | None = None, weights: Path | None = None) -> Pushed:
+def push(
+    models: Repository,
+    source: str,
+    image_size: int | None = None,
+    weights: Path | None = None,
+    precision: Precision = "float32",
+) -> Pushed:
     """Makes the backbone `source` (a name, or a .keras file) and puts it at the head of the repo's master.
 
     image_size: side of the pictures in pixels, for a named backbone; None for the usual one. weights: a file to take
-    a named backbone's weights from. Both files go in as one commit, so that no job sees one without the other; if the
-    same backbone is there, nothing is written. Raises LookalikeError if it cannot be made or the repo is missing.
+    a named backbone's weights from. precision: what a named one computes in, see stages.precision. Both files go in as
+    one commit, so that no job sees one without the other; if the same backbone is there, nothing is written. Raises
+    LookalikeError if it cannot be made or the repo is missing.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-model-") as directory:
-        spec = make(source, image_size, weights, Path(directory))
-        return put(models, spec, Path(directory))
+        options = [] if image_size is None else [f"--image-size={image_size}"]
+        options += [] if weights is None else [f"--weights={weights}"]
+        if precision != "float32":
+            pictures = Path(directory) / "samples.npy"
+            _write_samples(pictures, image_size or _USUAL_SIZE)
+            options += [f"--precision={precision}", f"--compare={pictures}"]
+        spec, said = make(source, options, Path(directory))
+        return replace(put(models, spec, Path(directory)), change=said)
 
 
-def make(source: str, image_size: int | None, weights: Path | None, directory: Path) -> BackboneSpec:
-    """Writes the two files of a backbone into the directory; see stages.zoo. Raises LookalikeError if it cannot."""
+def make(source: str, options: Sequence[str], directory: Path) -> tuple[BackboneSpec, str]:
+    """Writes the two files of a backbone into the directory with the program stages.zoo and these options of its.
+
+    Returns the description and what the program said. Raises LookalikeError if it cannot.
+    """
     # -P: a folder named stages in the current directory must not stand in for ours.
-    command = [sys.executable, "-P", "-m", "stages.zoo", f"--out={directory}"]
-    if image_size is not None:
-        command.append(f"--image-size={image_size}")
-    if weights is not None:
-        command.append(f"--weights={weights}")
+    command = [sys.executable, "-P", "-m", "stages.zoo", f"--out={directory}", *options]
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run([*command, "--", source], env=quiet, capture_output=True, text=True, errors="replace")
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise LookalikeError(said[-1] if said else f"making the backbone ended with status {done.returncode}")
-    return parse_spec((directory / SPEC_FILE).read_bytes())
+    return parse_spec((directory / SPEC_FILE).read_bytes()), done.stdout.strip()
+
+
+def _write_samples(path: Path, side: int) -> None:
+    """Crops of every sample photograph, side × side, to compare two precisions on."""
+    crops = (
+        crop
+        for label in samples.PHOTOGRAPHS
+        for crop in islice(samples.library_crops(samples.open_photograph(label), label, 0), _CROPS)
+    )
+    np.save(path, np.stack([np.asarray(ImageOps.fit(crop.convert("RGB"), (side, side))) for crop in crops]))
 
 
 def put(models: Repository, spec: BackboneSpec, directory: Path) -> Pushed:

@@ -17,9 +17,10 @@ import numpy as np
 
 from stages import efficientnet
 from stages.backbones import describe, first_line, load_backbone, load_keras, save_backbone
-from stages.backbonespec import MODEL_FILE, BackboneSpec, Weights
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, parse_spec
 from stages.contract import StageError
 from stages.embedders import Embedder
+from stages.precision import PRECISIONS, Change, change, in_precision
 
 DEFAULT_IMAGE_SIZE = 96
 _SMALLEST, _LARGEST = 32, 1024  # pixels: below, nothing is left after five halvings; above, a batch fills the memory
@@ -62,11 +63,14 @@ NAMED: dict[str, Callable[[int, Path | None], tuple[keras.Model, BackboneSpec]]]
 }
 
 
-def make_backbone(source: str, image_size: int, weights: Path | None, directory: Path) -> BackboneSpec:
+def make_backbone(
+    source: str, image_size: int, weights: Path | None, directory: Path, precision: str = "float32"
+) -> BackboneSpec:
     """Builds a backbone and writes its two files into the directory; returns its description.
 
     source: a name in NAMED, or the path of a .keras file, whose own image size then holds.
     weights: a file to take the weights from instead of where they usually come from; only for names.
+    precision: one of stages.precision.PRECISIONS; any but float32 is another model, and only for names.
     Raises StageError if it cannot be built, has the wrong inputs or outputs, cannot be loaded again, or gives vectors
     that are not finite.
     """
@@ -78,11 +82,27 @@ def make_backbone(source: str, image_size: int, weights: Path | None, directory:
         model, spec = NAMED[source](image_size, weights)
     else:
         model, spec = _user_model(source, weights)
+    if precision != "float32":
+        if source not in NAMED:
+            raise StageError(
+                f"a .keras file has its own precision: save {source} with layers of {precision}, and push that"
+            )
+        model = in_precision(model, precision)
+        spec = describe(model, spec.name, spec.pooling, spec.weights)
     spec = save_backbone(model, spec, directory)
     noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
     # What was written is what is tried: Keras cannot read back all that it writes.
     Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(noise)
     return spec
+
+
+def compare(source: str, weights: Path | None, directory: Path, pictures: Path) -> Change:
+    """What the precision of the named backbone in the directory changed, measured on the pictures in a .npy file, uint8
+    RGB (n, S, S, 3)."""
+    spec = parse_spec((directory / SPEC_FILE).read_bytes())
+    samples = np.load(pictures)
+    exact = Embedder(*NAMED[source](spec.image_size, weights))
+    return change(exact(samples), Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(samples))
 
 
 def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
@@ -140,10 +160,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("source", metavar="NAME|FILE", help=f"{', '.join(NAMED)}, or a .keras file")
     parser.add_argument("--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side in pixels (default 96)")
     parser.add_argument("--weights", type=Path, help="take the weights from this file")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="what a named one computes in")
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="say what the precision changes for these pictures"
+    )
     parser.add_argument("--out", type=Path, required=True, help="directory for backbone.keras and backbone.json")
     given = parser.parse_args(arguments)
     try:
-        make_backbone(given.source, given.image_size, given.weights, given.out)
+        make_backbone(given.source, given.image_size, given.weights, given.out, given.precision)
+        if given.compare is not None and given.source in NAMED:
+            print(compare(given.source, given.weights, given.out, given.compare))
     except StageError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 1

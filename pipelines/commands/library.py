@@ -115,12 +115,17 @@ def push(
         int | None, typer.Option(help="Side of the pictures in pixels, for a named backbone.")
     ] = None,
     weights: Annotated[Path | None, typer.Option(help="A file to take a named backbone's weights from.")] = None,
+    precision: Annotated[
+        models.Precision, typer.Option(help="What a named backbone computes in; any but float32 is another model.")
+    ] = "float32",
     wait: WaitOption = True,
 ) -> None:
     """Put a backbone into the repo models; a new one recomputes the features and all below."""
     connection = here()
     with console.status(f"making {escape(visible(source))}"):
-        pushed = models.push(Repository(connection, models.REPO), source, image_size, weights)
+        pushed = models.push(Repository(connection, models.REPO), source, image_size, weights, precision)
+    if pushed.change:
+        say(f"{precision}: {pushed.change}")
     if not pushed.commit:
         say(f"{pushed.spec.name} is there already: nothing to do")
         return

@@ -1,0 +1,70 @@
+"""Owns a backbone in mixed precision, which is another model with an identity of its own, and how much its neighbours
+differ from those of float32. Knows no architecture and no files."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
+"""Keras's names. Mixed: weights in float32, layers compute in the other type."""
+
+_EXACT = (
+    keras.layers.InputLayer,
+    keras.layers.Rescaling,
+    keras.layers.Normalization,
+    keras.layers.GlobalAveragePooling2D,
+    keras.layers.GlobalMaxPooling2D,
+    keras.layers.Flatten,
+    keras.layers.UnitNormalization,
+)
+"""What goes on computing in float32: what scales pixels, and what makes the vector out of the last maps."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What another precision changed. kept: share of the k nearest that are the same pictures, 0 to 1. furthest: the
+    largest |v - w| / |v| of a picture's two vectors. pictures: how many were compared with each other."""
+
+    kept: float
+    furthest: float
+    k: int
+    pictures: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kept:.1%} of the {self.k} nearest of {self.pictures} sample pictures are those of float32; "
+            f"vectors differ by up to {self.furthest:.2%}"
+        )
+
+
+def in_precision(model: keras.Model, precision: str) -> keras.Model:
+    """The functional model with the same weights, its layers computing as one of PRECISIONS says."""
+
+    def another(layer: keras.layers.Layer) -> Any:
+        config = layer.get_config()
+        if not isinstance(layer, _EXACT):
+            config["dtype"] = precision
+        return type(layer).from_config(config)
+
+    made = keras.models.clone_model(model, clone_function=another)
+    made.set_weights(model.get_weights())
+    return made
+
+
+def change(before: NDArray[np.float32], after: NDArray[np.float32], k: int = 3) -> Change:
+    """Compares the vectors, (n, d) with n > k, that two precisions give the same pictures."""
+    nearest = [_nearest(each.astype(np.float64), k) for each in (before, after)]
+    kept = np.mean([len(np.intersect1d(*rows)) / k for rows in zip(*nearest, strict=True)])
+    moved = np.linalg.norm(after.astype(np.float64) - before, axis=1)
+    furthest = float((moved / np.maximum(np.linalg.norm(before, axis=1), 1e-30)).max())
+    return Change(float(kept), furthest, k, len(before))
+
+
+def _nearest(vectors: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    norms = (vectors**2).sum(axis=1)
+    squares = norms[:, None] + norms[None, :] - 2 * vectors @ vectors.T
+    np.fill_diagonal(squares, np.inf)
+    return np.argsort(squares, axis=1, kind="stable")[:, :k]
