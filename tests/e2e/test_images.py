@@ -1,0 +1,178 @@
+"""Every stage in the image that its specification names, on the sample pictures, with /pfs mounted: the bytes that the
+same stages give as processes here. Then the whole of it, with localpachd running the images.
+
+The environment here and the images have the same versions and, on one machine, the same processor, so nothing may
+differ. GPUs are hidden from both: another device may round otherwise.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contents import PREFIX, PROJECT, contents, environments
+from images import LARGEST
+
+from pipelines import samples, specs
+from stages.zoo import make_backbone
+from tests.e2e.world import MakeWorld, World
+
+VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+IMAGES = {name: f"{PREFIX}{name}:{VERSION}" for name in LARGEST}
+SPECS = {spec.name: spec.document["transform"] for spec in specs.load()}
+CPU = {"CUDA_VISIBLE_DEVICES": ""}
+SEGMENTS = 3  # of the library's, in the chain: a container each for index and search
+
+Inputs = dict[str, tuple[Path, str]]
+"""By the input's name: the repo as a directory, and the path in it that the datum is."""
+
+Run = Callable[[str, Inputs, Path], None]
+"""Runs one datum of a pipeline: its name, its inputs, the directory for its outputs."""
+
+
+def missing() -> str:
+    """Why the images cannot be run here; empty where they can."""
+    if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode:
+        return "no Docker engine answers"
+    absent = [
+        tag for tag in IMAGES.values() if subprocess.run(["docker", "inspect", tag], capture_output=True).returncode
+    ]
+    return f"{', '.join(absent)}: not built here; make images does" if absent else ""
+
+
+WHY_NOT = missing()
+pytestmark = [pytest.mark.docker, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT), pytest.mark.timeout(1800)]
+
+
+def docker(*arguments: str) -> str:
+    """What a docker command prints; what it says when it fails is in the exception."""
+    done = subprocess.run(["docker", *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+def in_image(pipeline: str, inputs: Inputs, out: Path) -> None:
+    """Runs a datum in the pipeline's image, as the image's own user, without a network."""
+    out.mkdir(parents=True, exist_ok=True)
+    for each in (out, *out.rglob("*")):
+        each.chmod(0o777)  # that user is not the one who runs the tests
+    options = [f"--volume={out}:/pfs/out"]
+    options += [f"--volume={root}:/pfs/{name}:ro" for name, (root, _) in inputs.items()]
+    options += [f"--env={name}={value}" for name, value in {**SPECS[pipeline]["env"], **CPU}.items()]
+    given = [f"--input={name}=/pfs/{name}::{path}" for name, (_, path) in inputs.items()]
+    command = [*SPECS[pipeline]["cmd"], *given, "--out=/pfs/out"]
+    docker("run", "--rm", "--network=none", *options, SPECS[pipeline]["image"], *command)
+
+
+def as_process(pipeline: str, inputs: Inputs, out: Path) -> None:
+    """Runs a datum in a process of this environment."""
+    given = [f"--input={name}={root}::{path}" for name, (root, path) in inputs.items()]
+    environment = {**os.environ, **SPECS[pipeline]["env"], **CPU}
+    command = [sys.executable, *SPECS[pipeline]["cmd"][1:], *given, f"--out={out}"]
+    done = subprocess.run(command, env=environment, cwd=PROJECT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, bytes]:
+    """All pipelines' datums by hand, in order; every file that they wrote, by its path below `home`."""
+    out = {name: home / name for name in SPECS}
+    run("preprocess", {"images": (pictures, "library")}, out["preprocess"])
+    run("preprocess-queries", {"queries": (pictures, "queries")}, out["preprocess-queries"])
+    model = (backbone, "")
+    for part in children(out["preprocess"] / "library"):
+        run("features", {"models": model, "pictures": (out["preprocess"], f"library/{part}")}, out["features"])
+    asked = {"models": model, "pictures": (out["preprocess-queries"], "queries/queries")}
+    run("features-queries", asked, out["features-queries"])
+    entry = (out["features-queries"], "queries/queries")
+    for segment in children(out["features"] / "library")[:SEGMENTS]:
+        run("index", {"features": (out["features"], f"library/{segment}")}, out["index"])
+        run("search", {"index": (out["index"], segment), "queries": entry}, out["search"])
+    run("render", {"queries": entry, "search": (out["search"], "queries")}, out["render"])
+    return {str(path.relative_to(home)): path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file()}
+
+
+def children(directory: Path) -> list[str]:
+    """Names of what lies in a directory, sorted."""
+    return sorted(path.name for path in directory.iterdir())
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directories `library` and `queries` with the sample pictures that a query of three photographs can find."""
+    everything, some = tmp_path_factory.mktemp("samples"), tmp_path_factory.mktemp("pictures")
+    samples.write_samples(everything)
+    for path in everything.rglob("*-0[1-9].*"):
+        target = some / path.relative_to(everything)
+        target.parent.mkdir(exist_ok=True)
+        shutil.copyfile(path, target)
+    (some / "queries").mkdir()
+    for label in ("cat", "coffee", "rocket"):
+        shutil.copyfile(everything / "queries" / f"{label}-1.png", some / "queries" / f"{label}-1.png")
+    some.chmod(0o755)
+    return some
+
+
+@pytest.fixture(scope="module")
+def backbone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default backbone's two files."""
+    directory = tmp_path_factory.mktemp("backbone")
+    make_backbone("efficientnet-lite0", 96, None, directory)
+    directory.chmod(0o755)
+    return directory
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_is_labelled_small_and_not_roots(name: str) -> None:
+    found = json.loads(docker("image", "inspect", IMAGES[name]))[0]
+    labels = found["Config"]["Labels"]
+    assert labels["org.opencontainers.image.version"] == VERSION
+    assert labels["org.opencontainers.image.revision"]
+    assert found["Config"]["User"] == "1000:1000"
+    assert found["Size"] <= LARGEST[name]
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_an_image_holds_its_stages_and_nothing_else_of_ours(name: str) -> None:
+    listed = docker("run", "--rm", IMAGES[name], "find", "/opt/lookalike/code", "-name", "*.py")
+    held = {line.removeprefix("/opt/lookalike/code/") for line in listed.split()}
+    assert held == {str(path.relative_to(PROJECT)) for path in contents(environments()[name]).modules}
+    program = "import importlib.util as u; print([m for m in ('localpachd', 'pipelines', 'pip') if u.find_spec(m)])"
+    assert docker("run", "--rm", IMAGES[name], "python3", "-c", program) == "[]\n"
+
+
+def test_every_stage_gives_in_its_image_the_bytes_that_it_gives_here(
+    pictures: Path, backbone: Path, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    inside = chain(in_image, pictures, backbone, tmp_path / "inside")
+    here = chain(as_process, pictures, backbone, tmp_path / "here")
+    assert {name.partition("/")[0] for name in inside} == set(SPECS)
+    assert "render/queries/grid.png" in inside
+    assert inside.keys() == here.keys()
+    assert [name for name in here if inside[name] != here[name]] == []
+
+
+def test_the_whole_dag_in_containers_gives_what_processes_give(
+    make_world: MakeWorld,
+    start_shared_pachd: Any,
+    pictures: Path,
+    backbone: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    home = tmp_path_factory.mktemp("containers")
+    contained = World(lambda root: start_shared_pachd(root, "--runner", "docker"), home / "root", home / "files")
+    trees = []
+    for world in (contained, make_world("processes")):
+        world.deploy()
+        library = {path.name: path.read_bytes() for path in sorted((pictures / "library").iterdir())[::10]}
+        queries = {path.name: path.read_bytes() for path in sorted((pictures / "queries").iterdir())}
+        world.settle(world.push(backbone), world.add(library), world.query("queries", queries))
+        trees.append(world.trees())
+    assert all(trees[0].values()), "some pipeline wrote nothing"
+    assert trees[0] == trees[1]
