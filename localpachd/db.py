@@ -56,6 +56,9 @@ CREATE TABLE IF NOT EXISTS commit_layers (
     PRIMARY KEY (commit_seq, part, position)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS commits_by_layer ON commit_layers (layer);
+CREATE TABLE IF NOT EXISTS forgotten (commit_seq INTEGER PRIMARY KEY); -- commits whose content was let go
+CREATE TRIGGER IF NOT EXISTS nothing_forgotten_without_commit AFTER DELETE ON commits
+BEGIN DELETE FROM forgotten WHERE commit_seq = OLD.seq; END;
 CREATE TABLE IF NOT EXISTS branches (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     repo INTEGER NOT NULL, name TEXT NOT NULL, head INTEGER NOT NULL,
@@ -85,6 +88,31 @@ CREATE TABLE IF NOT EXISTS fileset_layers (
     PRIMARY KEY (fileset, part, position)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS filesets_by_layer ON fileset_layers (layer);
+CREATE TABLE IF NOT EXISTS cache (
+    key TEXT PRIMARY KEY,
+    value BLOB NOT NULL,         -- a google.protobuf.Any as it goes over the wire
+    tag TEXT NOT NULL,
+    used INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS cached_filesets (
+    key TEXT NOT NULL, fileset TEXT NOT NULL, PRIMARY KEY (key, fileset)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS cached_by_fileset ON cached_filesets (fileset);
+CREATE TRIGGER IF NOT EXISTS no_cached_filesets_without_key AFTER DELETE ON cache
+BEGIN DELETE FROM cached_filesets WHERE key = OLD.key; END;
+CREATE TABLE IF NOT EXISTS metadata (
+    kind TEXT NOT NULL, subject NOT NULL,
+    content TEXT NOT NULL,       -- JSON of strings by strings
+    PRIMARY KEY (kind, subject)
+) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS no_metadata_without_project AFTER DELETE ON projects
+BEGIN DELETE FROM metadata WHERE kind = 'project' AND subject = OLD.name; END;
+CREATE TRIGGER IF NOT EXISTS no_metadata_without_repo AFTER DELETE ON repos
+BEGIN DELETE FROM metadata WHERE kind = 'repo' AND subject = OLD.id; END;
+CREATE TRIGGER IF NOT EXISTS no_metadata_without_branch AFTER DELETE ON branches
+BEGIN DELETE FROM metadata WHERE kind = 'branch' AND subject = OLD.id; END;
+CREATE TRIGGER IF NOT EXISTS no_metadata_without_commit AFTER DELETE ON commits
+BEGIN DELETE FROM metadata WHERE kind = 'commit' AND subject = OLD.seq; END;
 
 -- pps
 CREATE TABLE IF NOT EXISTS pipelines (
@@ -97,6 +125,8 @@ CREATE TABLE IF NOT EXISTS pipelines (
     spec_commit TEXT NOT NULL, created INTEGER NOT NULL,
     UNIQUE (project, name, version)
 );
+CREATE TRIGGER IF NOT EXISTS no_metadata_without_pipeline AFTER DELETE ON pipelines
+BEGIN DELETE FROM metadata WHERE kind = 'pipeline' AND subject = OLD.project || '/' || OLD.name; END;
 CREATE TABLE IF NOT EXISTS defaults (
     project TEXT PRIMARY KEY,    -- '' for those of the whole server
     spec TEXT NOT NULL,          -- JSON of ClusterDefaults or ProjectDefaults as it was sent

@@ -33,7 +33,11 @@ class FailedPrecondition(PachError):
 
 
 class Unavailable(PachError):
-    """What the request needs is not finished yet."""
+    """What the request needs is not finished yet. `resource` says by type, name and description what that is."""
+
+    def __init__(self, message: str, resource: tuple[str, str, str] | None = None) -> None:
+        super().__init__(message)
+        self.resource = resource
 
 
 class Unimplemented(PachError):

@@ -35,8 +35,6 @@ from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.workplace import Places, Stores
 
-_log = logging.getLogger(__name__)
-
 # A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
 _CALLS_AT_ONCE = 512
 _BETWEEN_CHORES = 3600.0
@@ -88,7 +86,6 @@ class Server:
             compression=grpc.Compression.NoCompression,
         )
         self.port = _listen(self._grpc, options)
-        self._root = options.root
         self.address = f"grpc://{options.host}:{self.port}"
         self._db = Database(options.root / "pachd.sqlite")
         self._chunks = Chunks(options.root / "chunks")
@@ -122,7 +119,6 @@ class Server:
         self._pps.start()
         self._chores.start()
         self._grpc.start()
-        _log.info("%s serves %s", self.address, self._root)
 
     def stop(self) -> None:
         """Ends the calls and the processes; jobs that were running go on at the next start."""

@@ -1,11 +1,12 @@
 """The calls about the server itself: its identity, its version, and the services it does not have."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from localpachd import ids
-from localpachd.api.schema import admin_pb2, enterprise_pb2, version_pb2
+from localpachd.api.schema import BytesValue, admin_pb2, debug_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
-from localpachd.pfs import projects
+from localpachd.pfs import metadata, projects
 from localpachd.pfs.service import Pfs
 
 MAJOR, MINOR, MICRO = 2, 7, 8
@@ -26,8 +27,14 @@ class AdminServicer:
 
     def InspectCluster(self, request: Any, context: Any) -> Any:
         warnings = [*self._project_warnings(request), *_version_warnings(request)]
+        with self._pfs.db.read() as conn:
+            noted = metadata.of(conn, "cluster", "")
         return admin_pb2.ClusterInfo(
-            id=self._id, deployment_id=self._deployment, version_warnings_ok=True, version_warnings=warnings
+            id=self._id,
+            deployment_id=self._deployment,
+            version_warnings_ok=True,
+            version_warnings=warnings,
+            metadata=noted,
         )
 
     def _project_warnings(self, request: Any) -> list[str]:
@@ -54,6 +61,14 @@ class EnterpriseServicer:
 
     def GetState(self, request: Any, context: Any) -> Any:
         return enterprise_pb2.GetStateResponse(state=enterprise_pb2.NONE)
+
+
+class DebugServicer:
+    """`debug_v2.Debug`, as far as a refusal will not do."""
+
+    def Trace(self, request: Any, context: Any) -> Iterator[Any]:
+        # pachctl 2.11 takes a refusal for an empty part of the trace, and reads on for ever.
+        yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is no Go program: there is no trace of it\n"))
 
 
 def _version_warnings(request: Any) -> list[str]:

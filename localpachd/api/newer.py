@@ -1,7 +1,8 @@
 """What Pachyderm 2.8 to 2.12 added to the API of 2.7, as far as localpachd speaks it: fields, messages, calls.
 
 Data only: python-pachyderm's messages are those of 2.7, and `api.schema` puts these on top. A field is written
-"type name = number"; it takes the place of what 2.7 may have had under its number.
+"type name = number", one of a map from strings "map type name = number"; it takes the place of what 2.7 may have had
+under its number. Enums are int32, which is the same to a reader.
 """
 
 from collections.abc import Mapping
@@ -24,16 +25,20 @@ class Call:
 
 MESSAGES: Mapping[str, str] = {
     # Fields added to messages of 2.7.
-    "pfs_v2.BranchInfo": "google.protobuf.Timestamp created_at = 9",
+    "admin_v2.ClusterInfo": "map string metadata = 9",
+    "pfs_v2.BranchInfo": "map string metadata = 7; google.protobuf.Timestamp created_at = 9",
+    "pfs_v2.CommitInfo": "map string metadata = 14",
     "pfs_v2.GetFileSetRequest": "int32 type = 2",
     "pfs_v2.ListRepoRequest": "pfs_v2.RepoPage page = 3",
+    "pfs_v2.ProjectInfo": "map string metadata = 5",
+    "pfs_v2.RepoInfo": "map string metadata = 8",
     "pfs_v2.ShardFileSetRequest": "int64 num_files = 2; int64 size_bytes = 3",
     "pps_v2.ClusterDefaults": "pps_v2.CreatePipelineRequest create_pipeline_request = 3",
     "pps_v2.CreatePipelineRequest": "google.protobuf.Duration maximum_expected_uptime = 39",
     "pps_v2.DeletePipelineRequest": "bool must_exist = 5",
     "pps_v2.GetClusterDefaultsResponse": "string cluster_defaults_json = 2",
     "pps_v2.ListPipelineRequest": "pps_v2.PipelinePage page = 7",
-    "pps_v2.PipelineInfo": "string user_spec_json = 13; string effective_spec_json = 14",
+    "pps_v2.PipelineInfo": "string user_spec_json = 13; string effective_spec_json = 14; map string metadata = 15",
     "pps_v2.PipelineInfo.Details": "google.protobuf.Duration maximum_expected_uptime = 37; "
     "google.protobuf.Timestamp workers_started_at = 38; google.protobuf.Timestamp updated_at = 39",
     "pps_v2.SetClusterDefaultsRequest": "string cluster_defaults_json = 5",
@@ -41,6 +46,8 @@ MESSAGES: Mapping[str, str] = {
     "pps_v2.StopPipelineRequest": "bool must_exist = 2",
     "transaction_v2.TransactionRequest": "pps_v2.CreatePipelineTransaction create_pipeline_v2 = 11",
     # Messages that 2.7 does not have.
+    "debug_v2.TraceChunk": "google.protobuf.BytesValue content = 1",
+    "debug_v2.TraceRequest": "google.protobuf.Duration duration = 1",
     "pfs_v2.BranchPicker": "pfs_v2.BranchPicker.BranchName name = 1",
     "pfs_v2.BranchPicker.BranchName": "pfs_v2.RepoPicker repo = 1; string name = 2",
     "pfs_v2.CommitPicker": "pfs_v2.BranchPicker branch_head = 1; pfs_v2.CommitPicker.CommitByGlobalId id = 2; "
@@ -87,6 +94,8 @@ MESSAGES: Mapping[str, str] = {
     "pps_v2.GetProjectDefaultsResponse": "string project_defaults_json = 1; string created_by = 2; "
     "google.protobuf.Timestamp created_at = 3",
     "pps_v2.PipelinePage": "int64 page_size = 2; int64 page_index = 3",
+    "pps_v2.PipelinePicker": "pps_v2.PipelinePicker.PipelineName name = 1",
+    "pps_v2.PipelinePicker.PipelineName": "pfs_v2.ProjectPicker project = 1; string name = 2",
     "pps_v2.PipelinesSummary": "pfs_v2.Project project = 1; int64 active_pipelines = 2; int64 paused_pipelines = 3; "
     "int64 failed_pipelines = 4; int64 unhealthy_pipelines = 5",
     "pps_v2.PipelinesSummaryRequest": "repeated pfs_v2.ProjectPicker projects = 1",
@@ -96,9 +105,53 @@ MESSAGES: Mapping[str, str] = {
     "bool dry_run = 4; string project_defaults_json = 5",
     "pps_v2.SetProjectDefaultsResponse": "repeated pps_v2.Pipeline affected_pipelines = 1",
     "pps_v2.StartCreateDatumRequest": "pps_v2.Input input = 1; int32 number = 2",
+    # Packages that 2.7 does not have.
+    "logs.AdminLogQuery": "string logql = 1; string pod = 2; logs.PodContainer pod_container = 3; string app = 4; "
+    "logs.PipelineLogQuery master = 5; logs.PipelineLogQuery storage = 6; logs.UserLogQuery user = 7",
+    "logs.GetLogsRequest": "logs.LogQuery query = 1; logs.LogFilter filter = 2; bool tail = 3; "
+    "bool want_paging_hint = 4",
+    "logs.GetLogsResponse": "logs.PagingHint paging_hint = 1; logs.LogMessage log = 2",
+    "logs.JobDatumLogQuery": "string job = 1; string datum = 2",
+    "logs.LogFilter": "logs.TimeRangeLogFilter time_range = 1; uint64 limit = 2; logs.RegexLogFilter regex = 3; "
+    "int32 level = 4; bool user_logs_only = 5",
+    "logs.LogMessage": "logs.VerbatimLogMessage verbatim = 1; google.protobuf.Timestamp native_timestamp = 3; "
+    "pps_v2.LogMessage pps_log_message = 4",
+    "logs.LogQuery": "logs.UserLogQuery user = 1; logs.AdminLogQuery admin = 2",
+    "logs.PagingHint": "logs.GetLogsRequest older = 1; logs.GetLogsRequest newer = 2",
+    "logs.PipelineDatumLogQuery": "logs.PipelineLogQuery pipeline = 1; string datum = 2",
+    "logs.PipelineJobLogQuery": "logs.PipelineLogQuery pipeline = 1; string job = 2",
+    "logs.PipelineLogQuery": "string project = 1; string pipeline = 2",
+    "logs.PodContainer": "string pod = 1; string container = 2",
+    "logs.RegexLogFilter": "string pattern = 1; bool negate = 2",
+    "logs.TimeRangeLogFilter": "google.protobuf.Timestamp from = 1; google.protobuf.Timestamp until = 2; "
+    "uint64 offset = 3",
+    "logs.UserLogQuery": "string project = 1; logs.PipelineLogQuery pipeline = 2; string datum = 3; string job = 4; "
+    "logs.PipelineJobLogQuery pipeline_job = 5; logs.JobDatumLogQuery job_datum = 6; "
+    "logs.PipelineDatumLogQuery pipeline_datum = 7",
+    "logs.VerbatimLogMessage": "bytes line = 1; google.protobuf.Timestamp timestamp = 2",
+    "metadata.ClusterPicker": "",
+    "metadata.Edit": "pfs_v2.ProjectPicker project = 1; pfs_v2.CommitPicker commit = 2; "
+    "pfs_v2.BranchPicker branch = 3; pfs_v2.RepoPicker repo = 4; metadata.ClusterPicker cluster = 5; "
+    "pps_v2.PipelinePicker pipeline = 6; metadata.Edit.Replace replace = 10; metadata.Edit.AddKey add_key = 11; "
+    "metadata.Edit.EditKey edit_key = 12; metadata.Edit.DeleteKey delete_key = 13",
+    "metadata.Edit.AddKey": "string key = 1; string value = 2",
+    "metadata.Edit.DeleteKey": "string key = 1",
+    "metadata.Edit.EditKey": "string key = 1; string value = 2",
+    "metadata.Edit.Replace": "map string replacement = 1",
+    "metadata.EditMetadataRequest": "repeated metadata.Edit edits = 1",
+    "metadata.EditMetadataResponse": "",
+    # What a status may carry beside its code and text; every gRPC service has these.
+    "google.rpc.ResourceInfo": "string resource_type = 1; string resource_name = 2; string owner = 3; "
+    "string description = 4",
+    "google.rpc.Status": "int32 code = 1; string message = 2; repeated google.protobuf.Any details = 3",
 }
 
 CALLS: Mapping[str, Mapping[str, Call]] = {
+    "debug_v2.Debug": {
+        "Trace": Call("2.10", "debug_v2.TraceRequest", "debug_v2.TraceChunk", streamed_reply=True),
+    },
+    "logs.API": {"GetLogs": Call("2.10", "logs.GetLogsRequest", "logs.GetLogsResponse", streamed_reply=True)},
+    "metadata.API": {"EditMetadata": Call("2.10", "metadata.EditMetadataRequest", "metadata.EditMetadataResponse")},
     "pfs_v2.API": {
         "DeleteRepo": Call("", "pfs_v2.DeleteRepoRequest", "pfs_v2.DeleteRepoResponse"),
         "DropCommit": Call("2.8", "pfs_v2.DropCommitRequest", "pfs_v2.DropCommitResponse"),

@@ -1,5 +1,6 @@
 """The `pfs_v2.API` service: its calls by noun, put together."""
 
+from localpachd.api.pfs_cache import CacheCalls
 from localpachd.api.pfs_checks import CheckCalls
 from localpachd.api.pfs_commits import CommitCalls
 from localpachd.api.pfs_egress import EgressCalls
@@ -7,11 +8,14 @@ from localpachd.api.pfs_files import FileCalls
 from localpachd.api.pfs_filesets import FileSetCalls
 from localpachd.api.pfs_modify import ModifyCalls
 from localpachd.api.pfs_repos import RepoCalls
+from localpachd.api.pfs_walks import WalkCalls
 from localpachd.api.transactions import Writes
 from localpachd.pfs.service import Pfs
 
 
-class PfsServicer(RepoCalls, CommitCalls, ModifyCalls, FileCalls, FileSetCalls, EgressCalls, CheckCalls):
+class PfsServicer(
+    RepoCalls, CommitCalls, WalkCalls, ModifyCalls, FileCalls, FileSetCalls, EgressCalls, CheckCalls, CacheCalls
+):
     """Serves repos, commits and files."""
 
     def __init__(self, pfs: Pfs, write: Writes) -> None:

@@ -1,4 +1,4 @@
-"""The call that looks the whole of pfs through for contradictions."""
+"""The calls that look pfs and its storage through for what must not be."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -11,7 +11,7 @@ from localpachd.pfs.service import Pfs
 
 
 class CheckCalls:
-    """Fsck of `pfs_v2.API`."""
+    """Fsck, CheckStorage and ListTask of `pfs_v2.API`."""
 
     _pfs: Pfs
 
@@ -27,3 +27,10 @@ class CheckCalls:
                 found = chain(found, (text for each in fsck.outputs(conn) for text in fsck.zombies(conn, each)))
             for text in found:
                 yield pfs_pb2.FsckResponse(error=text)
+
+    def CheckStorage(self, request: Any, context: Any) -> Any:
+        count = self._pfs.chunks.check(request.chunk_begin, request.chunk_end, request.read_chunk_data)
+        return pfs_pb2.CheckStorageResponse(chunk_object_count=count)
+
+    def ListTask(self, request: Any, context: Any) -> Iterator[Any]:
+        return iter(())  # storage does its work at once

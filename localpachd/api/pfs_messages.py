@@ -89,6 +89,7 @@ def commit_info(info: CommitInfo, bound: int | None = None) -> Any:
         direct_provenance=[commit(each) for each in info.provenance],
         error=info.error,
         size_bytes_upper_bound=info.size if info.size is not None else bound,
+        metadata=info.metadata,
     )
     if info.size is not None:
         message.details.size_bytes = info.size
@@ -117,6 +118,7 @@ def branch_info(info: BranchInfo) -> Any:
         direct_provenance=[branch(each) for each in info.direct_provenance],
         trigger=trigger(info.trigger),
         created_at=timestamp(info.created),
+        metadata=info.metadata,
     )
 
 
@@ -129,11 +131,15 @@ def repo_info(info: RepoInfo, details: bool) -> Any:
         description=info.description,
         branches=[branch(each) for each in info.branches],
         details=pfs_pb2.RepoInfo.Details(size_bytes=info.size) if details else None,
+        metadata=info.metadata,
     )
 
 
 def project_info(info: ProjectInfo) -> Any:
     """A ProjectInfo message."""
     return pfs_pb2.ProjectInfo(
-        project=pfs_pb2.Project(name=info.name), description=info.description, created_at=timestamp(info.created)
+        project=pfs_pb2.Project(name=info.name),
+        description=info.description,
+        created_at=timestamp(info.created),
+        metadata=info.metadata,
     )

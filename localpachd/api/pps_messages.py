@@ -107,6 +107,7 @@ def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = Fal
         reason=value.reason,
         last_job_state=pps_pb2.JobState.Value(value.last_job_state),
         parallelism=value.parallelism,
+        metadata=value.metadata,
         type=getattr(pps_pb2.PipelineInfo, value.spec.kind),
         user_spec_json=value.written.user,
         effective_spec_json=value.written.effective,

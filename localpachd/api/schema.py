@@ -27,10 +27,11 @@ from python_pachyderm.proto.v2.worker import worker_pb2 as worker
 from localpachd.api.newer import CALLS, MESSAGES
 
 _OLD = (pfs, pps, transaction, admin, version, worker, enterprise, auth, identity, license_, proxy, debug)
-_FIELD = re.compile(r"(repeated )?([\w.]+) (\w+) = (\d+)")
+_FIELD = re.compile(r"(repeated |map )?([\w.]+) (\w+) = (\d+)")
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
-    name: _Field.Type.Value(f"TYPE_{name.upper()}") for name in ("string", "bool", "int32", "int64", "uint32", "uint64")
+    name: _Field.Type.Value(f"TYPE_{name.upper()}")
+    for name in ("string", "bytes", "bool", "int32", "int64", "uint32", "uint64")
 }
 
 
@@ -60,37 +61,66 @@ def _message(holder: Any, path: list[str]) -> Any:
     return _message(found, path[1:]) if path[1:] else found
 
 
-def _set_fields(message: Any, text: str) -> None:
-    for repeated, kind, name, number in _FIELD.findall(text):
+def _set_fields(message: Any, full_name: str, text: str) -> None:
+    for label, kind, name, number in _FIELD.findall(text):
         for place, old in enumerate(message.field):
             if old.number == int(number):
                 del message.field[place]
                 break
         field = message.field.add(name=name, number=int(number))
-        field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
-        if kind in _SCALARS:
+        field.label = _Field.LABEL_REPEATED if label else _Field.LABEL_OPTIONAL
+        if label == "map ":
+            field.type, field.type_name = _Field.TYPE_MESSAGE, f".{full_name}.{_set_entry(message, name, kind)}"
+        elif kind in _SCALARS:
             field.type = _SCALARS[kind]
         else:
             field.type, field.type_name = _Field.TYPE_MESSAGE, f".{kind}"
 
 
+def _set_entry(message: Any, name: str, kind: str) -> str:
+    """Adds the message that a map from strings is made of, and returns its name."""
+    entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
+    entry.options.map_entry = True
+    for number, (field, type_) in enumerate((("key", "string"), ("value", kind)), start=1):
+        entry.field.add(name=field, number=number, label=_Field.LABEL_OPTIONAL, type=_SCALARS[type_])
+    return str(entry.name)
+
+
+def _of_package(files: dict[str, descriptor_pb2.FileDescriptorProto], package: str) -> Any:
+    """The file of a package; one that 2.7 does not have is made, with all that is there within its reach."""
+    for file in files.values():
+        if file.package == package:
+            return file
+    name = f"{package}.proto"
+    files[name] = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=[*files])
+    return files[name]
+
+
 def _add(files: dict[str, descriptor_pb2.FileDescriptorProto]) -> None:
     """Puts what is newer on top of the files."""
-    by_package = {file.package: file for file in files.values()}
     for full_name, text in MESSAGES.items():
-        package, *path = full_name.split(".")
-        _set_fields(_message(by_package[package], path), text)
+        package, path = _split(full_name)
+        _set_fields(_message(_of_package(files, package), path), full_name, text)
     for service, calls in CALLS.items():
-        (target,) = by_package[service.partition(".")[0]].service
+        package, (name,) = _split(service)
+        holder = _of_package(files, package)
+        target = next((each for each in holder.service if each.name == name), None) or holder.service.add(name=name)
         for name, call in calls.items():
             method = next((each for each in target.method if each.name == name), None) or target.method.add(name=name)
             method.input_type, method.output_type = f".{call.request}", f".{call.reply}"
             method.client_streaming, method.server_streaming = call.streamed_request, call.streamed_reply
 
 
-def _package(module: Any) -> SimpleNamespace:
-    """A file's messages and enums by name, as a generated module has them."""
-    file = _POOL.FindFileByName(module.DESCRIPTOR.name)
+def _split(full_name: str) -> tuple[str, list[str]]:
+    """A full name as its package, whose parts begin with small letters, and the path within."""
+    parts = full_name.split(".")
+    depth = next(place for place, part in enumerate(parts) if part[0].isupper())
+    return ".".join(parts[:depth]), parts[depth:]
+
+
+def _package(name: str) -> SimpleNamespace:
+    """A package's messages and enums by name, as a generated module has them."""
+    file = _POOL.FindFileByName(_of_package(_every, name).name)
     made = {name: message_class(descriptor) for name, descriptor in file.message_types_by_name.items()}
     for name, enum in file.enum_types_by_name.items():
         made[name] = EnumTypeWrapper(enum)
@@ -99,8 +129,8 @@ def _package(module: Any) -> SimpleNamespace:
 
 
 def _services() -> Iterator[ServiceDescriptor]:
-    for module in _OLD:
-        yield from _POOL.FindFileByName(module.DESCRIPTOR.name).services_by_name.values()
+    for name in _every:
+        yield from _POOL.FindFileByName(name).services_by_name.values()
 
 
 def message_class(descriptor: Descriptor) -> Any:
@@ -121,8 +151,10 @@ for _each in _every.values():
 SERVICES = {each.full_name: each for each in _services()}
 """Every service by its full name."""
 
-pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, (pfs, pps, transaction, admin))
-version_pb2, worker_pb2, enterprise_pb2 = map(_package, (version, worker, enterprise))
+pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, ("pfs_v2", "pps_v2", "transaction_v2", "admin_v2"))
+version_pb2, worker_pb2, enterprise_pb2 = map(_package, ("versionpb_v2", "pachyderm.worker", "enterprise_v2"))
+debug_pb2 = _package("debug_v2")
+logs_pb2, metadata_pb2, rpc_pb2 = map(_package, ("logs", "metadata", "google.rpc"))
 Empty, Timestamp, Duration, BytesValue = (
     message_class(_POOL.FindMessageTypeByName(f"google.protobuf.{name}"))
     for name in ("Empty", "Timestamp", "Duration", "BytesValue")

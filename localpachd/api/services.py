@@ -7,7 +7,9 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from localpachd.api import debugging, schema
-from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServicer
+from localpachd.api.admin import AdminServicer, DebugServicer, EnterpriseServicer, VersionServicer
+from localpachd.api.logs import LogsServicer
+from localpachd.api.metadata import MetadataServicer
 from localpachd.api.pfs import PfsServicer
 from localpachd.api.pps import PpsServicer
 from localpachd.api.requests import Requests
@@ -45,11 +47,13 @@ SERVICES = (
     Service(_HEALTH, health.HealthServicer),
     Service(schema.SERVICES["pachyderm.worker.Worker"], WorkerServicer),
     Service(schema.SERVICES["enterprise_v2.API"], EnterpriseServicer),
+    Service(schema.SERVICES["metadata.API"], MetadataServicer),
+    Service(schema.SERVICES["logs.API"], LogsServicer),
     Service(schema.SERVICES["auth_v2.API"]),
     Service(schema.SERVICES["identity_v2.API"]),
     Service(schema.SERVICES["license_v2.API"]),
     Service(schema.SERVICES["proxy.API"]),
-    Service(schema.SERVICES["debug_v2.Debug"]),
+    Service(schema.SERVICES["debug_v2.Debug"], DebugServicer),
 )
 
 
@@ -66,6 +70,9 @@ def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_
         ("admin_v2.API", AdminServicer(pfs)),
         ("versionpb_v2.API", VersionServicer()),
         ("enterprise_v2.API", EnterpriseServicer()),
+        ("metadata.API", MetadataServicer(pfs)),
+        ("logs.API", LogsServicer(pfs)),
+        ("debug_v2.Debug", DebugServicer()),
     )
     for name, servicer in serving:
         serve(server, name, servicer)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import grpc
 
 from localpachd import errors
+from localpachd.api.schema import rpc_pb2
 from localpachd.api.serving import handler
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,14 @@ _OLD_CLIENT = (
 # Clients recognise a server without authentication by this text.
 _AUTH_SERVICES = frozenset(("auth_v2.API", "identity_v2.API", "license_v2.API"))
 _NO_AUTH = "the auth service is not activated"
+
+
+# Calls whose absence needs another word than that.
+_REFUSALS = {
+    "pfs_v2.API/ActivateAuth": _NO_AUTH,
+    "pps_v2.API/ActivateAuth": _NO_AUTH,
+    "pps_v2.API/UpdateJobState": "localpachd alone decides the states of jobs: `stop job` and `delete job` end one",
+}
 
 
 def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
@@ -90,8 +99,21 @@ def _abort(context: Any, error: Exception, method: str) -> NoReturn:
     if not context.is_active():
         # The client has gone and nobody reads a status any more; the exception it caused is no news.
         context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
-    context.abort(*status(error, method))
+    code, text = status(error, method)
+    if isinstance(error, errors.Unavailable) and error.resource is not None:
+        context.set_trailing_metadata((("grpc-status-details-bin", _details(code, text, error.resource)),))
+    context.abort(code, text)
     raise AssertionError("abort returns never")
+
+
+def _details(code: grpc.StatusCode, text: str, resource: tuple[str, str, str]) -> bytes:
+    """The whole of a status as it travels beside its code and text: with what it is about."""
+    kind, name, description = resource
+    info = rpc_pb2.ResourceInfo(resource_type=kind, resource_name=name, description=description)
+    whole = rpc_pb2.Status(code=code.value[0], message=text)
+    whole.details.add(type_url=f"type.googleapis.com/{info.DESCRIPTOR.full_name}", value=info.SerializeToString())
+    encoded: bytes = whole.SerializeToString()
+    return encoded
 
 
 def _rebuilt(old: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
@@ -106,7 +128,7 @@ def _unknown(method: str) -> str:
         return _OLD_CLIENT
     if service in _AUTH_SERVICES:
         return _NO_AUTH
-    return f"localpachd does not serve {method}"
+    return _REFUSALS.get(method, f"localpachd does not serve {method}")
 
 
 def _refusal(text: str) -> Any:

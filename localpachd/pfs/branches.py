@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, graph, lookup, names, triggers
+from localpachd.pfs import commits, graph, lookup, metadata, names, triggers
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import SPEC, Branch, BranchInfo, Commit, Repo
 
@@ -125,6 +125,7 @@ def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
         direct_provenance=_references(conn, graph.direct(conn, row["id"])),
         trigger=json.loads(row["trigger_spec"]) if row["trigger_spec"] else None,
         created=row["created"],
+        metadata=metadata.of(conn, "branch", row["id"]),
     )
 
 

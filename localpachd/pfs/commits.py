@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import contents, graph, lineage, lookup, names
+from localpachd.pfs import contents, graph, lineage, lookup, metadata, names
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import META, Branch, Commit, CommitInfo, Repo
 
@@ -224,6 +224,7 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> CommitInfo:
         seq, Commit(repo, row["id"], row["branch"]), row["origin"], row["description"], parent, children,
         row["started"], row["finishing"], row["finished"],
         tuple(Commit(Repo(*each[:3]), each[3], each[4]) for each in provenance), row["error"], row["size"],
+        metadata.of(conn, "commit", seq),
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ def layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
     """The layers, oldest first, that a commit reads as. An open or an errored commit reads as the content it stands on
     with its own writes on top."""
     if info.finished is not None and not info.error:
-        return _stored(conn, info.seq, _TOTAL)
+        return _total(conn, info.seq)
     return _base_layers(conn, info) + _stored(conn, info.seq, _DIFF)
 
 
@@ -73,6 +73,12 @@ def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
     if not fault:
         _store(txn, info.seq, _TOTAL, compact(txn.conn, below + written) if written else below)
     return fault, size
+
+
+def forget(txn: Transaction, info: CommitInfo) -> None:
+    """Lets go of all that a finished commit holds; whoever reads it from now on is told so."""
+    txn.conn.execute("DELETE FROM commit_layers WHERE commit_seq = ?", (info.seq,))
+    txn.conn.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (info.seq,))
 
 
 def hand_down(txn: Transaction, info: CommitInfo) -> None:
@@ -137,7 +143,15 @@ def _base_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
     row = conn.execute("SELECT id, finished FROM commits WHERE seq = ?", (seq,)).fetchone()
     if row["finished"] is None:
         raise PachError(f"base commit {Commit(info.commit.repo, row['id'])} for commit {info.commit} unfinished")
-    return _stored(conn, seq, _TOTAL)
+    return _total(conn, seq)
+
+
+def _total(conn: sqlite3.Connection, seq: int) -> tuple[int, ...]:
+    """The layers of a sound finished commit."""
+    found = _stored(conn, seq, _TOTAL)
+    if not found and conn.execute("SELECT 1 FROM forgotten WHERE commit_seq = ?", (seq,)).fetchone():
+        raise PachError("the commit is forgotten")
+    return found
 
 
 def _base_size(conn: sqlite3.Connection, info: CommitInfo) -> int:

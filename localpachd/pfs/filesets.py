@@ -23,6 +23,8 @@ MAX_TTL = 1800 * SECOND
 """Nanoseconds that a renewal can ask for at most."""
 
 _PARTS = ("replacing", "appending")
+# What the cache holds stays as long as that.
+_EXPIRED = "(expires <= ? AND id NOT IN (SELECT fileset FROM cached_filesets))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,7 @@ def find(conn: sqlite3.Connection, text: str, now: int) -> Layers:
     """What a file set holds. Raises PachError for a text that is no id, and for a file set that is not there at `now`
     (nanoseconds since the epoch)."""
     wanted = parse(text)
-    row = conn.execute("SELECT expires FROM filesets WHERE id = ?", (wanted,)).fetchone()
-    if row is None or row["expires"] <= now:
+    if not conn.execute(f"SELECT 1 FROM filesets WHERE id = ? AND NOT {_EXPIRED}", (wanted, now)).fetchone():
         raise PachError(f"path does not exist: file set {wanted} has expired or was never made")
     return Layers(*(_stored(conn, wanted, part) for part in _PARTS))
 
@@ -70,16 +71,14 @@ def renew(txn: Transaction, text: str, ttl: int) -> None:
         raise PachError(f"ttl ({ttl}) must be at least one second")
     if ttl > MAX_TTL:
         raise PachError(f"ttl ({ttl}) exceeds max ttl ({MAX_TTL})")
-    there = txn.conn.execute(
-        "UPDATE filesets SET expires = ? WHERE id = ? AND expires > ?", (txn.now + ttl, wanted, txn.now)
-    )
-    if not there.rowcount:
+    there = f"UPDATE filesets SET expires = ? WHERE id = ? AND NOT {_EXPIRED}"
+    if not txn.conn.execute(there, (txn.now + ttl, wanted, txn.now)).rowcount:
         raise NotFound(f"tracker does not contain item: (fileset/{wanted})")
 
 
 def forget_expired(txn: Transaction) -> None:
     """Deletes the rows of file sets whose time is over; what only they hold goes with the next sweep."""
-    old = "FROM filesets WHERE expires <= ?"
+    old = f"FROM filesets WHERE {_EXPIRED}"
     txn.conn.execute(f"DELETE FROM fileset_layers WHERE fileset IN (SELECT id {old})", (txn.now,))
     txn.conn.execute(f"DELETE {old}", (txn.now,))
 

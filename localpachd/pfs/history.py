@@ -58,7 +58,8 @@ def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Step]
     for before, seq in enumerate(chain((newest.seq,), lineage.parents(conn, newest.seq))):
         info = commits.by_seq(conn, seq)
         if info.finished is None:
-            raise Unavailable(f"commit {info.commit} not finished")
+            what = ("pfs:commit", info.commit.id, "commit not finished")
+            raise Unavailable(f"commit {info.commit} not finished", what)
         yield Step(info.commit, before, FileSet(conn, contents.diff_layers(conn, info)).mentions(path))
 
 

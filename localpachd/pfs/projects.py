@@ -3,7 +3,7 @@
 import sqlite3
 
 from localpachd.errors import AlreadyExists, FailedPrecondition, NotFound
-from localpachd.pfs import names
+from localpachd.pfs import metadata, names
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import ProjectInfo, Repo
 
@@ -22,7 +22,7 @@ def create(txn: Transaction, name: str, description: str = "", update: bool = Fa
 def find(conn: sqlite3.Connection, name: str) -> ProjectInfo | None:
     """A project, or None."""
     row = conn.execute("SELECT name, description, created FROM projects WHERE name = ?", (name,)).fetchone()
-    return ProjectInfo(*row) if row else None
+    return _info(conn, row) if row else None
 
 
 def inspect(conn: sqlite3.Connection, name: str) -> ProjectInfo:
@@ -35,10 +35,12 @@ def inspect(conn: sqlite3.Connection, name: str) -> ProjectInfo:
 
 def list_all(conn: sqlite3.Connection) -> list[ProjectInfo]:
     """Every project, oldest first."""
-    return [
-        ProjectInfo(*row)
-        for row in conn.execute("SELECT name, description, created FROM projects ORDER BY created, name")
-    ]
+    rows = conn.execute("SELECT name, description, created FROM projects ORDER BY created, name")
+    return [_info(conn, row) for row in rows.fetchall()]
+
+
+def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> ProjectInfo:
+    return ProjectInfo(row["name"], row["description"], row["created"], metadata.of(conn, "project", row["name"]))
 
 
 def delete(txn: Transaction, name: str) -> None:

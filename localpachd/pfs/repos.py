@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
-from localpachd.pfs import branches, commits, lineage, lookup, names, projects
+from localpachd.pfs import branches, commits, lineage, lookup, metadata, names, projects
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT, SPEC, USER, Branch, Repo, RepoInfo
 
@@ -37,7 +37,8 @@ def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
     row = lookup.repo_id(conn, repo)
     created, description = conn.execute("SELECT created, description FROM repos WHERE id = ?", (row,)).fetchone()
     named = conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY name", (row,))
-    return RepoInfo(repo, created, description, tuple(Branch(repo, each[0]) for each in named), _size(conn, row))
+    branches_ = tuple(Branch(repo, each[0]) for each in named)
+    return RepoInfo(repo, created, description, branches_, _size(conn, row), metadata.of(conn, "repo", row))
 
 
 def _size(conn: sqlite3.Connection, row: int) -> int:

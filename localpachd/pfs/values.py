@@ -1,7 +1,7 @@
 """The values of the pfs room: references and what is known about them. Frozen, so that they may cross rooms."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 USER = "user"
@@ -70,6 +70,7 @@ class CommitInfo:
     provenance: tuple[Commit, ...]
     error: str
     size: int | None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class BranchInfo:
     direct_provenance: tuple[Branch, ...]
     trigger: Mapping[str, Any] | None
     created: int
+    metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ class RepoInfo:
     description: str
     branches: tuple[Branch, ...]
     size: int
+    metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,4 @@ class ProjectInfo:
     name: str
     description: str
     created: int
+    metadata: Mapping[str, str]

@@ -12,6 +12,7 @@ from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Changes
 from localpachd.pps import jobs, pipelines
+from localpachd.pps.serverlog import ServerLog, ServerTail
 from localpachd.pps.values import Job, LogMessage, Pipeline
 
 _DAY = 24 * 3600.0
@@ -59,13 +60,21 @@ def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
     )
 
 
-def read(db: Database, changes: Changes, query: LogQuery, active: Callable[[], bool]) -> Iterator[LogMessage]:
+def read(
+    db: Database, changes: Changes, own: ServerLog, query: LogQuery, active: Callable[[], bool]
+) -> Iterator[LogMessage]:
     """The lines that pass the query's filters, oldest first; with `follow`, also those to come until `active` is false.
+    Without a pipeline or job they are the server's `own`.
 
     Raises PachError with Pachyderm's texts for a query that makes no sense, NotFound for an unknown pipeline or job.
     """
     with db.read() as conn:
-        tail = _Tail(db, *_condition(conn, query), query.data_filters)
+        pipeline, since = _subject(conn, query)
+    tail: _Tail | ServerTail
+    if pipeline is None:
+        tail = own.tail(since)
+    else:
+        tail = _Tail(db, *_condition(query, pipeline, since), query.data_filters)
     seen = changes.count
     yield from deque(tail.lines(), query.tail) if query.tail > 0 else tail.lines()
     while query.follow and active():
@@ -81,10 +90,7 @@ def match_data(filters: Iterable[str], data: Iterable[tuple[str, bytes]]) -> boo
     return all(each in names for each in filters)
 
 
-def _condition(conn: sqlite3.Connection, query: LogQuery) -> tuple[str, list[str | int]]:
-    pipeline, since = _subject(conn, query)
-    if pipeline is None:
-        return "pipeline = '' AND ts >= ?", [since]
+def _condition(query: LogQuery, pipeline: Pipeline, since: int) -> tuple[str, list[str | int]]:
     terms: dict[str, str | int] = {
         "master = ?": int(query.master),
         "ts >= ?": since,
@@ -145,12 +151,13 @@ class _Tail:
                 ).fetchall()
             for row in rows:
                 self._position = row["seq"]
-                line = _message(row)
+                line = message(row)
                 if match_data(self._data_filters, line.data):
                     yield line
 
 
-def _message(row: sqlite3.Row) -> LogMessage:
+def message(row: sqlite3.Row) -> LogMessage:
+    """A row of `logs` as a value."""
     return LogMessage(
         ts=row["ts"],
         pipeline=Pipeline(row["project"], row["pipeline"]) if row["pipeline"] else None,

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
-from localpachd.pfs import branches, commits, names, repos
+from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
 from localpachd.pps import jobs, spec, wiring
@@ -224,4 +224,5 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> Pip
         written=Written(row["user_spec"], row["effective_spec"]),
         created=row["created"],
         workers_available=details.parallelism if state is PipelineState.RUNNING else 0,
+        metadata=metadata.of(conn, "pipeline", str(pipeline)),
     )

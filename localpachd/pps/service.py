@@ -15,6 +15,7 @@ from localpachd.pps import jobs, listing, logs, pipelines, secrets
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.rehearsal import Rehearsal
 from localpachd.pps.scheduler import Scheduler
+from localpachd.pps.serverlog import ServerLog
 from localpachd.pps.serving import Sidecars
 from localpachd.pps.timekeeping import Timekeeper, crons
 from localpachd.pps.values import (
@@ -43,7 +44,7 @@ class Pps:
     """The pipelines of one server. Until `start`, they are only kept; afterwards they run.
 
     `environment` holds what every worker's process is told of this server; `now` (ns since the epoch) is the clock
-    that cron inputs go by, `sidecars` give spouts their door to this server.
+    that cron inputs go by, `sidecars` give spouts their door to this server. `gpus` may be asked who holds them.
     """
 
     def __init__(
@@ -61,8 +62,10 @@ class Pps:
         self._db = pfs.db
         self._runner = runner
         self._environment = environment
+        self.gpus = gpus
         self._scheduler = Scheduler(pfs, runner, gpus, environment, sidecars)
         self._timekeeper = Timekeeper(pfs, now)
+        self.server_log = ServerLog(pfs.changes)
         pfs.observe(self)
 
     def start(self) -> None:
@@ -260,7 +263,7 @@ class Pps:
 
     def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Iterator[LogMessage]:
         """Log lines, oldest first; see `logs.read`."""
-        return logs.read(self._db, self._pfs.changes, query, active)
+        return logs.read(self._db, self._pfs.changes, self.server_log, query, active)
 
     def _job(self, job: Job) -> JobInfo:
         with self._db.read() as conn:

@@ -1,5 +1,6 @@
 """The values of the pps room: pipelines, jobs, datums, log lines. Frozen; knows no SQL and no gRPC."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -140,6 +141,7 @@ class PipelineInfo:
     written: Written
     created: int
     workers_available: int
+    metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,18 @@ class Chunks:
         yield from self._small.hashes()
         yield from (digest for digest, _ in self._big())
 
+    def check(self, begin: bytes = b"", end: bytes = b"", read: bool = False) -> int:
+        """How many chunks have hashes from `begin` to `end` (both included; b"" is no bound). With `read`, each is read
+        and compared with its hash: PachError for the first that is damaged."""
+        count = 0
+        for digest in self.hashes():
+            if digest < begin or (end and digest > end):
+                continue
+            if read and ids.chunk_hash(self.get(digest)) != digest:
+                raise PachError(f"chunk {digest.hex()} is damaged: its bytes are not those that were stored")
+            count += 1
+        return count
+
     def sweep(self, live: Iterable[bytes], before: float | None = None) -> int:
         """Deletes the chunks that are not among `live`; returns how many.
 

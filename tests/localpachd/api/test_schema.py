@@ -47,7 +47,7 @@ def test_whatever_is_newer_is_there() -> None:
             found = methods[name]
             assert (found.input_type.full_name, found.output_type.full_name) == (call.request, call.reply)
     for full_name in MESSAGES:
-        package, name, *nested = full_name.split(".")
+        package, name, *nested = full_name.removeprefix("google.").split(".")
         message = getattr(getattr(schema, f"{package.removesuffix('_v2')}_pb2"), name)
         for each in nested:
             message = getattr(message, each)

@@ -1,0 +1,99 @@
+"""The `metadata.API` service: notes of things by key. Which things there are is the pfs and the pps room's business."""
+
+from collections.abc import Callable
+from typing import Any
+
+from localpachd.api import pickers
+from localpachd.api.schema import metadata_pb2
+from localpachd.errors import FailedPrecondition, PachError
+from localpachd.pfs import lookup, metadata, projects
+from localpachd.pfs.metadata import Edit, Key, Kind
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps import pipelines
+
+
+class MetadataServicer:
+    """`metadata.API`."""
+
+    def __init__(self, pfs: Pfs) -> None:
+        self._pfs = pfs
+
+    def EditMetadata(self, request: Any, context: Any) -> Any:
+        def step(txn: Transaction) -> None:
+            wrong = []
+            for number, each in enumerate(request.edits):
+                try:
+                    _edit(txn, each)
+                except PachError as error:
+                    wrong.append(f"edit #{number}: {error}")
+            if wrong:
+                kind = FailedPrecondition if any("already exists" in each for each in wrong) else PachError
+                raise kind("apply edits: " + "; ".join(wrong))
+
+        self._pfs.transact(step)
+        return metadata_pb2.EditMetadataResponse()
+
+
+def _edit(txn: Transaction, message: Any) -> None:
+    kind: Kind
+    for kind in _TARGETS:
+        if message.HasField(kind):
+            try:
+                key, name = _TARGETS[kind](txn, getattr(message, kind))
+            except PachError as error:
+                raise PachError(f"pick {kind}: {error}") from error
+            try:
+                metadata.edit(txn, kind, key, _change(message))
+            except PachError as error:
+                what = f'{kind} "{name}"' if name else f"{kind} metadata"
+                raise PachError(f"edit {what}: {error}") from error
+            return
+    raise PachError("unknown target: name a project, commit, branch, repo, pipeline or the cluster")
+
+
+def _change(message: Any) -> Edit:
+    if message.HasField("replace"):
+        return Edit("replace", whole=dict(message.replace.replacement))
+    if message.HasField("add_key"):
+        return Edit("add", message.add_key.key, message.add_key.value)
+    if message.HasField("edit_key"):
+        return Edit("edit", message.edit_key.key, message.edit_key.value)
+    if message.HasField("delete_key"):
+        return Edit("delete", message.delete_key.key)
+    raise PachError("no operation: add, edit or delete a key, or replace all")
+
+
+def _project(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    name = projects.inspect(txn.conn, pickers.project(picker)).name
+    return name, name
+
+
+def _repo(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    repo = pickers.repo(picker)
+    return lookup.repo_id(txn.conn, repo), str(repo)
+
+
+def _branch(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    branch = pickers.branch(picker)
+    return lookup.branch_row(txn.conn, branch)["id"], str(branch)
+
+
+def _commit(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    info = pickers.commit(txn.conn, picker)
+    return info.seq, str(info.commit)
+
+
+def _pipeline(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    name = str(pipelines.inspect(txn.conn, pickers.pipeline(picker)).pipeline)
+    return name, name
+
+
+_TARGETS: dict[Kind, Callable[[Transaction, Any], tuple[Key, str]]] = {
+    "cluster": lambda txn, picker: ("", ""),
+    "project": _project,
+    "repo": _repo,
+    "branch": _branch,
+    "commit": _commit,
+    "pipeline": _pipeline,
+}

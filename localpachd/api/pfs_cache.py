@@ -1,0 +1,27 @@
+"""The calls about values that clients keep on the server."""
+
+from typing import Any
+
+from localpachd.api.schema import Empty, pfs_pb2
+from localpachd.pfs import cache
+from localpachd.pfs.service import Pfs
+
+
+class CacheCalls:
+    """PutCache, GetCache and ClearCache of `pfs_v2.API`."""
+
+    _pfs: Pfs
+
+    def PutCache(self, request: Any, context: Any) -> Any:
+        value = request.value.SerializeToString()
+        self._pfs.transact(lambda txn: cache.put(txn, request.key, value, [*request.file_set_ids], request.tag))
+        return Empty()
+
+    def GetCache(self, request: Any, context: Any) -> Any:
+        reply = pfs_pb2.GetCacheResponse()
+        reply.value.ParseFromString(self._pfs.transact(lambda txn: cache.get(txn, request.key)))
+        return reply
+
+    def ClearCache(self, request: Any, context: Any) -> Any:
+        self._pfs.transact(lambda txn: cache.clear(txn, request.tag_prefix))
+        return Empty()

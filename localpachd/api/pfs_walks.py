@@ -1,0 +1,48 @@
+"""The calls that walk the provenance graph, and the one that forgets what a commit in it held."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from localpachd.api import pfs_messages as messages
+from localpachd.api import pickers
+from localpachd.api.schema import pfs_pb2
+from localpachd.pfs import branches, commits, forgetting, lookup, walks
+from localpachd.pfs.service import Pfs
+
+Walk = Callable[..., list[int]]
+
+
+class WalkCalls:
+    """WalkCommitProvenance and its like, and ForgetCommit, of `pfs_v2.API`."""
+
+    _pfs: Pfs
+
+    def WalkCommitProvenance(self, request: Any, context: Any) -> Iterator[Any]:
+        yield from self._commits(request, walks.above_commit)
+
+    def WalkCommitSubvenance(self, request: Any, context: Any) -> Iterator[Any]:
+        yield from self._commits(request, walks.below_commit)
+
+    def WalkBranchProvenance(self, request: Any, context: Any) -> Iterator[Any]:
+        yield from self._branches(request, walks.above_branch)
+
+    def WalkBranchSubvenance(self, request: Any, context: Any) -> Iterator[Any]:
+        yield from self._branches(request, walks.below_branch)
+
+    def ForgetCommit(self, request: Any, context: Any) -> Any:
+        self._pfs.transact(lambda txn: forgetting.forget(txn, pickers.commit(txn.conn, request.commit)))
+        return pfs_pb2.ForgetCommitResponse()
+
+    def _commits(self, request: Any, walk: Walk) -> Iterator[Any]:
+        depth, most = request.max_depth or walks.MAX_DEPTH, request.max_commits or walks.MAX_FOUND
+        with self._pfs.db.read() as conn:
+            for start in [pickers.commit(conn, each).seq for each in request.start]:
+                for seq in walk(conn, start, depth, most):
+                    yield messages.commit_info(commits.by_seq(conn, seq))
+
+    def _branches(self, request: Any, walk: Walk) -> Iterator[Any]:
+        depth, most = request.max_depth or walks.MAX_DEPTH, request.max_branches or walks.MAX_FOUND
+        with self._pfs.db.read() as conn:
+            for start in [lookup.branch_row(conn, pickers.branch(each))["id"] for each in request.start]:
+                for row in walk(conn, start, depth, most):
+                    yield messages.branch_info(branches.inspect(conn, lookup.branch_by_id(conn, row)))

@@ -1,0 +1,53 @@
+"""What people note of things by key: the metadata that Pachyderm 2.10 and later let clients edit. Knows no thing
+itself, only its kind and key."""
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from localpachd.errors import PachError
+from localpachd.pfs.transaction import Transaction
+
+Kind = Literal["cluster", "project", "repo", "branch", "commit", "pipeline"]
+Key = int | str
+"""The row id of a repo, branch or commit; the name of a project or `project/name` of a pipeline; "" for the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One change: `add` refuses a key that is there, `replace` puts `whole` in the place of all."""
+
+    operation: Literal["add", "edit", "delete", "replace"]
+    key: str = ""
+    value: str = ""
+    whole: Mapping[str, str] = field(default_factory=dict)
+
+
+def of(conn: sqlite3.Connection, kind: Kind, key: Key) -> dict[str, str]:
+    """The metadata of a thing; {} for one that nobody noted anything of."""
+    row = conn.execute("SELECT content FROM metadata WHERE kind = ? AND subject = ?", (kind, key)).fetchone()
+    found: dict[str, str] = json.loads(row["content"]) if row else {}
+    return found
+
+
+def edit(txn: Transaction, kind: Kind, key: Key, change: Edit) -> None:
+    """Changes the metadata of a thing that is there."""
+    changed = json.dumps(applied(of(txn.conn, kind, key), change), sort_keys=True)
+    txn.conn.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?)", (kind, key, changed))
+
+
+def applied(found: Mapping[str, str], change: Edit) -> dict[str, str]:
+    """The metadata that a change leaves. Raises PachError for one that cannot be made."""
+    if change.operation == "replace":
+        if "" in change.whole:
+            raise PachError("metadata keys cannot be empty")
+        return dict(change.whole)
+    if not change.key:
+        raise PachError("metadata keys cannot be empty")
+    if change.operation == "delete":
+        return {key: value for key, value in found.items() if key != change.key}
+    if change.operation == "add" and change.key in found:
+        raise PachError(f'add_key target key "{change.key}" already exists; use edit_key instead')
+    return {**found, change.key: change.value}

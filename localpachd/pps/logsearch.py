@@ -1,0 +1,57 @@
+"""Searching the log over pipelines and jobs by time, text and origin, as `logs.API` of Pachyderm 2.10 does."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from localpachd.errors import InvalidArgument
+from localpachd.pps.logs import message
+from localpachd.pps.values import LogMessage
+
+_END_OF_TIME = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSearch:
+    """Which lines to find; what is left empty holds for all. Times in ns since the epoch, both included: `start` after
+    `end` goes back in time. `offset` passes over so many lines of the first nanosecond, `most` 0 finds all."""
+
+    project: str = ""
+    pipeline: str = ""
+    job: str = ""
+    datum: str = ""
+    master: bool | None = None
+    user_only: bool = False
+    start: int | None = None
+    end: int | None = None
+    offset: int = 0
+    most: int = 0
+    pattern: str = ""
+    negate: bool = False
+
+
+def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
+    """The lines, in the order of time that was asked for. Raises InvalidArgument for a pattern that is none."""
+    try:
+        pattern = re.compile(wanted.pattern)
+    except re.error as error:
+        raise InvalidArgument(f"invalid regular expression {wanted.pattern!r}: {error}") from None
+    backwards = wanted.start is not None and wanted.end is not None and wanted.start > wanted.end
+    low, high = (wanted.end, wanted.start) if backwards else (wanted.start, wanted.end)
+    terms: dict[str, str | int] = {"ts >= ?": low or 0, "ts <= ?": _END_OF_TIME if high is None else high}
+    for column in ("project", "pipeline", "job", "datum"):
+        if getattr(wanted, column):
+            terms[f"{column} = ?"] = getattr(wanted, column)
+    if wanted.master is not None:
+        terms["master = ?"] = int(wanted.master)
+    if wanted.user_only:
+        terms["user = ?"] = 1
+    order = "DESC" if backwards else "ASC"
+    rows = conn.execute(
+        f"SELECT * FROM logs WHERE {' AND '.join(terms)} ORDER BY ts {order}, seq {order} LIMIT -1 OFFSET ?",
+        (*terms.values(), wanted.offset),
+    )
+    found = (message(row) for row in rows if (pattern.search(row["message"]) is None) == wanted.negate)
+    return islice(found, wanted.most) if wanted.most else found
