@@ -24,12 +24,14 @@ _IN_CONTAINERS = Path("/pachctl/config.json")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server to talk to: its address, the project to work in, and what it takes to be let in."""
+    """A server to talk to: its address, the project to work in, and what it takes to be let in. `namespace` is where
+    it is in its Kubernetes cluster, as far as the configuration says."""
 
     address: str
     project: str = "default"
     token: str | None = None
     root_certificates: bytes | None = None
+    namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,10 @@ def target(environment: Mapping[str, str] = os.environ) -> Target:
             "no Pachyderm to talk to: start one here with `lookalike up`, set PACHD_ADDRESS=grpc://HOST:PORT, or run "
             "`pachctl connect grpc://HOST:PORT`"
         )
-    return Target(str(address), context.get("project") or "default", context.get("session_token"), certificates)
+    namespace = str(context.get("namespace") or "")
+    return Target(
+        str(address), context.get("project") or "default", context.get("session_token"), certificates, namespace
+    )
 
 
 def _certificates(context: Mapping[str, Any], path: Path) -> bytes | None:

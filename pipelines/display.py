@@ -16,6 +16,7 @@ console = Console()
 
 _COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
 _MOST_REJECTIONS = 20
+_MOST_TROUBLES = 3
 
 
 def say(text: str) -> None:
@@ -124,6 +125,8 @@ def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
     for reason, names in by_reason.items():
         say(f"{', '.join(names)}: {_line(reason)}")
     for each in pipelines:
+        for trouble in each.troubles[:_MOST_TROUBLES]:
+            say(f"{each.name} has workers that wait: {_line(trouble)}")
         if each.job is not None:
             _show_failures(each.job, each.failures)
 

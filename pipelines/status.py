@@ -1,13 +1,15 @@
 """How things stand: every pipeline with its newest job, why datums failed, which files were refused, what is empty."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from pipelines import cluster, gpus
 from pipelines.connection import Connection
+from pipelines.errors import LookalikeError
 from pipelines.jobs import Failure, Job, Jobs
 from pipelines.repository import Repository
 
@@ -24,14 +26,15 @@ _LACKING = {
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline: its state in lower case and the reason for it, its newest job, and some of the datums that failed
-    there."""
+    """A pipeline: its state in lower case and the reason for it, its newest job, some of the datums that failed there,
+    and what Kubernetes says of workers that cannot run."""
 
     name: str
     state: str
     reason: str
     job: Job | None
     failures: Sequence[Failure] = ()
+    troubles: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +57,35 @@ class Status:
     notes: list[str]
 
 
-def read(connection: Connection, names: Sequence[str]) -> Status:
-    """The status of these pipelines."""
+def read(connection: Connection, names: Sequence[str], namespace: str = "") -> Status:
+    """The status of these pipelines, whose workers are in a namespace of the cluster ("" for the context's own)."""
     jobs = Jobs(connection)
     there = jobs.pipelines()
-    found = [_pipeline(jobs, there[name]) for name in names if name in there]
+    troubles, unknown = _troubles(connection, namespace)
+    found = [
+        _pipeline(jobs, there[name], troubles.get(f"{connection.project}/{name}", ()))
+        for name in names
+        if name in there
+    ]
     missing = [name for name in names if name not in there]
-    return Status(found, missing, rejections(connection), notes(connection))
+    return Status(found, missing, rejections(connection), [*unknown, *notes(connection)])
 
 
-def _pipeline(jobs: Jobs, info: Any) -> PipelineStatus:
+def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequence[str]], list[str]]:
+    """What keeps workers waiting, by pipeline, and why that cannot be told. localpachd says it all itself."""
+    if gpus.local_leases(connection) is not None:
+        return {}, []
+    try:
+        return cluster.troubles(namespace), []
+    except LookalikeError as error:
+        return {}, [f"what keeps workers waiting cannot be told: {error}"]
+
+
+def _pipeline(jobs: Jobs, info: Any, troubles: Sequence[str]) -> PipelineStatus:
     state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
     job = jobs.newest(info.pipeline.name)
     failures = jobs.failures(job, MOST_FAILURES) if job is not None and job.failed else []
-    return PipelineStatus(info.pipeline.name, state, info.reason, job, failures)
+    return PipelineStatus(info.pipeline.name, state, info.reason, job, failures, troubles)
 
 
 def rejections(connection: Connection) -> list[Rejection]:

@@ -1,5 +1,6 @@
 """localpachd's own service, `localpachd.Debug`: what no client of Pachyderm's knows, in messages that every one has."""
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,7 +8,7 @@ import grpc
 from google.protobuf.struct_pb2 import Struct
 
 from localpachd.api import pps_messages as messages
-from localpachd.api.schema import pps_pb2
+from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.serving import handler
 from localpachd.pps.rehearsal import Outcome
 from localpachd.pps.service import Pps
@@ -15,18 +16,29 @@ from localpachd.worker.tasks import LogLine
 
 
 def serve(server: grpc.Server, pps: Pps) -> None:
-    """Adds the service to a server. Its one call, RunDatum, takes an InspectDatumRequest and answers with a stream of
+    """Adds the service to a server. RunDatum takes an InspectDatumRequest and answers with a stream of
     Structs: {"line": ..., "user": ...} for each line said, and at the end {"state": ..., "reason": ..., "file_set":
-    ..., "directory": ...}."""
+    ..., "directory": ...}. ListGpus takes nothing and answers with a Struct: {"machine": ..., "devices": [{"name": ...,
+    "holder": ...}]}, where the holder is a pipeline or ""."""
 
     def run_datum(request: Any, context: Any) -> Iterator[Any]:
         rehearsal = pps.rehearse(messages.to_job(request.datum.job), request.datum.id)
         context.add_callback(rehearsal.cancel)
         return map(_reply, rehearsal.events())
 
-    decode = pps_pb2.InspectDatumRequest.FromString
-    call = handler(run_datum, (False, True), decode, Struct.SerializeToString)
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("localpachd.Debug", {"RunDatum": call}),))
+    def list_gpus(request: Any, context: Any) -> Any:
+        holders = pps.gpus.holders()
+        reply = Struct()
+        devices = [{"name": each, "holder": holders.get(each, "")} for each in pps.gpus.devices]
+        reply.update({"machine": socket.gethostname(), "devices": devices})
+        return reply
+
+    encode = Struct.SerializeToString
+    calls = {
+        "RunDatum": handler(run_datum, (False, True), pps_pb2.InspectDatumRequest.FromString, encode),
+        "ListGpus": handler(list_gpus, (False, False), Empty.FromString, encode),
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("localpachd.Debug", calls),))
 
 
 def _reply(event: LogLine | Outcome) -> Any:

@@ -12,7 +12,7 @@ from pipelines.checks import datums, preflight
 from pipelines.checks.datums import Paths
 from pipelines.checks.findings import Level
 from pipelines.commands import reporting
-from pipelines.connection import here
+from pipelines.connection import here, target
 from pipelines.display import near, say, say_all
 from pipelines.documents import dotted
 from pipelines.drafts import Draft
@@ -62,7 +62,7 @@ def write_specs(
     wrong = [finding for draft in found for finding in draft.findings]
     wrong += [finding for each in on_top for finding in each.findings]
     if wrong:
-        first = f"{near(wrong[0].place.file)}: {dotted(wrong[0].flaw.field)}: {wrong[0].flaw.why}"
+        first = f"{wrong[0].place}: {dotted(wrong[0].flaw.field)}: {wrong[0].flaw.why}"
         raise LookalikeError(f"{first}; nothing was written: `lookalike check` shows all that is wrong")
     say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top))
 
@@ -98,7 +98,7 @@ def status() -> None:
     """Show every pipeline with its newest job, and the reasons of whatever failed or was rejected."""
     connection = here()
     say(f"{connection.address}, project {connection.project}")
-    display.show_status(standing.read(connection, [spec.name for spec in specs.load()]))
+    display.show_status(standing.read(connection, [spec.name for spec in specs.load()], target().namespace))
 
 
 def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list[Draft], list[Overlay]]:

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 import python_pachyderm
 
@@ -46,6 +48,50 @@ def as_user(connection: Connection, own_configuration: Path) -> Connection:
     own_configuration.parent.mkdir()
     own_configuration.write_text(json.dumps({"v2": {"active_context": "test", "contexts": {"test": context}}}))
     return connection
+
+
+@pytest.fixture
+def stranger() -> Iterator[str]:
+    """The address of a server that has none of the calls."""
+    with ThreadPoolExecutor(1) as threads:
+        server = grpc.server(threads)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        yield f"grpc://127.0.0.1:{port}"
+        server.stop(None).wait()
+
+
+class _Through(grpc.GenericRpcHandler):
+    """Passes every call on to a localpachd, but for its own ones."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self._channel = channel
+
+    def service(self, details: Any) -> Any:
+        if details.method.startswith("/localpachd."):
+            return None
+        call = self._channel.stream_stream(details.method)
+
+        def through(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+            try:
+                yield from call(requests)
+            except grpc.RpcError as error:
+                context.abort(error.code(), error.details())
+
+        return grpc.stream_stream_rpc_method_handler(through)
+
+
+@pytest.fixture
+def like_a_cluster(pachd: Any, connection: Connection) -> Iterator[Connection]:
+    """The connection, to a server that does not know localpachd's own calls, as a real Pachyderm does not."""
+    with grpc.insecure_channel(pachd.address.removeprefix("grpc://")) as channel, ThreadPoolExecutor(8) as threads:
+        server = grpc.server(threads, handlers=[_Through(channel)])
+        address = f"grpc://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        server.start()
+        client = python_pachyderm.Client.new_from_pachd_address(address)
+        yield Connection(client, address, connection.project)
+        client._channel.close()
+        server.stop(None).wait()
 
 
 Settle = Callable[..., list[Job]]

@@ -1,0 +1,30 @@
+"""The Kubernetes cluster that kubectl would talk to here, asked by a program of its own (`kube`)."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipelines.errors import LookalikeError
+
+
+def holdings() -> Mapping[str, Any]:
+    """The nodes that have GPUs and the pods that hold some, as `kube.holdings` says. Raises LookalikeError where the
+    cluster does not answer."""
+    return _asked("holdings")
+
+
+def troubles(namespace: str = "") -> Mapping[str, Sequence[str]]:
+    """What keeps the workers of pipelines (project/name) in a namespace ("" for the context's own) from running, in
+    Kubernetes' words. Raises LookalikeError where the cluster does not answer."""
+    return _asked("troubles", *(("--namespace", namespace) if namespace else ()))
+
+
+def _asked(*arguments: str) -> Mapping[str, Any]:
+    program = [sys.executable, "-m", "pipelines.kube", *arguments]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LookalikeError(done.stderr.strip().rpartition("\n")[2])
+    answer: Mapping[str, Any] = json.loads(done.stdout)
+    return answer

@@ -1,0 +1,54 @@
+"""The command for GPUs."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from pipelines import gpus as holding
+from pipelines.connection import Connection, here
+from pipelines.display import console, say
+from pipelines.gpus import Node
+from pipelines.jobs import Jobs
+from stages.wording import counted, visible
+
+app = typer.Typer()
+
+
+@app.command()
+def gpus(
+    details: Annotated[bool, typer.Option("--details", "-d", help="Show who holds them.")] = False,
+) -> None:
+    """Show the machines that have GPUs, and how many of these are in use."""
+    connection = here()
+    found = holding.nodes(connection)
+    if found:
+        console.print(_table(found, details))
+    total, allocated = sum(node.total for node in found), sum(node.allocated for node in found)
+    if total:
+        say(f"{allocated} of {counted(total, 'GPU', 'GPUs')} allocated ({allocated / total:.0%})")
+        return
+    say("there is no GPU here: pipelines that ask for one run on the CPU on localpachd, and wait for ever on a cluster")
+    if details:
+        _say_wishes(connection)
+
+
+def _table(nodes: list[Node], details: bool) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("node", "status", "kind"):
+        table.add_column(name, overflow="fold")
+    for name in ("GPUs", "allocated"):
+        table.add_column(name, justify="right")
+    for node in nodes:
+        table.add_row(visible(node.name), node.status, visible(node.product), str(node.total), str(node.allocated))
+        for holder in node.holders if details else ():
+            whose = f"  {holder.pipeline or 'not of Pachyderm'}"
+            table.add_row(visible(whose), "", visible(holder.worker), "", str(holder.gpus))
+    return table
+
+
+def _say_wishes(connection: Connection) -> None:
+    for name, info in Jobs(connection).pipelines().items():
+        wanted = info.details.resource_limits.gpu.number
+        if wanted:
+            say(f"  {name} asks for {counted(wanted, 'GPU', 'GPUs')} for each worker")

@@ -1,0 +1,180 @@
+"""What the API server of a Kubernetes cluster tells: who holds its GPUs, and what keeps Pachyderm's workers waiting.
+
+A program, run by `cluster` as a process of its own: Kubernetes' client takes a second to import, which every other
+command would pay for.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config.config_exception import ConfigException
+from urllib3.exceptions import HTTPError
+
+_ANSWERS_WITHIN = 15
+"""Seconds that a call may take."""
+
+_PAGE = 500
+"""Objects of one reply."""
+
+_ENDED = frozenset({"Succeeded", "Failed"})
+_WORKERS = "suite=pachyderm,component=worker"
+_PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.google.com/gke-accelerator")
+"""Labels of nodes that name the kind of their GPUs."""
+
+
+def holdings() -> dict[str, Any]:
+    """Every node that has GPUs, and every pod that holds some: {"nodes": [{"name", "ready", "product", "gpus"}],
+    "pods": [{"name", "namespace", "node", "pipeline", "gpus"}]}."""
+    core = client.CoreV1Api()
+    nodes = [_node(each) for each in _all(core.list_node)]
+    pods = [_pod(each) for each in _all(core.list_pod_for_all_namespaces) if each.status.phase not in _ENDED]
+    return {"nodes": [each for each in nodes if each["gpus"]], "pods": [each for each in pods if each["gpus"]]}
+
+
+def troubles(namespace: str) -> dict[str, list[str]]:
+    """What keeps the workers of pipelines (as project/name) from running, in Kubernetes' own words."""
+    core = client.CoreV1Api()
+    names: dict[tuple[str, str], str] = {}
+    found: dict[str, list[str]] = {}
+    for controller in _all(core.list_namespaced_replication_controller, namespace=namespace, label_selector=_WORKERS):
+        names["ReplicationController", controller.metadata.name] = _pipeline(controller)
+    for pod in _all(core.list_namespaced_pod, namespace=namespace, label_selector=_WORKERS):
+        if _healthy(pod):
+            continue
+        names["Pod", pod.metadata.name] = _pipeline(pod)
+        found.setdefault(_pipeline(pod), []).extend(_waiting(pod))
+    for event in _all(core.list_namespaced_event, namespace=namespace, field_selector="type=Warning"):
+        about = names.get((event.involved_object.kind, event.involved_object.name))
+        if about is not None and event.message:
+            found.setdefault(about, []).append(f"{event.reason}: {event.message.strip()}")
+    return {name: list(dict.fromkeys(said)) for name, said in found.items() if said}
+
+
+def main() -> int:
+    """Prints the answer as JSON; exit status 1, after one line on stderr, where there is none."""
+    parser = argparse.ArgumentParser(prog="pipelines.kube", description=__doc__)
+    parser.add_argument("question", choices=("holdings", "troubles"))
+    parser.add_argument("--namespace", default="", help="where Pachyderm's workers are [default: the context's]")
+    given = parser.parse_args()
+    try:
+        namespace = _configure(given.namespace)
+        answer = holdings() if given.question == "holdings" else troubles(namespace)
+    except ApiException as error:
+        print(_refusal(error), file=sys.stderr)
+    except (ConfigException, yaml.YAMLError, OSError) as error:
+        print(f"no Kubernetes cluster to ask: {_line(error)}; kubectl must work here, too", file=sys.stderr)
+    except HTTPError as error:
+        place = client.Configuration.get_default_copy().host
+        print(f"the Kubernetes cluster at {place} does not answer: {_line(error)}", file=sys.stderr)
+    else:
+        json.dump(answer, sys.stdout)
+        return 0
+    return 1
+
+
+def _configure(namespace: str) -> str:
+    """Finds the cluster as kubectl does, or as a pod within it; returns the namespace, where "" is the context's."""
+    try:
+        config.load_kube_config()
+        _, active = config.list_kube_config_contexts()
+        namespace = namespace or active["context"].get("namespace", "")
+    except ConfigException as error:
+        try:
+            config.load_incluster_config()
+        except ConfigException:
+            raise error from None
+    settings = client.Configuration.get_default_copy()
+    settings.retries = False
+    client.Configuration.set_default(settings)
+    return namespace or "default"
+
+
+def _all(call: Callable[..., Any], **arguments: Any) -> Iterator[Any]:
+    """Every object of a list, page by page."""
+    token = ""
+    while True:
+        page = call(limit=_PAGE, _continue=token or None, _request_timeout=_ANSWERS_WITHIN, **arguments)
+        yield from page.items
+        token = page.metadata._continue
+        if not token:
+            return
+
+
+def _node(node: Any) -> dict[str, Any]:
+    labels = node.metadata.labels or {}
+    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions or ())
+    return {
+        "name": node.metadata.name,
+        "ready": ready,
+        "product": next((labels[name] for name in _PRODUCTS if name in labels), ""),
+        "gpus": _gpus(node.status.allocatable),
+    }
+
+
+def _pod(pod: Any) -> dict[str, Any]:
+    return {
+        "name": pod.metadata.name,
+        "namespace": pod.metadata.namespace,
+        "node": pod.spec.node_name or "",
+        "pipeline": _pipeline(pod),
+        "gpus": max(
+            sum(_wanted(pod.spec.containers)),
+            max(_wanted(pod.spec.init_containers or ()), default=0),  # which run before the others
+        ),
+    }
+
+
+def _wanted(containers: Iterable[Any]) -> list[int]:
+    return [_gpus(each.resources.limits if each.resources else None) for each in containers]
+
+
+def _gpus(quantities: Mapping[str, str] | None) -> int:
+    """How many GPUs, or slices of GPUs, are among some resources."""
+    return sum(
+        int(quantity)
+        for name, quantity in (quantities or {}).items()
+        if name.endswith("/gpu") or name.startswith("nvidia.com/mig-")
+    )
+
+
+def _pipeline(thing: Any) -> str:
+    """The pipeline that a worker belongs to, as project/name; "" for what is no worker."""
+    labels = thing.metadata.labels or {}
+    name = labels.get("pipelineName", "")
+    return f"{labels.get('pipelineProject', 'default')}/{name}" if name else ""
+
+
+def _healthy(pod: Any) -> bool:
+    return pod.status.phase == "Running" and all(each.ready for each in pod.status.container_statuses or ())
+
+
+def _waiting(pod: Any) -> Iterator[str]:
+    for each in pod.status.conditions or ():
+        if each.type == "PodScheduled" and each.status == "False" and each.message:
+            yield f"{each.reason}: {each.message.strip()}"
+    for each in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
+        waiting = each.state.waiting if each.state else None
+        if waiting is not None and waiting.message:
+            yield f"{waiting.reason}: {waiting.message.strip()}"
+
+
+def _refusal(error: ApiException) -> str:
+    try:
+        said = json.loads(error.body)["message"]
+    except (ValueError, KeyError, TypeError):
+        said = error.reason
+    return f"the Kubernetes cluster refuses to tell: {_line(said)}"
+
+
+def _line(what: object) -> str:
+    return " ".join(str(what).split())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,341 @@
+"""Who holds which GPU: localpachd's leases, and a cluster's nodes and pods as an API server tells of them; and what
+Kubernetes says of workers that cannot run. The API server is a real one over HTTP that knows a cluster by heart."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from pipelines import cluster, display, gpus, specs, status
+from pipelines.connection import Connection, Target, connect
+from pipelines.deploy import deploy
+from pipelines.errors import LookalikeError
+from pipelines.gpus import Holder, Node
+from pipelines.jobs import Jobs
+from pipelines.repository import Put, Repository
+
+
+def labels(pipeline: str) -> dict[str, str]:
+    return {
+        "suite": "pachyderm",
+        "component": "worker",
+        "app": "pipeline",
+        "pipelineName": pipeline,
+        "pipelineProject": "default",
+    }
+
+
+def node(name: str, ready: bool, gpus: int = 0, **named: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **named}},
+        "status": {
+            "allocatable": {"cpu": "7910m", "memory": "28Gi", **({"nvidia.com/gpu": str(gpus)} if gpus else {})},
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        },
+    }
+
+
+def pod(name: str, pipeline: str = "", on: str = "", phase: str = "Running", gpus: int = 0, **status: Any) -> Any:
+    limits = {"nvidia.com/gpu": str(gpus), "memory": "4Gi"} if gpus else {}
+    init = [{"name": "init", "resources": {"limits": limits}}] if pipeline else []
+    containers = [{"name": "user", "resources": {"limits": limits}}, {"name": "storage", "resources": {}}]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "pach" if pipeline else "other",
+            "labels": labels(pipeline) if pipeline else None,
+        },
+        "spec": {"nodeName": on or None, "initContainers": init, "containers": containers},
+        "status": {"phase": phase, **status},
+    }
+
+
+def event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{name}.1", "namespace": "pach"},
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
+        "message": message,
+        "type": "Warning",
+    }
+
+
+UNSCHEDULABLE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+QUOTA = 'pods "default-index-v1-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'
+PULLING = 'Back-off pulling image "registry/lookalike-rapids:0.1.0"'
+
+NODES = [
+    node("plain", ready=True),
+    node("gpu-b", ready=False, gpus=1),
+    node("gpu-a", ready=True, gpus=4, **{"nvidia.com/gpu.product": "Tesla-T4"}),
+]
+PODS = [
+    pod(
+        "default-features-v2-abcde",
+        "features",
+        on="gpu-a",
+        gpus=2,
+        containerStatuses=[{"name": "user", "ready": True, "image": "i", "imageID": "", "restartCount": 0}],
+    ),
+    pod("notebook", on="gpu-a", gpus=1),
+    pod("finished", on="gpu-a", phase="Succeeded", gpus=1),
+    pod(
+        "default-search-v1-fghij",
+        "search",
+        phase="Pending",
+        gpus=1,
+        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": UNSCHEDULABLE}],
+    ),
+    pod(
+        "default-render-v1-klmno",
+        "render",
+        on="plain",
+        phase="Pending",
+        containerStatuses=[
+            {
+                "name": "user",
+                "ready": False,
+                "image": "i",
+                "imageID": "",
+                "restartCount": 0,
+                "state": {"waiting": {"reason": "ImagePullBackOff", "message": PULLING}},
+            }
+        ],
+    ),
+]
+CONTROLLERS = [{"metadata": {"name": "default-index-v1", "namespace": "pach", "labels": labels("index")}}]
+EVENTS = [
+    event("ReplicationController", "default-index-v1", "FailedCreate", QUOTA),
+    event("ReplicationController", "default-index-v1", "FailedCreate", QUOTA),
+    event("Pod", "default-search-v1-fghij", "FailedScheduling", UNSCHEDULABLE),
+    event("Pod", "default-features-v2-abcde", "Unhealthy", "long ago"),
+    event("Pod", "somebody-else", "BackOff", "not ours"),
+]
+ANSWERS = {
+    "/api/v1/nodes": NODES,
+    "/api/v1/pods": PODS,
+    "/api/v1/namespaces/pach/pods": [each for each in PODS if each["metadata"]["namespace"] == "pach"],
+    "/api/v1/namespaces/pach/replicationcontrollers": CONTROLLERS,
+    "/api/v1/namespaces/pach/events": EVENTS,
+}
+
+
+class ApiServer(BaseHTTPRequestHandler):
+    """Answers as Kubernetes' API server does, two objects a page."""
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        found = ANSWERS.get(asked.path)
+        if found is None:
+            self._send(
+                403, {"kind": "Status", "message": f"{asked.path} is forbidden: User cannot list\nit", "code": 403}
+            )
+            return
+        start = int(parse_qs(asked.query).get("continue", ["0"])[0])
+        rest = str(start + 2) if start + 2 < len(found) else ""
+        self._send(200, {"kind": "List", "metadata": {"continue": rest}, "items": found[start : start + 2]})
+
+    def _send(self, code: int, reply: dict[str, Any]) -> None:
+        body = json.dumps(reply).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+Kubeconfig = Callable[[str, str], None]
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
+    """Makes kubectl's configuration name a server and a namespace."""
+
+    def write(server: str, namespace: str) -> None:
+        context = {"cluster": "c", "user": "u", "namespace": namespace}
+        path = tmp_path / "kubeconfig"
+        written = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": "secret"}}],
+            "contexts": [{"name": "test", "context": context}],
+        }
+        path.write_text(json.dumps(written))
+        monkeypatch.setenv("KUBECONFIG", str(path))
+
+    return write
+
+
+@pytest.fixture
+def api_server(kubeconfig: Kubeconfig) -> Iterator[str]:
+    """The address of an API server, which is the one that kubectl would talk to."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    kubeconfig(address, "pach")
+    yield address
+    server.shutdown()
+    server.server_close()
+
+
+def test_what_the_nodes_have_and_the_pods_hold(api_server: str) -> None:
+    told = cluster.holdings()
+    assert {each["name"]: each["gpus"] for each in told["nodes"]} == {"gpu-a": 4, "gpu-b": 1}
+    assert {each["name"]: (each["pipeline"], each["gpus"]) for each in told["pods"]} == {
+        "default-features-v2-abcde": ("default/features", 2),
+        "notebook": ("", 1),
+        "default-search-v1-fghij": ("default/search", 1),
+    }
+
+
+def test_what_keeps_workers_waiting(api_server: str) -> None:
+    expected = {
+        "default/search": [f"Unschedulable: {UNSCHEDULABLE}", f"FailedScheduling: {UNSCHEDULABLE}"],
+        "default/render": [f"ImagePullBackOff: {PULLING}"],
+        "default/index": [f"FailedCreate: {QUOTA}"],
+    }
+    assert cluster.troubles() == cluster.troubles("pach") == expected
+
+
+def test_what_may_not_be_seen_is_one_line(api_server: str) -> None:
+    with pytest.raises(LookalikeError, match="refuses to tell: .*is forbidden: User cannot list it$"):
+        cluster.troubles("kube-system")
+
+
+def test_a_cluster_out_of_reach_is_one_line(
+    kubeconfig: Kubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig("http://127.0.0.1:9", "pach")
+    with pytest.raises(LookalikeError, match=r"^the Kubernetes cluster at http://127\.0\.0\.1:9 does not answer: "):
+        cluster.holdings()
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(LookalikeError, match=r"^no Kubernetes cluster to ask: .*; kubectl must work here, too$"):
+        cluster.holdings()
+
+
+@pytest.fixture
+def no_localpachd(stranger: str) -> Iterator[Connection]:
+    """A connection to a server that does not lease GPUs, as a real Pachyderm does not."""
+    connection = connect(Target(stranger))
+    yield connection
+    connection.client._channel.close()
+
+
+def test_of_a_cluster_the_machines_are_told(api_server: str, no_localpachd: Connection) -> None:
+    held = (Holder("default/features", "pach/default-features-v2-abcde", 2), Holder("", "other/notebook", 1))
+    assert gpus.nodes(no_localpachd) == [
+        Node("gpu-a", "Ready", "Tesla-T4", 4, held),
+        Node("gpu-b", "NotReady", "", 1, ()),
+    ]
+
+
+def command(connection: Connection, *arguments: str) -> list[str]:
+    """What `lookalike gpus` prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", "gpus", *arguments],
+        env={**os.environ, "PACHD_ADDRESS": connection.address, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [" ".join(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection) -> None:
+    assert command(no_localpachd) == [
+        "node status kind GPUs allocated",
+        "gpu-a Ready Tesla-T4 4 3",
+        "gpu-b NotReady 1 0",
+        "3 of 5 GPUs allocated (60%)",
+    ]
+    assert command(no_localpachd, "-d")[1:4] == [
+        "gpu-a Ready Tesla-T4 4 3",
+        "default/features pach/default-features-v2-abcde 2",
+        "not of Pachyderm other/notebook 1",
+    ]
+
+
+def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
+    api_server: str,
+    like_a_cluster: Connection,
+    connection: Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kubeconfig: Kubeconfig,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    holder(tmp_path, "search", tmp_path / "gate")
+    deploy(connection, [specs.read(tmp_path / "search.json")])
+    ours = pod("search-v1-x", "search", phase="Pending", conditions=PODS[3]["status"]["conditions"])
+    ours["metadata"]["labels"]["pipelineProject"] = connection.project
+    monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/pods", [ours])
+    seen = status.read(like_a_cluster, ["search"])
+    assert seen.pipelines[0].troubles == [f"Unschedulable: {UNSCHEDULABLE}"]
+    display.show_status(seen)
+    assert f"search has workers that wait: Unschedulable: {UNSCHEDULABLE}" in capsys.readouterr().out
+    kubeconfig("http://127.0.0.1:9", "pach")
+    assert (
+        "what keeps workers waiting cannot be told: the Kubernetes cluster at"
+        in status.read(like_a_cluster, ["search"]).notes[0]
+    )
+    assert status.read(connection, ["search"]).pipelines[0].troubles == ()
+
+
+WAITING = """
+while [ ! -e {gate} ]; do sleep 0.05; done
+"""
+
+
+def holder(directory: Path, name: str, gate: Path) -> None:
+    """Writes the specification of a pipeline whose datums hold a GPU until the gate is there."""
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": WAITING.format(gate=gate).splitlines()},
+        "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}},
+    }
+    (directory / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_a_local_server_tells_its_leases(start_pachd: Any, tmp_path: Path) -> None:
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine's own GPUs would be counted")
+    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "2").address))
+    holder(tmp_path, "holder", tmp_path / "gate")
+    deploy(connection, [specs.read(tmp_path / "holder.json")])
+    Repository(connection, "in").write([Put("/a", b"")])
+    job = Jobs(connection).newest("holder")
+    assert job is not None
+    held: list[str] = []
+    while not held:  # until the datum runs
+        held = [line for line in command(connection, "-d") if line.startswith("holder")]
+    assert held == ["holder GPU 0 1"]
+    assert command(connection)[-1] == "1 of 2 GPUs allocated (50%)"
+    (tmp_path / "gate").touch()
+    Jobs(connection).watch([job.id], lambda jobs, troubles: None)
+    assert command(connection)[-1] == "0 of 2 GPUs allocated (0%)"
+
+
+def test_a_machine_without_gpus_says_what_that_means(start_pachd: Any, tmp_path: Path) -> None:
+    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0").address))
+    holder(tmp_path, "holder", tmp_path / "gate")
+    deploy(connection, [specs.read(tmp_path / "holder.json")])
+    assert command(connection, "-d")[-2:] == [
+        "there is no GPU here: pipelines that ask for one run on the CPU on localpachd, and wait for ever on a cluster",
+        "holder asks for 1 GPU for each worker",
+    ]
