@@ -204,6 +204,18 @@ def test_the_table_of_parameters_is_that_of_the_specifications() -> None:
     assert said == so
 
 
+def test_the_table_of_overlays_is_that_of_the_files() -> None:
+    said = {
+        row[0].strip("`"): dict(re.findall(r"`([A-Z_]+)`(?: \(`(.*?)`\))?", row[2]))
+        for row in rows("README.md", "| overlay | does |")
+    }
+    so = {
+        path.stem: dict(re.findall(r"\$\{([A-Z_]+)(?::-([^}]*))?\}", path.read_text()))
+        for path in (ROOT / "specs" / "overlays").glob("*.json")
+    }
+    assert said == so
+
+
 def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
     for name, spec in specs().items():
         stage = name.removesuffix("-queries")
