@@ -79,7 +79,8 @@ class DatumSet:
         failed = self._boot()  # while a batched process starts, its datum is put in place
         begun = time.monotonic()
         try:
-            placed = self._workplace.layout.place(work, env, self._pipes, self._watch.check)
+            own = {**self._task.env, **variables}
+            placed = self._workplace.layout.place(work, own, self._pipes, self._watch.check)
         except PlacementError as failure:
             return DatumResult(work.id, "FAILED", str(failure), Stats(download_time=time.monotonic() - begun))
         placed_at = time.monotonic()
@@ -177,7 +178,7 @@ class DatumSet:
             if batch.idle:
                 failed = f"user code exited while it waited for a datum: {how(process)}"
             else:
-                failed = f"user code exited before its first call of NextDatum: {how(process)}"
+                failed = process.refusal or f"user code exited before its first call of NextDatum: {how(process)}"
                 self._stillborn.append(failed)
         else:
             self._stillborn.clear()

@@ -39,8 +39,7 @@ class Attendance:
     def _run(self, work: DatumWork, pipes: LazyPipes) -> str:
         layout = self._workplace.layout
         variables = datum_variables(work, layout.shown)
-        env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
-        layout.place(work, env, pipes, self._watch.check)
+        layout.place(work, {**self._task.env, **variables}, pipes, self._watch.check)
         self._note("beginning to run user code")
         begun = time.monotonic()
         process = self._workplace.start(self._task.cmd, self._task.stdin, variables, self._user_line, self._watch.ring)

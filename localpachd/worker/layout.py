@@ -6,7 +6,7 @@ As in Pachyderm, each name in `/pfs` is a link into `/pfs/.scratch/<datum id>`. 
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,8 +68,9 @@ class Layout:
         self._make_lasting()
         return f"{self.shown}/{SCRATCH}/{name}"
 
-    def place(self, work: DatumWork, env: Iterable[str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
-        """Puts a datum's inputs in place, with an empty `out` and `env` as the lines of `.env`.
+    def place(self, work: DatumWork, env: Mapping[str, str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
+        """Puts a datum's inputs in place, with an empty `out`, and `env` in `.env`: the pipeline's variables and the
+        datum's, not what the machine has in its environment, which would do harm in shells that read the file.
 
         `check` is called often and may raise to stop it. Raises PlacementError.
         """
@@ -79,7 +80,9 @@ class Layout:
             self.clear(work.id)
             tree.mkdir()
             (tree / OUT).mkdir()
-            (tree / ENV).write_bytes("".join(f"{line}\n" for line in env).encode(errors="surrogateescape"))
+            (tree / ENV).write_bytes(
+                "".join(f"{name}={value}\n" for name, value in env.items()).encode(errors="surrogateescape")
+            )
             for each in work.inputs:
                 with self._db.read() as conn:
                     placing.put(each, FileSet(conn, each.files))

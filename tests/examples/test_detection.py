@@ -69,5 +69,6 @@ def test_a_shell_script_asks_for_its_datums(example: "Example") -> None:
     example.repo("frames")
     example.put("frames", {f"/video/{number}": str(number) for number in range(5)})
     example.create("shell.yaml", words={"PACHCTL": shutil.which("pachctl") or ""})
+
     assert example.went("copies") == ("JOB_SUCCESS", {"processed": 5, "total": 5})
     assert sorted(example.files("copies").values()) == ["0", "1", "2", "3", "4"]
