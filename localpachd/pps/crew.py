@@ -4,13 +4,14 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.logs import match_data
 from localpachd.pps.recorder import Finished
 from localpachd.pps.skipping import Numbered
 from localpachd.pps.values import Job, LogMessage, WorkerStatus
+from localpachd.pps.work import POD_NAME
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
 
 # User code that says more than the recorder can store waits for it.
@@ -140,7 +141,8 @@ class Crew:
         def log(line: LogLine) -> None:
             events.put(self._message(worker, line, by_id.get(line.datum_id)))
 
-        self._runner.run_set(self._task, [self._prepare(each) for each in slot.datums], done, log, slot.token)
+        task = replace(self._task, env={POD_NAME: worker, **self._task.env})
+        self._runner.run_set(task, [self._prepare(each) for each in slot.datums], done, log, slot.token)
 
     def _message(self, worker: str, line: LogLine, numbered: Numbered | None) -> LogMessage:
         return LogMessage(

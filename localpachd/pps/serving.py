@@ -54,10 +54,10 @@ class ServiceRun:
         self._pfs = pfs
         self._runner = runner
         self._info = info
-        self._task = info.spec.task(env)
         self._server = int(env.get("PEER_PORT", 0))
         self._over = over
         self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
+        self._task = info.spec.task({**env, work.POD_NAME: self._worker})
         self._cancelled = threading.Event()
         self._serving: tuple[Attended, str, tuple[DatumInput, ...]] | None = None
         self._thread = threading.Thread(target=self._main, name=f"service {info.job}")
@@ -160,11 +160,11 @@ class SpoutRun:
         self._over = over
         # By this port the server knows the spout: whoever calls there may commit to its output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
-        there = {"PEER_PORT": str(self._port), "PACHD_PEER_SERVICE_PORT": str(self._port)}
+        worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
+        there = {"PEER_PORT": str(self._port), "PACHD_PEER_SERVICE_PORT": str(self._port), work.POD_NAME: worker}
         task = replace(info.spec.task({**env, **there}), pachd=f"127.0.0.1:{self._port}")
         asked = info.spec.service
         ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
-        worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
         line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
         self._attended = Attended(pfs, runner, task, ports, line)
         self._thread = threading.Thread(target=self._main, name=f"spout {info.pipeline}")

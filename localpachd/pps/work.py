@@ -14,6 +14,9 @@ from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, FileSet, FileSetRef
 from localpachd.worker.tasks import DatumResult, DatumWork, InputFile
 
+POD_NAME = "PPS_POD_NAME"
+"""The variable by which a process knows the worker that it runs in."""
+
 Entry = tuple[str, str, Content | None]
 
 
@@ -45,6 +48,8 @@ def pod_environment(pipeline: Pipeline, spec_commit: str) -> dict[str, str]:
     """The variables that a pod of the pipeline has on a cluster, as far as they mean anything here."""
     return {
         "PACH_IN_WORKER": "true",
+        "PACH_NAMESPACE": "default",
+        "PPS_WORKER_IP": "127.0.0.1",
         "PPS_PROJECT_NAME": pipeline.project,
         "PPS_PIPELINE_NAME": pipeline.name,
         "PPS_SPEC_COMMIT": spec_commit,
