@@ -1,5 +1,6 @@
 """How inputs make datums: against a model that follows the definitions literally, and the order of processing."""
 
+import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -39,45 +40,58 @@ def named(datum: Datum) -> tuple[str, ...]:
     return tuple(f"{each.name}:{each.path}" for each in datum.inputs)
 
 
-# The model: rows of (name, path, join key, group key, outer), combined by definition, order not modelled.
-Row = tuple[tuple[str, str, str, str, bool], ...]
+# The model: datums are rows of (name, path, join key, group key, outer), combined by definition. Where the definition
+# has an order, as of the files of one datum, that of identities decides.
+File = tuple[str, str, str, str, bool]
+Row = tuple[File, ...]
 
 
-def model(tree: Input, files: Files) -> set[Row]:
+def identity(row: Row) -> str:
+    """blake2b-256 over name, repo, branch and path of each file, each followed by its length."""
+    hashed = hashlib.blake2b(digest_size=32)
+    for name, path, *_ in row:
+        repo = name[-1] if name.startswith("twin") else name[0]
+        for part in (name, repo, "master", path):
+            hashed.update(part.encode() + len(part).to_bytes(8, "big"))
+    return hashed.hexdigest()
+
+
+def model(tree: Input, files: Files) -> list[Row]:
+    """The datums of an input, in the order of their identities, the first of those that share one."""
+    rows: dict[str, Row] = {}
+    for row in combined(tree, files):
+        rows.setdefault(identity(row), row)
+    return [rows[each] for each in sorted(rows)]
+
+
+def combined(tree: Input, files: Files) -> Iterator[Row]:
     match tree:
         case PfsInput():
-            return {
-                (
-                    (
-                        tree.name,
-                        f"/{key}-{number}",
-                        key if tree.join_on else "",
-                        key if tree.group_by else "",
-                        tree.outer_join,
-                    ),
-                )
-                for number, key in enumerate(files.get(tree.repo, ()))
-            }
+            for number, key in enumerate(files.get(tree.repo, ())):
+                join_on, group_by = (key if wanted else "" for wanted in (tree.join_on, tree.group_by))
+                yield ((tree.name, f"/{key}-{number}", join_on, group_by, tree.outer_join),)
         case Union(members):
-            # One identity is one datum, and the first member that has it says how it is joined.
-            rows: dict[tuple[tuple[str, str], ...], Row] = {}
-            for row in (row for member in members for row in model(member, files)):
-                rows.setdefault(tuple(file[:2] for file in row), row)
-            return set(rows.values())
+            for member in members:
+                yield from model(member, files)
         case Cross(members):
-            return {sum(parts, ()) for parts in itertools.product(*(model(member, files) for member in members))}
+            for parts in itertools.product(*(model(member, files) for member in members)):
+                yield sum(parts, ())
         case Join(members):
-            flat = [{file for row in model(member, files) for file in row} for member in members]
-            rows = set()
-            for key in {file[2] for part in flat for file in part}:
-                parts = [[file for file in part if file[2] == key] for part in flat]
-                if all(parts):
-                    rows |= set(itertools.product(*parts))
-                else:
-                    combinations = itertools.product(*(part for part in parts if part))
-                    rows |= {tuple(file for file in each if file[4]) for each in combinations}
-            return rows - {()}
-    raise AssertionError(tree)
+            yield from joined([[file for row in model(member, files) for file in row] for member in members])
+        case Group(members):
+            every = [file for member in members for row in model(member, files) for file in row]
+            for key in {file[3] for file in every}:
+                yield tuple(file for file in every if file[3] == key)
+        case _:
+            raise AssertionError(tree)
+
+
+def joined(members: list[list[File]]) -> Iterator[Row]:
+    for key in {file[2] for part in members for file in part}:
+        parts = [[file for file in part if file[2] == key] for part in members]
+        for row in itertools.product(*filter(None, parts)):
+            if kept := row if all(parts) else tuple(file for file in row if file[4]):
+                yield kept
 
 
 def with_names(tree: Input, taken: Iterator[int]) -> Input:
@@ -85,7 +99,7 @@ def with_names(tree: Input, taken: Iterator[int]) -> Input:
     if isinstance(tree, PfsInput):
         return replace(tree, name=f"{tree.repo}{next(taken)}")
     if isinstance(tree, Twins):
-        name = f"twin{next(taken)}"
+        name = f"twin{next(taken)}{tree.members[0].repo}"
         return Union(tuple(replace(member, name=name) for member in tree.members))
     return type(tree)(tuple(with_names(member, taken) for member in tree.members))
 
@@ -108,7 +122,7 @@ trees = st.recursive(
     leaves | twins.map(lambda members: Twins(tuple(members))),
     lambda members: st.builds(
         lambda kind, parts: kind(tuple(parts)),
-        st.sampled_from([Cross, Union, Join]),
+        st.sampled_from([Cross, Union, Join, Group]),
         st.lists(members, min_size=1, max_size=3),
     ),
     max_leaves=5,
@@ -117,19 +131,20 @@ trees = st.recursive(
 
 @given(trees, file_trees)
 def test_expansion_equals_the_model(tree: Input, files: Files) -> None:
-    found = list(expand(tree, find_in(files)))
+    found = {datum.id: datum for datum in expand(tree, find_in(files))}
     expected = model(tree, files)
-    by_identity = {tuple((file[0], file[1]) for file in row) for row in expected}
-    assert {tuple((each.name, each.path) for each in datum.inputs) for datum in found} == by_identity
-    assert len({datum.id for datum in found}) == len(found)
+    assert sorted(found) == [identity(row) for row in expected]
+    for row in expected:
+        assert row == tuple(
+            (each.name, each.path, each.join_on, each.group_by, each.outer_join) for each in found[identity(row)].inputs
+        )
 
 
-@given(st.lists(leaves, min_size=1, max_size=3, unique_by=lambda each: each.name), file_trees)
-def test_group_makes_one_datum_for_each_key_with_every_file_of_it(members: list[PfsInput], files: Files) -> None:
-    found = list(expand(Group(tuple(members)), find_in(files)))
-    rows = [file for member in members for row in model(member, files) for file in row]
-    wanted = {key: sorted((file[0], file[1]) for file in rows if file[3] == key) for key in {file[3] for file in rows}}
-    assert sorted(sorted((each.name, each.path) for each in datum.inputs) for datum in found) == sorted(wanted.values())
+@given(trees, file_trees)
+def test_datums_come_once_each_and_in_the_same_order_every_time(tree: Input, files: Files) -> None:
+    found = [datum.id for datum in expand(tree, find_in(files))]
+    assert len(set(found)) == len(found)
+    assert found == [datum.id for datum in expand(tree, find_in(files))]
 
 
 def test_group_orders_by_member_and_then_by_datum_id() -> None:
