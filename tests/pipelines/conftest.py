@@ -1,10 +1,14 @@
 """What the tests of the control plane share: a project of their own on a server, and nobody's configuration."""
 
+import contextlib
 import json
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import grpc
 import pytest
@@ -92,6 +96,75 @@ def like_a_cluster(pachd: Any, connection: Connection) -> Iterator[Connection]:
         yield Connection(client, address, connection.project)
         client._channel.close()
         server.stop(None).wait()
+
+
+class _ApiServer(BaseHTTPRequestHandler):
+    """Answers as Kubernetes' API server does, two objects a page, from the `answers` of its server."""
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        found = self.server.answers.get(asked.path)  # type: ignore[attr-defined]
+        if found is None:
+            self._send(
+                403, {"kind": "Status", "message": f"{asked.path} is forbidden: User cannot list\nit", "code": 403}
+            )
+            return
+        start = int(parse_qs(asked.query).get("continue", ["0"])[0])
+        rest = str(start + 2) if start + 2 < len(found) else ""
+        self._send(200, {"kind": "List", "metadata": {"continue": rest}, "items": found[start : start + 2]})
+
+    def _send(self, code: int, reply: dict[str, Any]) -> None:
+        body = json.dumps(reply).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+Kubeconfig = Callable[[str, str], None]
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
+    """Makes kubectl's configuration name a server and a namespace."""
+
+    def write(server: str, namespace: str) -> None:
+        context = {"cluster": "c", "user": "u", "namespace": namespace}
+        path = tmp_path / "kubeconfig"
+        written = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "c", "cluster": {"server": server}}],
+            "users": [{"name": "u", "user": {"token": "secret"}}],
+            "contexts": [{"name": "test", "context": context}],
+        }
+        path.write_text(json.dumps(written))
+        monkeypatch.setenv("KUBECONFIG", str(path))
+
+    return write
+
+
+@pytest.fixture
+def serve_api(kubeconfig: Kubeconfig) -> Iterator[Callable[[Any], str]]:
+    """Starts an API server with these answers, by path, and makes it the one that kubectl would talk to, with the
+    namespace pach; returns its address."""
+    with contextlib.ExitStack() as running:
+
+        def serve(answers: Any) -> str:
+            server = running.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), _ApiServer))
+            server.answers = answers  # type: ignore[attr-defined]
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            running.callback(server.shutdown)
+            address = f"http://127.0.0.1:{server.server_port}"
+            kubeconfig(address, "pach")
+            return address
+
+        yield serve
 
 
 Settle = Callable[..., list[Job]]

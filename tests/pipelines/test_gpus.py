@@ -6,12 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -129,67 +126,10 @@ ANSWERS = {
 }
 
 
-class ApiServer(BaseHTTPRequestHandler):
-    """Answers as Kubernetes' API server does, two objects a page."""
-
-    def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        found = ANSWERS.get(asked.path)
-        if found is None:
-            self._send(
-                403, {"kind": "Status", "message": f"{asked.path} is forbidden: User cannot list\nit", "code": 403}
-            )
-            return
-        start = int(parse_qs(asked.query).get("continue", ["0"])[0])
-        rest = str(start + 2) if start + 2 < len(found) else ""
-        self._send(200, {"kind": "List", "metadata": {"continue": rest}, "items": found[start : start + 2]})
-
-    def _send(self, code: int, reply: dict[str, Any]) -> None:
-        body = json.dumps(reply).encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *arguments: object) -> None:
-        pass
-
-
-Kubeconfig = Callable[[str, str], None]
-
-
 @pytest.fixture
-def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
-    """Makes kubectl's configuration name a server and a namespace."""
-
-    def write(server: str, namespace: str) -> None:
-        context = {"cluster": "c", "user": "u", "namespace": namespace}
-        path = tmp_path / "kubeconfig"
-        written = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{"name": "c", "cluster": {"server": server}}],
-            "users": [{"name": "u", "user": {"token": "secret"}}],
-            "contexts": [{"name": "test", "context": context}],
-        }
-        path.write_text(json.dumps(written))
-        monkeypatch.setenv("KUBECONFIG", str(path))
-
-    return write
-
-
-@pytest.fixture
-def api_server(kubeconfig: Kubeconfig) -> Iterator[str]:
+def api_server(serve_api: Callable[[Any], str]) -> str:
     """The address of an API server, which is the one that kubectl would talk to."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ApiServer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_port}"
-    kubeconfig(address, "pach")
-    yield address
-    server.shutdown()
-    server.server_close()
+    return serve_api(ANSWERS)
 
 
 def test_what_the_nodes_have_and_the_pods_hold(api_server: str) -> None:
@@ -217,7 +157,7 @@ def test_what_may_not_be_seen_is_one_line(api_server: str) -> None:
 
 
 def test_a_cluster_out_of_reach_is_one_line(
-    kubeconfig: Kubeconfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kubeconfig: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubeconfig("http://127.0.0.1:9", "pach")
     with pytest.raises(LookalikeError, match=r"^the Kubernetes cluster at http://127\.0\.0\.1:9 does not answer: "):
@@ -276,7 +216,7 @@ def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
     connection: Connection,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    kubeconfig: Kubeconfig,
+    kubeconfig: Callable[[str, str], None],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     holder(tmp_path, "search", tmp_path / "gate")
