@@ -111,12 +111,18 @@ class Docker:
         return found
 
     def _made(self, name: str, body: Mapping[str, Any]) -> Container:
+        """A container that runs."""
+        made: Container | None = None
         try:
-            return Container(self._engine, name, body)
+            made = Container(self._engine, name, body)
+            made.run()
         except EngineError as failure:
+            if made is not None:
+                made.remove()
             if failure.status == HTTPStatus.BAD_REQUEST:  # it is the specification's fault
-                raise EnvironmentProblem(f"cannot create a container: {failure}") from failure
+                raise EnvironmentProblem(f"cannot start a container: {failure}") from failure
             raise
+        return made
 
 
 class ContainerWorkplace:
@@ -165,7 +171,6 @@ class ContainerWorkplace:
         if any("\0" in text for text in (*cmd, *env)):
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: embedded null byte")
         if self._network.relay and self._beside is None:
-            self._container.run()
             self._beside = Beside(self._network, self._container.pid)
         command = {**self._command, "Cmd": list(cmd), "Env": env}
         return ContainerProcess(self._engine, self._container, command, spoken(stdin), line, ring)

@@ -5,6 +5,7 @@ Knows neither datums nor what the command is for.
 
 import contextlib
 import re
+import select
 import selectors
 import socket
 import threading
@@ -19,6 +20,7 @@ from localpachd.worker.lines import Speech
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _HEADER = 8
+_SILENCE = 0.002
 _SHORTEST, _LONGEST = 0.005, 0.5
 """Seconds between two questions whether a command has ended whose streams do not tell."""
 _KILLED = 128 + 9
@@ -72,10 +74,10 @@ class ContainerProcess:
         return self.returncode is not None
 
     def catch_up(self) -> None:
-        """As `commands.Process` says. What the engine has not passed on yet has not arrived."""
+        """As `commands.Process` says. An engine does not tell when it has passed on all: it falls silent then."""
         with self._reading:
-            if not self.ended:
-                self._drain()
+            while not self.ended and select.select([self._stream], [], [], _SILENCE)[0] and self._drain():
+                pass
 
     def stop(self) -> None:
         """As `commands.Process` says."""
@@ -157,11 +159,12 @@ class ContainerProcess:
         self._take(data)
         return len(data)
 
-    def _drain(self) -> None:
-        """Takes what has arrived, but not for ever what somebody goes on to write."""
+    def _drain(self) -> bool:
+        """Takes what has arrived, but not for ever what somebody goes on to write: False when there will be no more."""
         taken = 0
         while taken < _AT_ONCE and (size := self._read()):
             taken += size
+        return size is None
 
     def _take(self, data: bytes) -> None:
         """Passes on frames: the number of the stream, three zero bytes, the length in four, and as many bytes."""

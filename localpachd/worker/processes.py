@@ -30,8 +30,8 @@ _SETTLE = 1.0
 
 
 class UserProcess:
-    """A `commands.Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends the process
-    when the thread that started it ends.
+    """A `commands.Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends
+    the process when the thread that started it ends.
 
     `line` is called for each line of stdout and stderr, from another thread; `ring` once, when the process has ended.
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,15 @@ from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSetRef, write_layer
 from localpachd.worker import namespaces
+from localpachd.worker.docker import Docker
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.machine import Machine
 from localpachd.worker.namespaces import Confinement
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
-from localpachd.worker.workplace import Stores
+from localpachd.worker.workplace import Places, Stores
+from tests import containers
 
 BEST = namespaces.detect(Path("/tmp"))
 """How processes get their `/pfs` on this machine; none where the machine forbids it."""
@@ -33,7 +35,8 @@ class Bench:
     """A worker room on a directory, and what it has said."""
 
     root: Path
-    confinement: Confinement
+    confinement: Confinement | None
+    """None for commands in containers."""
     gpus: GpuPool = field(default_factory=GpuPool)
     results: list[DatumResult] = field(default_factory=list)
     lines: list[LogLine] = field(default_factory=list)
@@ -44,9 +47,24 @@ class Bench:
         self.scratch = self.root / "scratch"
         self.secrets = Secrets(self.root / "secrets")
         self.stores = Stores(self.db, self.chunks, self.secrets)
-        places = Machine(self.stores, self.scratch, self.confinement)
-        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), places)
+        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._places())
         self._numbers = itertools.count()
+
+    def _places(self) -> Places:
+        if self.confinement is not None:
+            self.image = ""
+            return Machine(self.stores, self.scratch, self.confinement)
+        self.image = containers.image()
+        return Docker(self.stores, containers.found(), self.root, lambda: None)
+
+    @property
+    def shared(self) -> str:
+        """A directory that all commands of one datum set see and may write to."""
+        return "/tmp" if self.confinement is None else str(self.root)
+
+    def there(self, task: Task) -> Task:
+        """The same task in the image of tests, where it is to run in one."""
+        return replace(task, image=task.image or self.image)
 
     def files(self, content: Mapping[str, bytes]) -> FileSetRef:
         """A file set that holds these files."""
@@ -66,7 +84,7 @@ class Bench:
     def run(self, task: Task, *datums: DatumWork, cancel: CancelToken | None = None) -> Sequence[DatumResult]:
         """Runs one datum set and returns the results of this run."""
         before = len(self.results)
-        self.runner.run_set(task, datums, self.results.append, self.lines.append, cancel or CancelToken())
+        self.runner.run_set(self.there(task), datums, self.results.append, self.lines.append, cancel or CancelToken())
         return self.results[before:]
 
     def one(self, task: Task, *inputs: InputFile) -> DatumResult:
@@ -78,33 +96,61 @@ class Bench:
         """A result's files with their bytes."""
         return {file.path: b"".join(self.chunks.read(file.content)) for file in result.output}
 
-    @staticmethod
-    def sh(script: str, **more: Any) -> Task:
+    def sh(self, script: str, **more: Any) -> Task:
         """A task of one attempt that runs a shell script, in which $PFS is `/pfs` or what stands for it."""
-        return Task(cmd=("sh", "-c", f'PFS="${{LOCALPACHD_PFS:-/pfs}}"; {script}'), **{"tries": 1, **more})
+        cmd = ("sh", "-c", f'PFS="${{LOCALPACHD_PFS:-/pfs}}"; {script}')
+        return Task(cmd=cmd, **{"tries": 1, "image": self.image, **more})
+
+    def close(self) -> None:
+        """Looks that nothing is left of what ran."""
+        assert list(self.scratch.iterdir()) == [], "a datum set left something behind"
+        if self.confinement is None:
+            assert containers.running(f"localpachd.root={self.root}") == []
+        self.runner.close()
 
     def said(self, user: bool = True) -> list[str]:
         """The lines of the log of user code, or of the worker."""
         return [line.message for line in self.lines if line.user is user]
 
 
-@pytest.fixture(params=["own /pfs", "no /pfs"])
-def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
-    """A worker room, once with `/pfs` mounted and once without."""
-    if request.param == "own /pfs" and not BEST.mounts:
+IN_CONTAINER = pytest.param("container", marks=pytest.mark.docker)
+
+
+def _bench(kind: str, root: Path) -> Iterator[Bench]:
+    if kind == "own /pfs" and not BEST.mounts:
         pytest.skip("this machine does not let us mount /pfs")
-    made = Bench(tmp_path, BEST if request.param == "own /pfs" else NONE)
+    if kind == "container":
+        containers.found()
+    made = Bench(root, {"own /pfs": BEST, "no /pfs": NONE, "container": None}[kind])
     yield made
-    assert list(made.scratch.iterdir()) == [], "a datum set left something behind"
-    made.runner.close()
+    made.close()
+
+
+@pytest.fixture(params=["own /pfs", "no /pfs", IN_CONTAINER])
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A worker room: on this machine with `/pfs` mounted, without, and in containers."""
+    yield from _bench(request.param, tmp_path)
+
+
+@pytest.fixture(params=["own /pfs", "no /pfs"])
+def at_home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A worker room on this machine itself, with `/pfs` mounted and without."""
+    yield from _bench(request.param, tmp_path)
+
+
+@pytest.fixture(params=["own /pfs", IN_CONTAINER])
+def mounted(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    """A worker room with `/pfs` mounted, on this machine and in containers."""
+    yield from _bench(request.param, tmp_path)
 
 
 @pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Bench]:
-    """A worker room with `/pfs` mounted."""
-    if not BEST.mounts:
-        pytest.skip("this machine does not let us mount /pfs")
-    made = Bench(tmp_path, BEST)
-    yield made
-    assert list(made.scratch.iterdir()) == [], "a datum set left something behind"
-    made.runner.close()
+def mounted_at_home(tmp_path: Path) -> Iterator[Bench]:
+    """A worker room on this machine itself, with `/pfs` mounted."""
+    yield from _bench("own /pfs", tmp_path)
+
+
+@pytest.fixture
+def contained(tmp_path: Path) -> Iterator[Bench]:
+    """A worker room in containers."""
+    yield from _bench("container", tmp_path)

@@ -65,7 +65,7 @@ class Attending:
     def start(self, task: Task, work: DatumWork, ports: Ports | None = None) -> tuple[Future[str], CancelToken]:
         token = CancelToken()
         self._tokens.append(token)
-        runner = self.bench.runner
+        runner, task = self.bench.runner, self.bench.there(task)
         return self._pool.submit(runner.attend, task, work, ports, self.bench.lines.append, token), token
 
     def serve(self, name: str, ports: Ports) -> tuple[Future[str], CancelToken]:
@@ -137,7 +137,7 @@ def test_the_port_can_be_had_again_at_once(attending: Attending, peer: int) -> N
 
 def test_two_services_may_share_an_internal_port(attending: Attending, peer: int) -> None:
     bench = attending.bench
-    if namespaces.with_network(bench.confinement, bench.scratch) is None:
+    if bench.confinement is not None and namespaces.with_network(bench.confinement, bench.scratch) is None:
         pytest.skip("services here share the machine's network")
     inside = free_port()
     outside = [free_port(), free_port()]

@@ -45,7 +45,8 @@ def test_one_process_processes_a_set(bench: Bench) -> None:
     assert [result.state for result in results] == ["PROCESSED"] * 5
     assert [bench.output(result) for result in results] == [{f"/{n}": b"%d" % n} for n in range(5)]
     assert bench.said() == ["loaded", *(f"done with {n}" for n in range(5))]
-    assert [line.datum_id for line in bench.lines if line.message == "done with 3"] == [datums[3].id]
+    if bench.confinement is not None:  # what an engine passes on late belongs to whatever is processed then
+        assert [line.datum_id for line in bench.lines if line.message == "done with 3"] == [datums[3].id]
 
 
 def test_variables_come_with_the_reply_and_in_the_file(bench: Bench) -> None:
@@ -63,7 +64,7 @@ next_datum()
     assert (result.state, result.reason) == ("PROCESSED", "")
 
 
-def test_a_reported_error_is_the_reason_and_the_process_starts_anew(bench: Bench, tmp_path: Path) -> None:
+def test_a_reported_error_is_the_reason_and_the_process_starts_anew(at_home: Bench, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     body = f"""
 open({str(starts)!r}, "a").write("x")
@@ -72,10 +73,10 @@ while True:
     (pfs / "out" / "partial").write_text(env["N"])
     env = next_datum("no good: " + env["N"] if env["N"] == "1" else "")
 """
-    results = bench.run(batched(body, tries=2), *(bench.datum(N=str(n)) for n in range(3)))
+    results = at_home.run(batched(body, tries=2), *(at_home.datum(N=str(n)) for n in range(3)))
     assert [result.state for result in results] == ["PROCESSED", "FAILED", "PROCESSED"]
     assert results[1].reason == "no good: 1"
-    assert bench.output(results[1]) == {"/partial": b"1"}
+    assert at_home.output(results[1]) == {"/partial": b"1"}
     assert starts.read_text() == "xxx"
 
 
@@ -102,10 +103,10 @@ while True:
     assert results[2].reason == "user code exited prematurely: exit status 0"
 
 
-def test_a_process_that_never_asks_fails_the_whole_set_with_a_reason(bench: Bench, tmp_path: Path) -> None:
+def test_a_process_that_never_asks_fails_the_whole_set_with_a_reason(at_home: Bench, tmp_path: Path) -> None:
     starts = tmp_path / "starts"
-    task = bench.sh(f"echo x >> {starts}; echo No module named foo >&2; exit 1", batching=True, tries=3)
-    results = bench.run(task, *(bench.datum() for _ in range(4)))
+    task = at_home.sh(f"echo x >> {starts}; echo No module named foo >&2; exit 1", batching=True, tries=3)
+    results = at_home.run(task, *(at_home.datum() for _ in range(4)))
     reason = "user code exited before its first call of NextDatum: exit status 1: No module named foo"
     assert [(result.state, result.reason) for result in results] == [("FAILED", reason)] * 4
     assert starts.read_text() == "x\n" * 3  # not again for each datum
@@ -116,8 +117,8 @@ def test_a_program_that_does_not_exist_fails_every_datum(bench: Bench) -> None:
     assert [result.reason for result in results] == ['exec: "no-such": executable file not found in $PATH'] * 2
 
 
-def test_a_process_that_dies_while_it_waits_is_replaced(bench: Bench, tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
+def test_a_process_that_dies_while_it_waits_is_replaced(bench: Bench) -> None:
+    flag = f"{bench.shared}/flag"
     body = f"""
 import threading
 def die():
@@ -164,7 +165,7 @@ def test_cancelling_releases_a_waiting_call(bench: Bench) -> None:
             token.cancel()
 
     body = 'env = next_datum()\nprint("working", flush=True)\ntime.sleep(600)'
-    bench.runner.run_set(batched(body), [bench.datum(), bench.datum()], bench.results.append, log, token)
+    bench.runner.run_set(bench.there(batched(body)), [bench.datum(), bench.datum()], bench.results.append, log, token)
     assert bench.results == []
     assert not [thread for thread in threading.enumerate() if thread.name.startswith(("process-", "lazy-pipes"))]
 

@@ -76,20 +76,20 @@ def test_what_a_machine_can_run() -> None:
     assert not GpuPool(("0",), strict=True).schedulable(2)
 
 
-def test_processes_see_their_lease_and_no_other_gpu(bench: Bench) -> None:
-    bench.runner._gpus = GpuPool(("4", "7"))
+def test_processes_see_their_lease_and_no_other_gpu(at_home: Bench) -> None:
+    at_home.runner._gpus = GpuPool(("4", "7"))
     script = 'echo "$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER"'
-    bench.one(bench.sh(script, gpus=2))
-    bench.one(bench.sh(script))
-    bench.one(bench.sh(script, gpus=3))
-    bench.one(bench.sh(script, env={"CUDA_VISIBLE_DEVICES": "mine"}))
-    assert bench.said() == ["4,7|PCI_BUS_ID", "|PCI_BUS_ID", "|PCI_BUS_ID", "mine|PCI_BUS_ID"]
-    told = [line for line in bench.said(user=False) if "CPU" in line]
+    at_home.one(at_home.sh(script, gpus=2))
+    at_home.one(at_home.sh(script))
+    at_home.one(at_home.sh(script, gpus=3))
+    at_home.one(at_home.sh(script, env={"CUDA_VISIBLE_DEVICES": "mine"}))
+    assert at_home.said() == ["4,7|PCI_BUS_ID", "|PCI_BUS_ID", "|PCI_BUS_ID", "mine|PCI_BUS_ID"]
+    told = [line for line in at_home.said(user=False) if "CPU" in line]
     assert told == ["3 GPUs are asked for and this machine has 2: running on the CPU"]
 
 
-def test_a_set_that_waits_for_a_gpu_can_be_cancelled(bench: Bench) -> None:
-    pool = bench.runner._gpus = GpuPool(("0",))
+def test_a_set_that_waits_for_a_gpu_can_be_cancelled(at_home: Bench) -> None:
+    pool = at_home.runner._gpus = GpuPool(("0",))
     token = CancelToken()
 
     def log(line: LogLine) -> None:
@@ -97,8 +97,8 @@ def test_a_set_that_waits_for_a_gpu_can_be_cancelled(bench: Bench) -> None:
             token.cancel()
 
     with pool.lease("somebody", 1, _nothing, _nothing):
-        bench.runner.run_set(bench.sh("true", gpus=1), [bench.datum()], bench.results.append, log, token)
-    assert bench.results == []
+        at_home.runner.run_set(at_home.sh("true", gpus=1), [at_home.datum()], at_home.results.append, log, token)
+    assert at_home.results == []
 
 
 _SMI = """#!/bin/sh

@@ -43,15 +43,15 @@ def test_a_link_follows_what_user_code_made_of_an_input(bench: Bench) -> None:
     assert bench.output(result) == {"/a": b"CHANGED", "/d/a": b"CHANGED"}
 
 
-def test_links_out_of_pfs_give_content(bench: Bench, tmp_path: Path) -> None:
+def test_links_out_of_pfs_give_content(at_home: Bench, tmp_path: Path) -> None:
     place = tmp_path / "outside"
     (place / "sub").mkdir(parents=True)
     (place / "f").write_bytes(b"f")
     (place / "sub" / "g").write_bytes(b"g")
     (place / "chain").symlink_to("f")
     (place / "again").symlink_to(place / "chain")
-    task = bench.sh(f'ln -s {place} "$PFS/out/dir"; ln -s {place}/again "$PFS/out/file"')
-    assert bench.output(bench.one(task)) == {
+    task = at_home.sh(f'ln -s {place} "$PFS/out/dir"; ln -s {place}/again "$PFS/out/file"')
+    assert at_home.output(at_home.one(task)) == {
         "/dir/again": b"f", "/dir/chain": b"f", "/dir/f": b"f", "/dir/sub/g": b"g", "/file": b"f",
     }  # fmt: skip
 
@@ -74,7 +74,6 @@ def test_chains_of_links_through_pfs_are_followed_as_user_code_sees_them(bench: 
         ('ln -s /no/such/file "$PFS/out/link"', "No such file or directory: /no/such/file"),
         ('ln -s "$PFS/in/gone" "$PFS/out/link"', "No such file or directory"),
         ('ln -s "$in/loop" "$PFS/out/link"; ln -s loop "$in/loop"', "Too many levels of symbolic links"),
-        ('ln -s /dev/null "$PFS/out/link"', "neither a file nor a directory"),
         ('ln -s .. "$in/up"; ln -s "$in" "$PFS/out/link"', "a link to a directory within a linked one"),
         ('cd "$PFS/out"; python3 -c "import socket; socket.socket(socket.AF_UNIX).bind(\'s\')"', "neither a file nor"),
     ],
@@ -84,6 +83,11 @@ def test_links_and_things_that_cannot_be_kept_fail_with_a_reason(bench: Bench, s
     assert result.state == "FAILED"
     assert reason in result.reason
     assert bench.output(result)["/kept"] == b"kept\n"
+
+
+def test_a_link_to_a_device_fails_with_a_reason(at_home: Bench) -> None:
+    result = at_home.one(at_home.sh('ln -s /dev/null "$PFS/out/link"'))
+    assert "neither a file nor a directory" in result.reason
 
 
 @pytest.mark.parametrize(

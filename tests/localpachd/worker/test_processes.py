@@ -48,11 +48,11 @@ def test_a_long_line_is_cut_and_the_next_one_is_whole() -> None:
     assert said[1:] == ["next", "", "last"]
 
 
-def test_endless_output_without_newlines_takes_no_memory(bench: Bench) -> None:
-    result = bench.one(bench.sh("head -c 100000000 /dev/zero; echo; echo end >&2"))
+def test_endless_output_without_newlines_takes_no_memory(at_home: Bench) -> None:
+    result = at_home.one(at_home.sh("head -c 100000000 /dev/zero; echo; echo end >&2"))
     assert result.state == "PROCESSED"
-    assert sorted(map(len, bench.said()))[0] == 3
-    assert max(map(len, bench.said())) < LONGEST_LINE + 100
+    assert sorted(map(len, at_home.said()))[0] == 3
+    assert max(map(len, at_home.said())) < LONGEST_LINE + 100
 
 
 def test_what_unshare_says_of_a_killed_command_is_not_the_commands() -> None:

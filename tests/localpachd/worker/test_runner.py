@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,8 +89,8 @@ def test_variables_reach_the_process_whatever_their_names(bench: Bench) -> None:
     assert said.endswith("/dashed-name/f 00 a b\tc")
 
 
-def test_python_is_the_servers_own(bench: Bench) -> None:
-    assert bench.one(Task(("python3", "-c", "import localpachd"), tries=1)).state == "PROCESSED"
+def test_python_is_the_servers_own(at_home: Bench) -> None:
+    assert at_home.one(Task(("python3", "-c", "import localpachd"), tries=1)).state == "PROCESSED"
 
 
 def test_stdin_is_lines(bench: Bench) -> None:
@@ -145,9 +144,8 @@ def test_working_directory(bench: Bench) -> None:
     assert bench.said() == ["/usr"]
 
 
-def test_every_attempt_starts_clean(bench: Bench, tmp_path: Path) -> None:
-    count = tmp_path / "count"
-    count.touch()
+def test_every_attempt_starts_clean(bench: Bench) -> None:
+    count = f"{bench.shared}/count"
     task = bench.sh(
         f'ls "$PFS/out"; echo x >> {count}; rm -f "$in"; touch "$PFS/out/attempt-$(wc -l < {count})";'
         f" [ $(wc -l < {count}) = 3 ]",
@@ -174,8 +172,8 @@ def test_a_failing_err_cmd_does_not_recover(bench: Bench) -> None:
     assert (result.state, result.reason) == ("FAILED", "exit status 4")
 
 
-def test_a_later_success_counts(bench: Bench, tmp_path: Path) -> None:
-    flag = tmp_path / "flag"
+def test_a_later_success_counts(bench: Bench) -> None:
+    flag = f"{bench.shared}/flag"
     task = bench.sh(
         f'echo done > "$PFS/out/o"; [ -e {flag} ] || {{ touch {flag}; exit 1; }}', tries=2, err_cmd=("true",)
     )
@@ -214,9 +212,9 @@ def test_a_cancelled_set_does_not_start(bench: Bench) -> None:
     assert bench.run(bench.sh("true"), bench.datum(), cancel=token) == []
 
 
-def test_restarting_ends_one_attempt(bench: Bench, tmp_path: Path) -> None:
+def test_restarting_ends_one_attempt(bench: Bench) -> None:
     token = CancelToken()
-    flag = tmp_path / "flag"
+    flag = f"{bench.shared}/flag"
     datum = bench.datum()
     restarted = threading.Event()
 
@@ -245,31 +243,31 @@ def test_what_the_log_raises_comes_out(bench: Bench) -> None:
         )
 
 
-def test_several_sets_run_side_by_side(bench: Bench) -> None:
-    meet = bench.root / "meet"
+def test_several_sets_run_side_by_side(at_home: Bench) -> None:
+    meet = at_home.root / "meet"
     meet.mkdir()
     # Each waits for the other: they can only end together.
     script = f'touch {meet}/$N; until [ -e {meet}/$((1 - N)) ]; do :; done; ls "$PFS/in" > "$PFS/out/$N"'
 
     def one(number: int) -> None:
-        given = bench.input("in", f"/{number}", {f"/{number}": b""})
-        bench.run(bench.sh(script), bench.datum(given, N=str(number)))
+        given = at_home.input("in", f"/{number}", {f"/{number}": b""})
+        at_home.run(at_home.sh(script), at_home.datum(given, N=str(number)))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(path for result in bench.results for path in bench.output(result)) == ["/0", "/1"]
-    for result in bench.results:
-        assert [f"/{data.decode().strip()}" for data in bench.output(result).values()] == [result.output[0].path]
+    assert sorted(path for result in at_home.results for path in at_home.output(result)) == ["/0", "/1"]
+    for result in at_home.results:
+        assert [f"/{data.decode().strip()}" for data in at_home.output(result).values()] == [result.output[0].path]
 
 
-def test_without_pfs_it_is_said_once(bench: Bench) -> None:
-    bench.run(bench.sh("true"), bench.datum())
-    bench.run(bench.sh("true"), bench.datum())
-    told = [line for line in bench.said(user=False) if "LOCALPACHD_PFS" in line]
-    assert len(told) == (0 if bench.confinement.mounts else 1)
+def test_without_pfs_it_is_said_once(at_home: Bench) -> None:
+    at_home.run(at_home.sh("true"), at_home.datum())
+    at_home.run(at_home.sh("true"), at_home.datum())
+    told = [line for line in at_home.said(user=False) if "LOCALPACHD_PFS" in line]
+    assert len(told) == (0 if at_home.confinement.mounts else 1)
 
 
 def test_a_missing_input_is_a_reason(bench: Bench) -> None:
@@ -293,9 +291,9 @@ def test_a_name_too_long_for_the_disk_is_a_reason(bench: Bench) -> None:
     assert "File name too long" in result.reason
 
 
-def test_leftovers_of_a_killed_server_go(bench: Bench) -> None:
-    left = bench.scratch / "worker-old" / "pfs"
+def test_leftovers_of_a_killed_server_go(at_home: Bench) -> None:
+    left = at_home.scratch / "worker-old" / "pfs"
     left.mkdir(parents=True)
     (left / "f").touch()
-    type(bench)(bench.root, bench.confinement).runner.close()
-    assert list(bench.scratch.iterdir()) == []
+    type(at_home)(at_home.root, at_home.confinement).runner.close()
+    assert list(at_home.scratch.iterdir()) == []

@@ -136,12 +136,12 @@ def test_files_are_seen_wherever_they_should_be(mounted: Bench, target: str) -> 
     assert Path(target).exists() is there
 
 
-def test_a_directory_that_is_remade_keeps_its_rights(mounted: Bench) -> None:
-    mounted.secrets.create(_secret())
+def test_a_directory_that_is_remade_keeps_its_rights(mounted_at_home: Bench) -> None:
+    mounted_at_home.secrets.create(_secret())
     script = "stat -c '%a %u' /var/tmp; : > /var/tmp/of-a-test; test -w /var/tmp && echo writable"
-    mounted.one(mounted.sh(script, secrets=(SecretUse("s", mount_path="/var/tmp/made-for-a-test"),)))
+    mounted_at_home.one(mounted_at_home.sh(script, secrets=(SecretUse("s", mount_path="/var/tmp/made-for-a-test"),)))
     found = Path("/var/tmp").stat()
-    assert mounted.said() == [f"{stat.S_IMODE(found.st_mode):o} {found.st_uid}", "writable"]
+    assert mounted_at_home.said() == [f"{stat.S_IMODE(found.st_mode):o} {found.st_uid}", "writable"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may run commands as somebody else")
@@ -153,11 +153,11 @@ def test_files_belong_to_the_user(mounted: Bench) -> None:
     assert mounted.said() == [WORD, "nobody 700", "nobody 400"]
 
 
-def test_where_nothing_can_be_mounted_that_is_the_reason(tmp_path: Path, bench: Bench) -> None:
-    if bench.confinement.mounts:
+def test_where_nothing_can_be_mounted_that_is_the_reason(tmp_path: Path, at_home: Bench) -> None:
+    if at_home.confinement.mounts:
         pytest.skip("here it can")
-    bench.secrets.create(_secret())
-    result = bench.one(bench.sh("true", secrets=(SecretUse("s", mount_path="/mnt/s"),)))
+    at_home.secrets.create(_secret())
+    result = at_home.one(at_home.sh("true", secrets=(SecretUse("s", mount_path="/mnt/s"),)))
     assert (result.state, result.reason) == (
         "FAILED",
         "transform.secrets: nothing can be mounted on this machine: use env_var in the place of mount_path",
@@ -177,9 +177,9 @@ def test_what_cannot_be_given_is_the_reason(bench: Bench) -> None:
     assert "holds a zero byte" in reason(name="zero", key="key", env_var="E")
 
 
-def test_a_file_is_no_place_for_a_directory(mounted: Bench) -> None:
-    mounted.secrets.create(_secret())
+def test_a_file_is_no_place_for_a_directory(mounted_at_home: Bench) -> None:
+    mounted_at_home.secrets.create(_secret())
     for target in ("/etc/passwd", "/etc/passwd/s"):
-        result = mounted.one(mounted.sh("true", secrets=(SecretUse("s", mount_path=target),)))
+        result = mounted_at_home.one(mounted_at_home.sh("true", secrets=(SecretUse("s", mount_path=target),)))
         assert result.state == "FAILED"
         assert "/etc/passwd is a file" in result.reason

@@ -50,11 +50,11 @@ def test_trees_go_through_unchanged(bench: Bench, tree: dict[str, object], way: 
     assert [file.path for file in result.output] == sorted(content)
 
 
-def test_temporary_files_go_with_the_set(bench: Bench) -> None:
+def test_temporary_files_go_with_the_set(at_home: Bench) -> None:
     before = {*Path(tempfile.gettempdir()).glob("worker-trial-*")}
-    task = bench.sh('mktemp "${TMPDIR:-/tmp}/worker-trial-XXXX"; touch ./worker-trial-here')
-    assert bench.one(task, bench.input("in", "/f", {"/f": b""})).state == "PROCESSED"
-    if bench.confinement.mounts:  # otherwise its path can be too long for sockets, and /tmp is used
+    task = at_home.sh('mktemp "${TMPDIR:-/tmp}/worker-trial-XXXX"; touch ./worker-trial-here')
+    assert at_home.one(task, at_home.input("in", "/f", {"/f": b""})).state == "PROCESSED"
+    if at_home.confinement.mounts:  # otherwise its path can be too long for sockets, and /tmp is used
         assert {*Path(tempfile.gettempdir()).glob("worker-trial-*")} == before
     else:
-        Path(bench.said()[0]).unlink(missing_ok=True)
+        Path(at_home.said()[0]).unlink(missing_ok=True)

@@ -23,23 +23,23 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run comman
 
 
 @as_root
-def test_a_command_runs_as_transform_user(mounted: Bench) -> None:
+def test_a_command_runs_as_transform_user(mounted_at_home: Bench) -> None:
     task = Task(
         ("sh", "-c", "id -un; cat $in; rm $in; echo x > /pfs/out/f; touch /pfs/mine; touch $TMPDIR/t here; pwd"),
         user="nobody",
         tries=1,
     )
-    result = mounted.one(task, mounted.input("in", "/f", {"/f": b"given\n"}))
+    result = mounted_at_home.one(task, mounted_at_home.input("in", "/f", {"/f": b"given\n"}))
     assert (result.state, result.reason) == ("PROCESSED", "")
-    assert mounted.said() == ["nobody", "given", "/pfs/.scratch/work"]
-    assert mounted.output(result) == {"/f": b"x\n"}
+    assert mounted_at_home.said() == ["nobody", "given", "/pfs/.scratch/work"]
+    assert mounted_at_home.output(result) == {"/f": b"x\n"}
 
 
 @as_root
-def test_lazy_files_of_another_user(mounted: Bench) -> None:
+def test_lazy_files_of_another_user(mounted_at_home: Bench) -> None:
     task = Task(("sh", "-c", "cat $in > /pfs/out/f"), user="nobody", tries=1)
-    result = mounted.one(task, mounted.input("in", "/f", {"/f": b"given\n"}, lazy=True))
-    assert mounted.output(result) == {"/f": b"given\n"}
+    result = mounted_at_home.one(task, mounted_at_home.input("in", "/f", {"/f": b"given\n"}, lazy=True))
+    assert mounted_at_home.output(result) == {"/f": b"given\n"}
 
 
 def test_users_and_groups_by_name_and_number() -> None:

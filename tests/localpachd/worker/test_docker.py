@@ -1,0 +1,295 @@
+"""Containers: what only they have, and what is left of them. What they share with processes is tested with these."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from localpachd.worker import docker, engine, idling
+from localpachd.worker.docker import LABEL, Docker
+from localpachd.worker.engine import Engine, EngineError
+from localpachd.worker.images import Images
+from localpachd.worker.secrets import Secret
+from localpachd.worker.tasks import SecretUse, Task
+from localpachd.worker.workplace import Stores
+from tests import containers
+
+if TYPE_CHECKING:
+    from conftest import Bench
+
+in_containers = pytest.mark.docker
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
+
+
+def eventually(holds: Any) -> bool:
+    until = time.monotonic() + 60
+    while not holds() and time.monotonic() < until:
+        time.sleep(0.02)
+    return bool(holds())
+
+
+@in_containers
+def test_the_image_is_what_commands_find_around_them(contained: Bench) -> None:
+    script = 'cat /etc/of-the-image; pwd; echo "$FROM_IMAGE $MINE ${HOME:+home}"; ls -d /pfs'
+    assert contained.one(contained.sh(script, env={"MINE": "1"})).state == "PROCESSED"
+    assert contained.said() == ["made for a test", "/work", "yes 1 home", "/pfs"]
+
+
+@in_containers
+def test_a_variable_of_the_pipeline_replaces_one_of_the_image(contained: Bench) -> None:
+    contained.one(contained.sh('echo "$FROM_IMAGE"', env={"FROM_IMAGE": "no"}))
+    assert contained.said() == ["no"]
+
+
+@in_containers
+def test_an_entrypoint_takes_no_part(contained: Bench) -> None:
+    assert contained.one(Task(("true",), tries=1)).state == "PROCESSED"  # the image's would fail
+    result = contained.one(Task((), tries=1))
+    assert result.reason == "invalid pipeline transform, no command specified"
+
+
+@in_containers
+def test_an_image_without_a_shell(contained: Bench, tmp_path: Path) -> None:
+    """The only program in it is one that does nothing; that it is started at all is what can be seen."""
+    idling.write(tmp_path / "idle", os.uname().machine)
+    name = f"localpachd-test-bare:{uuid.uuid4().hex[:8]}"
+    made = subprocess.run(["tar", "-C", str(tmp_path), "-c", "idle"], capture_output=True, check=True).stdout
+    containers.load(name, made, [])
+    try:
+        result = contained.one(Task(("/idle",), image=name, tries=1, datum_timeout=1.0))
+        assert "datum_timeout" in result.reason
+        gone = contained.one(Task(("/bin/sh",), image=name, tries=1))
+        assert gone.reason == "fork/exec /bin/sh: no such file or directory"
+    finally:
+        containers.unload(name)
+
+
+@in_containers
+def test_what_a_command_leaves_outside_of_pfs_stays_for_the_set(contained: Bench) -> None:
+    task = contained.sh("cat /tmp/count 2> /dev/null; echo $N >> /tmp/count", err_cmd=("cat", "/tmp/count"))
+    contained.run(task, contained.datum(N="0"), contained.datum(N="1"))
+    contained.run(task, contained.datum(N="2"))
+    assert contained.said() == ["0"]
+    contained.lines.clear()
+    failing = contained.sh("echo why > /tmp/reason; exit 1", err_cmd=("cat", "/tmp/reason"))
+    assert contained.one(failing).state == "RECOVERED"
+    assert contained.said() == ["why"]
+
+
+@in_containers
+def test_nothing_that_a_command_starts_outlives_it(contained: Bench) -> None:
+    task = contained.sh(
+        "if [ $N = 0 ]; then touch /work/kept; (setsid sleep 600 &); sleep 600 & echo started; "
+        "else ls /work; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -c '^sleep'; true; fi"
+    )
+    results = contained.run(task, contained.datum(N="0"), contained.datum(N="1"))
+    assert [result.state for result in results] == ["PROCESSED"] * 2
+    assert contained.said() == ["started", "kept", "0"]
+
+
+@in_containers
+def test_a_child_that_goes_on_talking_does_not_hold_up_the_datum(contained: Bench) -> None:
+    result = contained.one(contained.sh("(while true; do echo still here; sleep 0.01; done) & true"))
+    assert result.state == "PROCESSED"
+
+
+@in_containers
+def test_links_out_of_pfs_lead_into_the_image(contained: Bench) -> None:
+    mine = Path("/etc/of-the-image")
+    assert not mine.exists(), "this machine must not have it, or the test shows nothing"
+    script = (
+        "mkdir -p /data/sub; cd /data; echo f > f; echo g > sub/g; ln -s f chain; ln -s /data/chain again;"
+        "ln -s /pfs/in/d/a /data/back; ln /data/f /data/hard; cd /pfs/out; ln -s /data dir; ln -s /data/again file;"
+        "ln -s /etc/of-the-image text"
+    )
+    result = contained.one(contained.sh(script), contained.input("in", "/d/", {"/d/a": b"input"}))
+    assert contained.output(result) == {
+        "/dir/again": b"f\n", "/dir/back": b"input", "/dir/chain": b"f\n", "/dir/f": b"f\n", "/dir/hard": b"f\n",
+        "/dir/sub/g": b"g\n", "/file": b"f\n", "/text": b"made for a test\n",
+    }, result  # fmt: skip
+
+
+@in_containers
+def test_what_this_machine_has_is_not_uploaded(contained: Bench, tmp_path: Path) -> None:
+    secret = tmp_path / "of-this-machine"
+    secret.write_text("not for containers")
+    result = contained.one(contained.sh(f"ln -s {secret} /pfs/out/stolen"))
+    assert result.state == "FAILED"
+    assert f"No such file or directory: {secret}" in result.reason
+
+
+@in_containers
+@as_root
+def test_a_command_runs_as_transform_user_of_the_image(contained: Bench) -> None:
+    script = "id -u; id -g; cat $in; rm $in; echo x > /pfs/out/f; touch /pfs/mine"
+    given = contained.input("in", "/f", {"/f": b"given\n"})
+    for user, ids in (("daemon", ["1", "1"]), ("1", ["1", "1"]), ("nobody:staff", ["65534", "50"])):
+        result = contained.one(contained.sh(script, user=user), given)
+        assert (result.state, contained.said()) == ("PROCESSED", [*ids, "given"])
+        contained.lines.clear()
+    for unknown in ("nobody-of-this-name", "4711", "daemon:no-such-group"):
+        assert "not found in the image" in contained.one(contained.sh("true", user=unknown)).reason
+
+
+@in_containers
+@as_root
+def test_a_command_runs_as_the_images_own_user(contained: Bench) -> None:
+    name = f"localpachd-test-user:{uuid.uuid4().hex[:8]}"
+    recipe = f"FROM {containers.image()}\nUSER daemon\n"
+    subprocess.run(["docker", "build", "-q", "-t", name, "-"], input=recipe.encode(), check=True, capture_output=True)
+    try:
+        task = contained.sh("id -u; echo x > /pfs/out/f; cat < $in", image=name)
+        lazy = contained.input("in", "/f", {"/f": b"given\n"}, lazy=True)
+        assert contained.one(task, lazy).state == "PROCESSED"
+        assert contained.said() == ["1", "given"]
+    finally:
+        containers.unload(name)
+
+
+@in_containers
+@as_root
+def test_secrets_are_mounted_for_the_user_and_nobody_can_write_them(contained: Bench) -> None:
+    contained.secrets.create(Secret("s", "Opaque", 7, {"word": b"sesame"}))
+    use = SecretUse("s", key="word", env_var="WORD", mount_path="/var/made/deep")
+    script = "cat /var/made/deep/word; echo; echo $WORD; stat -c '%u %a' /var/made/deep; touch /var/made/deep/x || true"
+    assert contained.one(contained.sh(script, user="daemon", secrets=(use,))).state == "PROCESSED"
+    assert contained.said()[:3] == ["sesame", "sesame", "1 700"]
+    assert any("Read-only" in line for line in contained.said())
+
+
+@in_containers
+def test_a_file_is_no_place_for_a_secret(contained: Bench) -> None:
+    contained.secrets.create(Secret("s", "Opaque", 7, {"word": b"sesame"}))
+    result = contained.one(contained.sh("true", secrets=(SecretUse("s", mount_path="/etc/passwd"),)))
+    assert result.state == "FAILED"
+    assert result.reason.startswith("cannot start a container: ")
+
+
+@in_containers
+def test_limits_of_memory_hold(contained: Bench) -> None:
+    script = "x = bytearray(200 << 20); print('had it')"
+    task = Task(("python3", "-c", script), tries=1, memory=64 << 20)
+    result = contained.one(task)
+    assert (result.state, result.reason) == ("FAILED", "signal: killed")
+    assert contained.one(Task(("true",), tries=1, memory=64 << 20, cpus=0.5)).state == "PROCESSED"
+
+
+def test_leased_gpus_are_given_to_the_container_and_no_others(tmp_path: Path) -> None:
+    task = Task(("true",), image="any")
+    none = docker._body(task, (), tmp_path, {}, "host")
+    assert "DeviceRequests" not in none["HostConfig"] and none["Env"] == ["NVIDIA_VISIBLE_DEVICES=void"]
+    two = docker._body(task, ("1", "3"), tmp_path, {}, "host")
+    assert two["HostConfig"]["DeviceRequests"] == [{"DeviceIDs": ["1", "3"], "Capabilities": [["gpu"]]}]
+
+
+@pytest.mark.parametrize("architecture", ["amd64", "aarch64"])
+def test_the_idle_program_is_an_executable(tmp_path: Path, architecture: str) -> None:
+    idling.write(tmp_path / "idle", architecture)
+    assert (tmp_path / "idle").read_bytes()[:4] == b"\x7fELF"
+    assert stat.S_IMODE((tmp_path / "idle").stat().st_mode) == 0o755
+    if not idling.runs_on(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
+        return
+    process = subprocess.Popen([tmp_path / "idle"])
+    assert eventually(lambda: "S" in Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0])
+    process.terminate()
+    assert process.wait(30) == -signal.SIGTERM
+    assert not idling.runs_on("s390x")
+
+
+@in_containers
+def test_leftovers_of_a_killed_server_go(contained: Bench, tmp_path: Path) -> None:
+    """A process that runs a datum in a container is killed; the next one on its root removes the container."""
+    root = tmp_path / "killed"
+    server = subprocess.Popen([sys.executable, "-c", _KILLED, str(root), contained.image], stdout=subprocess.PIPE)
+    assert server.stdout is not None
+    assert server.stdout.readline() == b"working\n"
+    server.kill()
+    server.wait()
+    server.stdout.close()
+    label = f"{LABEL}={root}"
+    assert len(containers.running(label)) == 1
+    Docker(Stores(contained.db, contained.chunks, contained.secrets), engine.find(), tmp_path / "other", lambda: None)
+    assert len(containers.running(label)) == 1, "that of another server must stay"
+    Docker(Stores(contained.db, contained.chunks, contained.secrets), engine.find(), root, lambda: None)
+    assert containers.running(label) == []
+
+
+_KILLED = """
+import sys
+from pathlib import Path
+from localpachd.api.worker import GrpcBatchServer
+from localpachd.db import Database
+from localpachd.storage.chunks import Chunks
+from localpachd.worker import engine
+from localpachd.worker.docker import Docker
+from localpachd.worker.gpus import GpuPool
+from localpachd.worker.runner import LocalRunner
+from localpachd.worker.secrets import Secrets
+from localpachd.worker.tasks import CancelToken, DatumWork, Task
+from localpachd.worker.workplace import Stores
+root = Path(sys.argv[1])
+root.mkdir()
+stores = Stores(Database(root / "db"), Chunks(root / "chunks"), Secrets(root / "secrets"))
+runner = LocalRunner(root / "scratch", GpuPool(), GrpcBatchServer(), Docker(stores, engine.find(), root, print))
+task = Task(("sh", "-c", "echo working; sleep 600"), image=sys.argv[2])
+def log(line):
+    if line.user:
+        print(line.message, flush=True)
+runner.run_set(task, [DatumWork("d", (), {})], print, log, CancelToken())
+"""
+
+
+@in_containers
+def test_an_image_that_vanishes_is_the_machines_trouble_not_the_datums(contained: Bench) -> None:
+    with pytest.raises(EngineError, match="(?i)no such image"):
+        contained.run(contained.sh("true", image="localpachd-test-gone:1"), contained.datum())
+    assert contained.results == []
+
+
+@in_containers
+def test_an_image_is_missed_and_found() -> None:
+    name, changes = f"localpachd-test-late:{uuid.uuid4().hex[:8]}", []
+    images = Images(containers.found(), lambda: changes.append(1))
+    try:
+        first = images.wanted([name])[name]
+        assert (first.ready, first.coming, first.reason) == (False, True, f"pulling image {name}")
+        assert eventually(lambda: not images.wanted([name])[name].coming)
+        missing = images.wanted([name])[name]
+        assert not missing.ready
+        assert missing.reason.startswith(f"ErrImagePull: image {name} is not on this machine and cannot be pulled: ")
+        containers.tag(containers.image(), name)
+        assert eventually(lambda: images.wanted([name])[name].ready)
+        assert len(changes) == 2
+        images.lost(name)
+        assert len(changes) == 3
+    finally:
+        images.close()
+        containers.unload(name)
+
+
+@in_containers
+def test_a_name_that_is_none_is_said_to_be() -> None:
+    images = Images(containers.found(), lambda: None)
+    try:
+        assert eventually(lambda: not images.wanted(["Not A Name"])["Not A Name"].coming)
+        assert "Not A Name" in images.wanted(["Not A Name"])["Not A Name"].reason
+    finally:
+        images.close()
+
+
+def test_no_engine_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="no container engine answers: start Docker or Podman"):
+        engine.find({"DOCKER_HOST": f"unix://{tmp_path}/docker.sock"})
+    with pytest.raises(EngineError, match="an engine on another machine cannot see this one's files"):
+        engine.find({"DOCKER_HOST": "tcp://10.0.0.1:2375"})
+    with pytest.raises(EngineError, match="does not answer"):
+        Engine(tmp_path / "none").converse("/exec/1/start", {})
