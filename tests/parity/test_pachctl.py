@@ -244,3 +244,79 @@ def test_what_2_8_brought(pachctl, newer, unique) -> None:
     pachctl("delete", "pipeline", name, "--project", project)
     pachctl("delete", "project", project, given="y\n")
     pachctl("delete", "repo", repo)
+
+
+def test_the_rarer_commands(pachctl, unique, tmp_path: Path) -> None:
+    repo, name = unique("repo"), unique("pipeline")
+    pachctl("create", "repo", repo)
+    at = f"{repo}@master"
+    for text in ("one", "two"):
+        pachctl("put", "file", f"{at}:/a", "-f", "-", given=text)
+    first = re.findall(r"\b[0-9a-f]{32}\b", pachctl("list", "commit", repo))[1]
+    assert first in pachctl("find", "commit", f"{at}:/a")
+    pachctl("squash", "commit", first)
+    assert first not in pachctl("list", "commit", repo)
+    (tmp_path / "spec.json").write_text(_spec(name, repo))
+    pachctl("validate", "pipeline", "-f", "spec.json")
+    pachctl("create", "pipeline", "-f", "spec.json")
+    job = _column(pachctl("list", "job", "-p", name), 2)[0]
+    assert "success" in pachctl("wait", "job", job)
+    pachctl("restart", "datum", f"{name}@{job}", "/a")
+    pachctl("stop", "job", job)
+    pachctl("stop", "job", f"{name}@{job}")
+    assert "cron input" in pachctl("run", "cron", name, fails=True)
+    pachctl("delete", "pipeline", name)
+    pachctl("delete", "commit", _column(pachctl("list", "commit", repo), 2)[0])
+    pachctl("delete", "repo", repo)
+    assert "No errors found" in pachctl("fsck")
+    assert re.match(r"[0-9a-f]{32}\n", pachctl("inspect", "cluster"))
+    pachctl("version")
+    pachctl("list", "task", "pps")
+    pachctl("list", "task", "pfs")
+    pachctl("config", "list", "context")
+    pachctl("buildinfo")
+
+
+def test_what_is_not_there_is_said_in_one_line(pachctl, pachd, newer) -> None:
+    if pachd.process is None:
+        pytest.skip("a cluster has most of it")
+    refused = [
+        ("kube-events",), ("loki", "{}"), ("run", "pps-load-test"), ("run", "pfs-load-test"), ("debug", "template"),
+        ("debug", "dump", "dump.tgz"), ("debug", "binary", "binary.tgz"), ("debug", "profile", "cpu", "profile.tgz"),
+        ("debug", "log-level", "debug"), ("auth", "whoami"),
+    ]  # fmt: skip
+    for words in (*refused, *([("logs2",)] if newer else [])):
+        (line,) = pachctl(*words, fails=True).splitlines()
+        assert re.search("localpachd|auth service is not activated", line)
+    pachctl("logs")
+
+
+def test_what_2_10_brought(pachctl, newer, unique, pachd) -> None:
+    if not newer:
+        pytest.skip("this pachctl is from before 2.8")
+    repo, name, project = unique("repo"), unique("pipeline"), unique("project")
+    pachctl("create", "project", project)
+    pachctl("create", "repo", repo)
+    at = f"{repo}@master"
+    pachctl("put", "file", f"{at}:/a", "-f", "-", given="one")
+    noted = {"project": project, "repo": repo, "branch": at, "commit": at}
+    edits = [word for kind, which in noted.items() for word in (kind, which, "add", "k=v")]
+    assert "ok" in pachctl("edit", "metadata", *edits, "cluster", ".", "edit", f"{project}=1")
+    for kind, which in noted.items():
+        assert re.search(r'"metadata": +{\s+"k": +"v"', pachctl("inspect", kind, which, "--raw"))
+    assert project in pachctl("inspect", "cluster", "--raw")
+    assert "already exists" in pachctl("edit", "metadata", "repo", repo, "add", "k=w", fails=True)
+    pachctl("edit", "metadata", "cluster", ".", "delete", project, "repo", repo, "replace", "{}")
+    pachctl("create", "pipeline", "-f", "-", given=_spec(name, repo, "echo said"))
+    pachctl("wait", "commit", f"{name}@master")
+    pachctl("edit", "metadata", "pipeline", name, "add", "k=v")
+    assert "said" in pachctl("logs2", "--pipeline", name)
+    pachctl("check", "status", "--project", "default")
+    if pachd.process is not None:
+        pachctl("debug", "trace", "-d", "1s", "trace")
+    pachctl("delete", "pipeline", name)
+    pachctl("put", "file", f"{at}:/a", "-f", "-", given="two")
+    pachctl("squash", "commitV2", f"{repo}@master^")
+    pachctl("delete", "commitV2", at)
+    pachctl("delete", "repo", repo)
+    pachctl("delete", "project", project, given="y\n")

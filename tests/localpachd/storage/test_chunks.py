@@ -197,3 +197,16 @@ def test_putting_an_old_chunk_again_saves_it_from_a_sweep(tmp_path: Path, monkey
     assert store.sweep([], before=time.time()) == 1
     assert list(store.hashes()) == [ids.chunk_hash(again)]
     store.close()
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    chunks = Chunks(tmp_path / "checked")
+    small, big = chunks.put(b"small"), chunks.put(b"b" * SMALL)
+    assert chunks.check(read=True) == 2
+    assert chunks.check(begin=max(small, big)) == chunks.check(end=min(small, big)) == 1
+    (path,) = (tmp_path / "checked").glob("??/*")
+    path.write_bytes(b"c" * SMALL)
+    assert chunks.check() == 2
+    with pytest.raises(PachError, match=f"^chunk {big.hex()} is damaged"):
+        chunks.check(read=True)
+    chunks.close()

@@ -1,0 +1,49 @@
+"""The server's own log, as those see it who ask for the log of nothing in particular."""
+
+import logging
+import threading
+
+from localpachd.pfs.changes import Changes
+from localpachd.pps.serverlog import ServerLog
+
+
+def _logged(changes: Changes) -> tuple[logging.Logger, ServerLog]:
+    log = ServerLog(changes)
+    logger = logging.Logger("localpachd.tested")
+    logger.addHandler(log)
+    return logger, log
+
+
+def test_lines_come_once_and_then_the_new_ones() -> None:
+    logger, log = _logged(Changes())
+    logger.warning("first\nsecond")
+    tail = log.tail(0)
+    first, second = [line.message for line in tail.lines()]
+    assert first.endswith("WARNING localpachd.tested: first")
+    assert second == "second"
+    assert list(tail.lines()) == []
+    logger.error("third")
+    (third,) = tail.lines()
+    assert third.message.endswith("ERROR localpachd.tested: third")
+    assert (third.user, third.master, third.pipeline) == (False, False, None)
+    assert list(log.tail(third.ts + 1).lines()) == []
+
+
+def test_who_follows_is_woken() -> None:
+    changes = Changes()
+    logger, log = _logged(changes)
+    tail = log.tail(0)
+    seen = changes.count
+    speaker = threading.Thread(target=logger.warning, args=("said",))
+    speaker.start()
+    changes.wait_past(seen, timeout=30)
+    assert [line.message.rpartition(" ")[2] for line in tail.lines()] == ["said"]
+    speaker.join()
+
+
+def test_only_the_newest_lines_are_kept() -> None:
+    logger, log = _logged(Changes())
+    for number in range(10_050):
+        logger.warning("%d", number)
+    kept = [line.message.rpartition(" ")[2] for line in log.tail(0).lines()]
+    assert kept == [str(number) for number in range(50, 10_050)]

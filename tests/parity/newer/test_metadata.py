@@ -1,0 +1,100 @@
+"""Notes of things by key: edited all or none, shown wherever the thing is, gone with it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+
+@pytest.fixture
+def edit(newer: Any) -> Callable[..., Any]:
+    """Makes edits, each given as (thing, operation)."""
+
+    def run(*edits: dict[str, Any]) -> Any:
+        return newer.call("metadata.API/EditMetadata", "Edits", "Empty", edits=edits)
+
+    return run
+
+
+def _noted(message: Any) -> dict[str, str]:
+    return {pair.key: pair.value for pair in message.metadata}
+
+
+def _add(key: str, value: str) -> dict[str, Any]:
+    return {"add_key": {"key": key, "value": value}}
+
+
+def test_everything_can_be_noted_of(newer, client, place, pfs, edit) -> None:
+    project, repo = place.unique("project"), place.repo()
+    client.create_project(project)
+    place.put(repo, a="1")
+    commit = place.put(repo, a="2")
+    place.put(repo, a="3")
+    pipeline = place.pipeline("true", input=pfs(repo))
+    named = {"name": {"project": {"name": "default"}, "name": repo}}
+    branch = {"name": {"repo": named, "name": "master"}}
+    edit(
+        {"project": {"name": project}, **_add("of", "project")},
+        {"repo": named, **_add("of", "repo")},
+        {"branch": branch, **_add("of", "branch")},
+        {"commit": {"ancestor": {"offset": 1, "start": {"branch_head": branch}}}, **_add("of", "commit")},
+        {"commit": {"branch_root": {"offset": 0, "branch": branch}}, **_add("of", "root")},
+        {"pipeline": {"name": {"project": {"name": "default"}, "name": pipeline}}, **_add("of", "pipeline")},
+    )
+    of_repo = {"name": repo, "type": "user"}
+    inspect = {
+        "project": newer.call("pfs_v2.API/InspectProject", "OfProject", "Noted", project={"name": project}),
+        "repo": newer.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo=of_repo),
+        "branch": newer.call(
+            "pfs_v2.API/InspectBranch", "InspectBranch", "BranchInfo", branch={"repo": of_repo, "name": "master"}
+        ),
+        "commit": newer.call(
+            "pfs_v2.API/InspectCommit", "InspectCommit", "CommitInfo", commit={"repo": of_repo, "id": commit}
+        ),
+        "root": newer.call(
+            "pfs_v2.API/InspectCommit", "InspectCommit", "CommitInfo", commit={"repo": of_repo, "id": "master.1"}
+        ),
+        "pipeline": newer.call(
+            "pps_v2.API/InspectPipeline", "Inspect", "NotedPipeline", pipeline={"name": pipeline}, details=True
+        ),
+    }
+    for thing, message in inspect.items():
+        assert _noted(message) == {"of": thing}
+    client.delete_project(project)
+    client.create_project(project)
+    fresh = newer.call("pfs_v2.API/InspectProject", "OfProject", "Noted", project={"name": project})
+    assert _noted(fresh) == {}
+    client.delete_project(project)
+
+
+def test_of_the_cluster(newer, place, edit) -> None:
+    key = place.unique("key")
+    edit({"cluster": {}, **_add(key, "1")})
+    assert _noted(newer.call("admin_v2.API/InspectCluster", "Empty", "ClusterInfo"))[key] == "1"
+    edit({"cluster": {}, "delete_key": {"key": key}})
+    assert key not in _noted(newer.call("admin_v2.API/InspectCluster", "Empty", "ClusterInfo"))
+
+
+def test_the_operations_all_or_none(newer, place, edit, refused) -> None:
+    repo = place.repo()
+    named = {"name": {"project": {"name": "default"}, "name": repo}}
+
+    def noted() -> dict[str, str]:
+        return _noted(newer.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo={"name": repo}))
+
+    edit({"repo": named, **_add("a", "1")}, {"repo": named, "edit_key": {"key": "a", "value": "2"}})
+    edit({"repo": named, "edit_key": {"key": "b", "value": "3"}}, {"repo": named, "delete_key": {"key": "ghost"}})
+    assert noted() == {"a": "2", "b": "3"}
+    code, text = refused(edit, {"repo": named, "delete_key": {"key": "b"}}, {"repo": named, **_add("a", "4")})
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert 'add_key target key "a" already exists; use edit_key instead' in text
+    assert "edit #1" in text
+    assert noted() == {"a": "2", "b": "3"}
+    edit({"repo": named, "replace": {"replacement": [{"key": "c", "value": "5"}]}})
+    assert noted() == {"c": "5"}
+    ghost = {"name": {"project": {"name": "default"}, "name": place.unique("ghost")}}
+    assert "not found" in refused(edit, {"repo": ghost, **_add("a", "1")})[1]
+    for wrong in ({"repo": named}, _add("a", "1"), {"repo": named, **_add("", "1")}):
+        refused(edit, wrong)
+    assert noted() == {"c": "5"}

@@ -1,0 +1,96 @@
+"""Walking the provenance of commits and branches, and forgetting what a commit held."""
+
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+import pytest
+
+
+def _branch(repo: str, name: str = "master", type_: str = "user") -> dict[str, Any]:
+    return {"name": {"repo": {"name": {"project": {"name": "default"}, "name": repo, "type": type_}}, "name": name}}
+
+
+def _head(repo: str) -> dict[str, Any]:
+    return {"branch_head": _branch(repo)}
+
+
+@pytest.fixture
+def chain(place: Any, pfs: Any) -> tuple[str, str, str, list[str]]:
+    """A repo and two pipelines, each made from what is before it, and the ids of two commits through all."""
+    repo = place.repo()
+    first = place.pipeline(f"cp /pfs/{repo}/* /pfs/out/", input=pfs(repo))
+    second = place.pipeline(f"cp /pfs/{first}/* /pfs/out/", input=pfs(first))
+    ids = []
+    for text in ("1", "2"):
+        ids.append(place.put(repo, a=text))
+        place.job(second, ids[-1])
+    return repo, first, second, ids
+
+
+@pytest.fixture
+def walk(newer: Any) -> Callable[..., list[str]]:
+    """The repos, with types other than user, that a walk comes to, in its order."""
+
+    def run(call: str, start: dict[str, Any], **limits: int) -> list[str]:
+        kind = "Commit" if "Commit" in call else "Branch"
+        request = "WalkCommits" if kind == "Commit" else "WalkBranches"
+        found = newer.list(f"pfs_v2.API/{call}", request, f"{kind}Info", start=[start], **limits)
+        repos = [getattr(each, kind.lower()).repo for each in found]
+        return [repo.name + ("" if repo.type == "user" else f".{repo.type}") for repo in repos]
+
+    return run
+
+
+def test_commits(chain, walk) -> None:
+    repo, first, second, _ = chain
+    above = walk("WalkCommitProvenance", _head(second))
+    assert sorted(above[:2]) == sorted([first, f"{second}.spec"])
+    assert sorted(above[2:]) == sorted([repo, f"{first}.spec"])
+    assert sorted(walk("WalkCommitProvenance", _head(second), max_depth=1)) == sorted([first, f"{second}.spec"])
+    below = walk("WalkCommitSubvenance", _head(repo))
+    assert sorted(below[:2]) == sorted([first, f"{first}.meta"])
+    assert sorted(below[2:]) == sorted([second, f"{second}.meta"])
+    assert len(walk("WalkCommitSubvenance", _head(repo), max_commits=3)) == 3
+    assert walk("WalkCommitProvenance", _head(repo)) == []
+
+
+def test_branches(chain, walk, newer, refused) -> None:
+    repo, first, second, _ = chain
+    above = walk("WalkBranchProvenance", _branch(second))
+    assert sorted(above[:2]) == sorted([first, f"{second}.spec"])
+    assert sorted(above[2:]) == sorted([repo, f"{first}.spec"])
+    assert sorted(walk("WalkBranchSubvenance", _branch(repo), max_depth=1)) == sorted([first, f"{first}.meta"])
+    assert len(walk("WalkBranchSubvenance", _branch(repo), max_branches=1)) == 1
+    code, text = refused(
+        newer.list, "pfs_v2.API/WalkBranchProvenance", "WalkBranches", "BranchInfo", start=[_branch(repo, "ghost")]
+    )
+    assert code is grpc.StatusCode.NOT_FOUND
+    assert f'branch "ghost" not found in repo default/{repo}' in text
+
+
+def test_output_is_forgotten_and_its_commit_stays(chain, newer, client, place, refused) -> None:
+    repo, first, second, (old, _) = chain
+    output = {"name": {"project": {"name": "default"}, "name": first}}
+
+    def forget(picker: dict[str, Any]) -> Any:
+        return newer.call("pfs_v2.API/ForgetCommit", "Forget", "Empty", commit=picker)
+
+    for picker, text in (
+        ({"id": {"repo": {"name": {"project": {"name": "default"}, "name": repo}}, "id": old}}, "output repo"),
+        (_head(first), "head"),
+        ({}, "commit picker cannot be nil"),
+    ):
+        assert text in refused(forget, picker)[1]
+    forget({"ancestor": {"offset": 1, "start": _head(first)}})
+    with pytest.raises(ConnectionError) as unreadable:
+        place.read(first, "/a", old)
+    assert "the commit is forgotten" in str(unreadable.value.__cause__ or unreadable.value)
+    assert place.read(first, "/a") == "2"
+    forget({"id": {"repo": output, "id": old}})
+    # What comes next stands on the head, and what was forgotten is in nobody's way.
+    third = place.put(repo, a="3")
+    place.job(second, third)
+    assert place.read(second, "/a") == "3"
+    assert client.inspect_commit((first, "master", old))
+    assert list(client.fsck()) == []
