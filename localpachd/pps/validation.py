@@ -77,10 +77,10 @@ def check_input(raw: Mapping[str, Any]) -> None:
         kinds = [kind for kind in ("pfs", "cron", *inputs.COMBINATIONS) if kind in node]
         if "pfs" in node:
             _check_pfs(node["pfs"])
-        if "cron" in node:
-            _check_cron(node["cron"])
         if len(kinds) > 1:
             raise PachError("multiple input types set")
+        if "cron" in node:
+            _check_cron(node["cron"])
         if not kinds:
             raise PachError("no input set")
         kind = kinds[0]

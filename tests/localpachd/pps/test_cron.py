@@ -106,6 +106,15 @@ def test_run_cron_ticks_now(engine: Engine) -> None:
         engine.pps.run_cron(Pipeline("default", "nobody"))
 
 
+def test_run_cron_ticks_every_cron_input(engine: Engine) -> None:
+    at(engine, 0.5)
+    engine.create("p", {"cross": [cron("@never", name="one"), cron("@never", name="two")]}, "true")
+    engine.pps.run_cron(Pipeline("default", "p"))
+    assert engine.files("p_one").keys() == engine.files("p_two").keys() == {"/2030-01-01T00:30:00Z"}
+    engine.until(lambda: engine.settle("p").counters.total == 1)
+    assert engine.settle("p").counters.processed == 1
+
+
 def test_a_cron_repo_goes_with_its_pipeline(engine: Engine) -> None:
     engine.create("p", cron(), LIST)
     assert engine.commit("p_tick")

@@ -85,9 +85,25 @@ def test_cron_defaults() -> None:
             "inputs that set 's3' to 'true' must also set 'glob', to \"/\", as the S3 gateway is only able to expose "
             "data at the commit level",
         ),
+        (
+            pfs(glob="/", s3=True, lazy=True),
+            "input cannot specify both 's3' and 'lazy', as 's3' requires input data to be accessed via Pachyderm's S3 "
+            "gateway rather than the file system",
+        ),
+        (
+            pfs(glob="/", s3=True, empty_files=True),
+            "input cannot specify both 's3' and 'empty_files', as 's3' requires input data to be accessed via "
+            "Pachyderm's S3 gateway rather than the file system",
+        ),
         ({**pfs(), "cross": [pfs("s")]}, "multiple input types set"),
+        ({"cross": [pfs("s")], "group": [pfs("t")]}, "multiple input types set"),
+        ({"cron": {"name": "tick", "spec": "never ever"}, "cross": [pfs("s")]}, "multiple input types set"),
+        ({"cross": [pfs(), {"cron": {"name": "r", "spec": "@daily"}}]}, 'name "r" was used more than once'),
+        ({"cross": [{"union": [pfs("a"), pfs("b")]}, pfs("b")]}, 'name "b" was used more than once'),
+        ({"cross": [{"join": [pfs("a"), pfs("b")]}, {"group": [pfs("a")]}]}, 'name "a" was used more than once'),
         ({}, "no input set"),
         ({"join": [pfs(glob="/", s3=True), pfs("s")]}, "S3 inputs in join expressions are not supported"),
+        ({"group": [pfs(glob="/", s3=True)]}, "S3 inputs in group expressions are not supported"),
         ({"union": [pfs(glob="/", s3=True), pfs("s")]}, "S3 inputs in union expressions are not supported"),
     ],
 )
