@@ -8,7 +8,7 @@ import grpc
 import typer
 
 from pipelines import display
-from pipelines.commands import debugging, deployment, gpus, library, server, viewing
+from pipelines.commands import debugging, deployment, gpus, library, moving, server, viewing
 from pipelines.errors import LookalikeError, explain
 
 app = typer.Typer(
@@ -19,7 +19,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (server, deployment, library, viewing, gpus, debugging):
+for group in (server, deployment, library, viewing, gpus, moving, debugging):
     app.add_typer(group.app)
 
 _DEBUG = "LOOKALIKE_DEBUG"

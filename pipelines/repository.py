@@ -1,7 +1,5 @@
 """Reading and writing the files of a repo's master branch: one stream for each write, one commit for each stream."""
 
-import io
-import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +11,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.connection import Connection
 from pipelines.errors import LookalikeError
+from pipelines.tarstreams import reading
 
 _PIECE = 2 << 20
 """Bytes of one message of an upload."""
@@ -42,7 +41,7 @@ class Repository:
 
     def __init__(self, connection: Connection, name: str, at: str = "", type_: str = "user") -> None:
         self.name = name
-        self._at = at
+        self.at = at
         self._connection = connection
         self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
         self._repo = pfs_pb2.Repo(name=name, type=type_, project=pfs_pb2.Project(name=connection.project))
@@ -55,12 +54,35 @@ class Repository:
         Pachyderm does not say which commit a write has made: if somebody else writes at the same moment, it may be
         theirs, which holds what was written here too.
         """
+        self._modify(self._commit, changes, done)
+        written = self._inspect(self._commit)
+        if not written.HasField("finishing"):
+            raise LookalikeError(
+                f"somebody has opened commit {written.commit.id} of {self.name}: what was put is in it, and nothing "
+                f"happens before it ends: `pachctl finish commit {self.name}@master`"
+            )
+        return str(written.commit.id)
+
+    def write_as(self, description: str, changes: Iterable[Change]) -> str:
+        """Applies the changes in order as one commit with a description and returns its id. If that fails, there is no
+        such commit."""
+        start = pfs_pb2.StartCommitRequest(branch=self._commit.branch, description=description)
+        commit = self._stub.StartCommit(start)
+        try:
+            self._modify(commit, changes, lambda _: None)
+            self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
+        except BaseException:
+            self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit.id)))
+            raise
+        return str(commit.id)
+
+    def _modify(self, commit: Any, changes: Iterable[Change], done: Callable[[Change], None]) -> None:
         failure: list[Exception] = []
 
         def requests() -> Iterator[Any]:
             # gRPC would swallow what this generator raises, and tell only that the stream was cancelled.
             try:
-                yield pfs_pb2.ModifyFileRequest(set_commit=self._commit)
+                yield pfs_pb2.ModifyFileRequest(set_commit=commit)
                 for change in changes:
                     yield from _messages(change)
                     done(change)
@@ -78,13 +100,6 @@ class Repository:
                     f"there is no repo {self.name}: make the repos and pipelines with `lookalike deploy`"
                 ) from error
             raise
-        written = self._inspect(self._commit)
-        if not written.HasField("finishing"):
-            raise LookalikeError(
-                f"somebody has opened commit {written.commit.id} of {self.name}: what was put is in it, and nothing "
-                f"happens before it ends: `pachctl finish commit {self.name}@master`"
-            )
-        return str(written.commit.id)
 
     def good(self) -> "Repository | None":
         """This repo at the newest commit that ended without an error, where `at` names none. A pipeline's head may be
@@ -94,22 +109,22 @@ class Repository:
         """
         try:
             info = self._inspect(self._commit)
-            while not self._at and (info.error or not info.HasField("finished")):
+            while not self.at and (info.error or not info.HasField("finished")):
                 if not info.HasField("parent_commit"):
                     return None
                 info = self._inspect(info.parent_commit)
         except grpc.RpcError as error:
-            if not self._at and error.code() == grpc.StatusCode.NOT_FOUND:
+            if not self.at and error.code() == grpc.StatusCode.NOT_FOUND:
                 return None
-            if self._at:
+            if self.at:
                 raise LookalikeError(
-                    f"{self.name} knows no commit {self._at}: `pachctl list commit {self.name}@master` lists them"
+                    f"{self.name} knows no commit {self.at}: `pachctl list commit {self.name}@master` lists them"
                 ) from error
             raise
         if info.error:
-            raise LookalikeError(f"commit {self._at} of {self.name} failed: {info.error}")
+            raise LookalikeError(f"commit {self.at} of {self.name} failed: {info.error}")
         if not info.HasField("finished"):
-            raise LookalikeError(f"commit {self._at} of {self.name} has not ended yet: see `lookalike status`")
+            raise LookalikeError(f"commit {self.at} of {self.name} has not ended yet: see `lookalike status`")
         return Repository(self._connection, self.name, info.commit.id, self._repo.type)
 
     def exists(self, path: str) -> bool:
@@ -133,18 +148,18 @@ class Repository:
 
     def read(self, path: str) -> bytes:
         """A file's whole content."""
-        return b"".join(self._pieces(path))
+        return b"".join(self.pieces(path))
 
     def fetch(self, path: str, to: IO[bytes]) -> None:
         """Copies a file's content, piece by piece."""
-        for piece in self._pieces(path):
+        for piece in self.pieces(path):
             to.write(piece)
 
     def read_all(self, pattern: str) -> Iterator[tuple[str, bytes]]:
         """The path and the whole content of every file that matches a pattern, in one call."""
         stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern)))
         try:
-            with tarfile.open(fileobj=_Stream(message.value for message in stream), mode="r|") as archive:
+            with reading(message.value for message in stream) as archive:
                 for member in archive:
                     content = archive.extractfile(member)
                     if content is not None:
@@ -156,7 +171,7 @@ class Repository:
     def extract(self, path: str, to: Path) -> None:
         """Writes every file below a directory (a path with a slash at its end) into a local one."""
         stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
-        with tarfile.open(fileobj=_Stream(message.value for message in stream), mode="r|") as archive:
+        with reading(message.value for message in stream) as archive:
             for member in archive:
                 member.name = ("/" + member.name.lstrip("/")).removeprefix(path).lstrip("/")
                 if member.name:
@@ -183,35 +198,14 @@ class Repository:
             if error.code() != grpc.StatusCode.NOT_FOUND:
                 raise
 
-    def _pieces(self, path: str) -> Iterator[bytes]:
+    def pieces(self, path: str) -> Iterator[bytes]:
+        """A file's content, piece by piece."""
         message: BytesValue
         for message in self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path))):
             yield message.value
 
     def _file(self, path: str) -> Any:
         return pfs_pb2.File(commit=self._commit, path=path)
-
-
-class _Stream(io.RawIOBase):
-    """Pieces of bytes as a file that is read once."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._left = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._left:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._left = piece
-        taken = self._left[: len(buffer)]
-        self._left = self._left[len(taken) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
 
 
 def _messages(change: Change) -> Iterator[Any]:
