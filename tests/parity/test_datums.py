@@ -2,7 +2,7 @@
 
 import grpc
 import pytest
-from python_pachyderm.proto.v2.pps import pps_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 
 @pytest.fixture
@@ -62,6 +62,24 @@ def test_datums_that_an_input_would_make(copied, client, pfs) -> None:
     cron = pps_pb2.Input(cron=pps_pb2.CronInput(name="tick", spec="@daily"))
     with pytest.raises(grpc.RpcError, match="can't list datums with a cron input"):
         list(client.list_datum(input=cron))
+
+
+def test_what_no_list_can_be_asked_for(copied, client, pfs, refusal) -> None:
+    repo, name, _, second = copied
+    stub = pps_pb2_grpc.APIStub(client._channel)
+    job = pps_pb2.Job(id=second, pipeline=pps_pb2.Pipeline(name=name))
+    both = pps_pb2.ListDatumRequest(job=job, input=pfs(repo))
+    assert refusal(stub.ListDatum, both)[1] == "cannot specify both job and input"
+    endless = pps_pb2.ListDatumRequest(job=job, reverse=True)
+    assert refusal(stub.ListDatum, endless)[1] == "number must be > 0 when reverse is set"
+
+
+def test_an_input_is_sorted_and_given_its_defaults_before_it_is_listed(copied, client, pfs) -> None:
+    """Members by the names they were given; one that was given none comes first, under its repo's."""
+    repo = copied[0]
+    crossed = pps_pb2.Input(cross=[pfs(repo, name="z"), pfs(repo, "b"), pfs(repo, "/a/", name="y")])
+    (datum,) = [each for each in client.list_datum(input=crossed) if each.data[2].file.path == "/c"]
+    assert [file.file.path for file in datum.data] == ["/b", "/a", "/c"]
 
 
 def test_joins_and_groups(place, client) -> None:
