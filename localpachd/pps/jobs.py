@@ -74,10 +74,10 @@ def listed(
     versions: Collection[tuple[Pipeline, int]] = (),
     reverse: bool = False,
 ) -> Iterator[JobInfo]:
-    """The jobs of these versions of pipelines, newest first or, with `reverse`, oldest first."""
+    """The jobs of these versions of pipelines, newest first or, with `reverse`, oldest first. Streams."""
     order = "ASC" if reverse else "DESC"
     where, values = ("WHERE project = ? AND pipeline = ?", (pipeline.project, pipeline.name)) if pipeline else ("", ())
-    for row in conn.execute(f"SELECT * FROM jobs {where} ORDER BY seq {order}", values).fetchall():
+    for row in conn.execute(f"SELECT * FROM jobs {where} ORDER BY seq {order}", values):
         if (Pipeline(row["project"], row["pipeline"]), row["version"]) in versions:
             yield _info(conn, row)
 

@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from localpachd.errors import NotFound, PachError
@@ -184,16 +185,15 @@ class Pps:
     ) -> Iterator[JobInfo]:
         """Jobs of the current versions of pipelines and of `history` earlier ones, newest first.
 
-        `input_commits` keeps those of commit sets in which every one of them is read.
+        `input_commits` keeps those of commit sets in which every one of them is read. Streams.
         """
         with self._db.read() as conn:
             shown = {(info.pipeline, info.version) for info in pipelines.listed(conn, pipeline, history, projects)}
             wanted = {commits.resolve(conn, each).commit for each in input_commits}
-            found = list(jobs.listed(conn, pipeline, shown, reverse))
-            if wanted:
-                read = {each: _read_by_set(conn, each) for each in {info.job.id for info in found}}
-                found = [info for info in found if wanted <= read[info.job.id]]
-        return map(self._with_status, found)
+            read = lru_cache(maxsize=64)(lambda commit_set: _read_by_set(conn, commit_set))
+            for info in jobs.listed(conn, pipeline, shown, reverse):
+                if not wanted or wanted <= read(info.job.id):
+                    yield self._with_status(info)
 
     def subscribe_jobs(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
         """Each unfinished job of a pipeline once, oldest first, as they come, until `active` turns false."""
