@@ -18,7 +18,17 @@ def holdings() -> Mapping[str, Any]:
 def troubles(namespace: str = "") -> Mapping[str, Sequence[str]]:
     """What keeps the workers of pipelines (project/name) in a namespace ("" for the context's own) from running, in
     Kubernetes' words. Raises LookalikeError where the cluster does not answer."""
-    return _asked("troubles", *(("--namespace", namespace) if namespace else ()))
+    return _asked("troubles", *_in(namespace))
+
+
+def capacity(namespace: str = "") -> Mapping[str, Any]:
+    """What the nodes and the quotas of a namespace ("" for the context's own) can give, as `kube.capacity` says. Raises
+    LookalikeError where the cluster does not answer."""
+    return _asked("capacity", *_in(namespace))
+
+
+def _in(namespace: str) -> Sequence[str]:
+    return ("--namespace", namespace) if namespace else ()
 
 
 def _asked(*arguments: str) -> Mapping[str, Any]:

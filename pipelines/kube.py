@@ -1,4 +1,5 @@
-"""What the API server of a Kubernetes cluster tells: who holds its GPUs, and what keeps Pachyderm's workers waiting.
+"""What the API server of a Kubernetes cluster tells: who holds its GPUs, what keeps Pachyderm's workers waiting, and
+what its nodes and quotas can give.
 
 A program, run by `cluster` as a process of its own: Kubernetes' client takes a second to import, which every other
 command would pay for.
@@ -24,11 +25,12 @@ _PAGE = 500
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 _WORKERS = "suite=pachyderm,component=worker"
+_SERVERS = "suite=pachyderm,app=pachd"
 _PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.google.com/gke-accelerator")
 """Labels of nodes that name the kind of their GPUs."""
 
 
-def holdings() -> dict[str, Any]:
+def holdings(_: str) -> dict[str, Any]:
     """Every node that has GPUs, and every pod that holds some: {"nodes": [{"name", "ready", "product", "gpus"}],
     "pods": [{"name", "namespace", "node", "pipeline", "gpus"}]}."""
     core = client.CoreV1Api()
@@ -56,15 +58,34 @@ def troubles(namespace: str) -> dict[str, list[str]]:
     return {name: list(dict.fromkeys(said)) for name, said in found.items() if said}
 
 
+def capacity(namespace: str) -> dict[str, Any]:
+    """What nodes that take pods could give, empty, and what quotas of a namespace allow, in Kubernetes' quantities:
+    {"namespace", "pachyderm": whether there is one, "nodes": [{"name", "labels", "taints": [{"key", "value",
+    "effect"}], "allocatable", "images"}], "quotas": [{"name", "hard", "used"}]}."""
+    core = client.CoreV1Api()
+    nodes = [each for each in _all(core.list_node) if _ready(each) and not (each.spec and each.spec.unschedulable)]
+    servers = _all(core.list_namespaced_pod, namespace=namespace, label_selector=_SERVERS)
+    quotas = _all(core.list_namespaced_resource_quota, namespace=namespace)
+    return {
+        "namespace": namespace,
+        "pachyderm": any(True for _ in servers),
+        "nodes": [_offer(each) for each in nodes],
+        "quotas": [
+            {"name": each.metadata.name, "hard": each.status.hard or {}, "used": each.status.used or {}}
+            for each in quotas
+        ],
+    }
+
+
 def main() -> int:
     """Prints the answer as JSON; exit status 1, after one line on stderr, where there is none."""
     parser = argparse.ArgumentParser(prog="pipelines.kube", description=__doc__)
-    parser.add_argument("question", choices=("holdings", "troubles"))
+    parser.add_argument("question", choices=("holdings", "troubles", "capacity"))
     parser.add_argument("--namespace", default="", help="where Pachyderm's workers are [default: the context's]")
     given = parser.parse_args()
     try:
         namespace = _configure(given.namespace)
-        answer = holdings() if given.question == "holdings" else troubles(namespace)
+        answer = {"holdings": holdings, "troubles": troubles, "capacity": capacity}[given.question](namespace)
     except ApiException as error:
         print(_refusal(error), file=sys.stderr)
     except (ConfigException, yaml.YAMLError, OSError) as error:
@@ -108,12 +129,26 @@ def _all(call: Callable[..., Any], **arguments: Any) -> Iterator[Any]:
 
 def _node(node: Any) -> dict[str, Any]:
     labels = node.metadata.labels or {}
-    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions or ())
     return {
         "name": node.metadata.name,
-        "ready": ready,
+        "ready": _ready(node),
         "product": next((labels[name] for name in _PRODUCTS if name in labels), ""),
         "gpus": _gpus(node.status.allocatable),
+    }
+
+
+def _ready(node: Any) -> bool:
+    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions or ())
+
+
+def _offer(node: Any) -> dict[str, Any]:
+    taints = (node.spec.taints if node.spec else None) or ()
+    return {
+        "name": node.metadata.name,
+        "labels": node.metadata.labels or {},
+        "taints": [{"key": each.key, "value": each.value or "", "effect": each.effect} for each in taints],
+        "allocatable": node.status.allocatable or {},
+        "images": [name for each in node.status.images or () for name in each.names or ()],
     }
 
 

@@ -18,10 +18,15 @@ class Level(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is written: a file, and the line of it where one is known."""
+    """Where something is written: a file, and the line of it where one is known. None is for the server itself."""
 
-    file: Path
+    file: Path | None
     line: int | None = None
+
+    def __str__(self) -> str:
+        if self.file is None:
+            return "the server"
+        return f"{self.file}:{self.line}" if self.line else str(self.file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,14 @@ class Report:
     findings: Sequence[Finding]
     checked: Sequence[str]
 
+    def of(self, least: Level) -> "Report":
+        """The report with the findings from a level on only."""
+        return Report([each for each in self.findings if each.flaw.level >= least], self.checked)
+
+    def with_more(self, findings: Sequence[Finding]) -> "Report":
+        """The report with findings of another kind."""
+        return Report(_together([*self.findings, *findings]), self.checked)
+
     def count(self, level: Level) -> int:
         """How many findings of a level there are."""
         return sum(each.flaw.level == level for each in self.findings)
@@ -74,7 +82,7 @@ def _json(finding: Finding) -> Mapping[str, Any]:
         "level": finding.flaw.level.name.lower(),
         "rule": finding.flaw.rule,
         "pipelines": finding.pipeline.split(", ") if finding.pipeline else [],
-        "file": str(finding.place.file),
+        "file": str(finding.place.file) if finding.place.file else None,
         "line": finding.place.line,
         "field": dotted(finding.flaw.field),
         "why": finding.flaw.why,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipelines import deploy as deployment
-from pipelines import display, drafts, overlays, specs, writing
+from pipelines import display, drafts, overlays, specs, surroundings, writing
 from pipelines import status as standing
 from pipelines.checks import datums, preflight
 from pipelines.checks.datums import Paths
@@ -38,9 +38,10 @@ def deploy(
     """Create or update repos and pipelines from the specifications; safe to repeat."""
     connection = here()
     found, _, on_top = _read([directory], overlay)
-    report = preflight.check(found, on_top)
-    if report.count(Level.WARNING) or report.count(Level.ERROR):
-        reporting.show(report, Level.WARNING)
+    report = preflight.check(found, on_top).of(Level.WARNING)
+    report = report.with_more(surroundings.look(connection, found, target().namespace))
+    if report.findings:
+        reporting.show(report)
     if report.count(Level.ERROR) and not force:
         raise LookalikeError("nothing was deployed: mend the errors, or go on in spite of them with --force")
     deployment.deploy(

@@ -1,6 +1,7 @@
 """Findings on the terminal: where, what, why, and what to do, so that the eye finds the next thing to mend."""
 
 import textwrap
+from dataclasses import replace
 
 from rich.text import Text
 
@@ -14,13 +15,11 @@ _COLOURS = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "
 _NARROWEST, _WIDEST = 40, 120
 
 
-def show(report: Report, least: Level = Level.NOTE) -> None:
-    """The findings from a level on, and how many there are in all. What is wrong in several places is told once, below
-    all of these."""
+def show(report: Report) -> None:
+    """The findings, and how many there are. What is wrong in several places is told once, below all of these."""
     groups: dict[Flaw, list[Finding]] = {}
     for finding in report.findings:
-        if finding.flaw.level >= least:
-            groups.setdefault(finding.flaw, []).append(finding)
+        groups.setdefault(finding.flaw, []).append(finding)
     for flaw, findings in groups.items():
         for finding in findings:
             _show_place(finding)
@@ -32,13 +31,13 @@ def show(report: Report, least: Level = Level.NOTE) -> None:
 
 def _show_place(finding: Finding) -> None:
     flaw, place = finding.flaw, finding.place
-    where = f"{near(place.file)}:{place.line}" if place.line else str(near(place.file))
     head = Text()
     head.append(flaw.level.name.lower(), style=_COLOURS[flaw.level])
-    head.append(f" {visible(where)}", style="bold")
+    where = replace(place, file=near(place.file)) if place.file else place
+    head.append(f" {visible(str(where))}", style="bold")
     if flaw.field:
         head.append(f" {visible(dotted(flaw.field))}", style="cyan")
-    if finding.pipeline and finding.pipeline != place.file.stem:
+    if finding.pipeline and (place.file is None or finding.pipeline != place.file.stem):
         head.append(f" ({visible(finding.pipeline)})")
     console.print(head, soft_wrap=True, highlight=False)
 
