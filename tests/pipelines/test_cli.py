@@ -205,7 +205,7 @@ def test_specs_are_written_with_overlays(command: Command) -> None:
     written = json.loads((command.directory / "out" / "index.json").read_text())
     assert written["scheduling_spec"] == {"node_selector": {"type": "virtual-kubelet"}}
     write_spec(command, transfrom={})
-    assert "specs/p.json:16: transfrom: Pachyderm knows no such field" in command.fails(
+    assert "specs/p.json:17: transfrom: Pachyderm knows no such field" in command.fails(
         "specs", "--specs", "specs", "-o", "o"
     )
     assert not (command.directory / "o").exists()
