@@ -68,6 +68,10 @@ class Layout:
         self._make_lasting()
         return f"{self.shown}/{SCRATCH}/{name}"
 
+    def shared(self, path: str) -> bool:
+        """Whether a path, as processes see it, lies in a directory that `directory` made: it is no datum's."""
+        return any(path.startswith(f"{self.shown}/{SCRATCH}/{name}/") for name in self._lasting)
+
     def place(self, work: DatumWork, env: Mapping[str, str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
         """Puts a datum's inputs in place, with an empty `out`, and `env` in `.env`: the pipeline's variables and the
         datum's, not what the machine has in its environment, which would do harm in shells that read the file.

@@ -135,6 +135,8 @@ class Outputs:
 
     def _refuse_own(self, path: str, target: str) -> None:
         """Refuses a link to something of this datum's that is no input, with Pachyderm's text."""
+        if self.layout.shared(target):  # on a cluster temporary files lie outside of /pfs
+            return
         for root in (self.placed.shown, self.layout.shown):
             if target == root or target.startswith(f"{root}/"):
                 name = target[len(root) :].strip("/").split("/")[0]

@@ -56,6 +56,16 @@ def test_links_out_of_pfs_give_content(at_home: Bench, tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_links_to_temporary_files_give_content(bench: Bench) -> None:
+    script = (
+        'T=$(mktemp -d); echo f > $T/f; mkdir $T/d; echo g > $T/d/g; echo h > here;'
+        ' cd "$PFS/out"; ln -s $T/f file; ln -s $T dir; ln -s "$OLDPWD/here" here'
+    )
+    assert bench.output(bench.one(bench.sh(script))) == {
+        "/dir/d/g": b"g\n", "/dir/f": b"f\n", "/file": b"f\n", "/here": b"h\n",
+    }  # fmt: skip
+
+
 def test_chains_of_links_through_pfs_are_followed_as_user_code_sees_them(bench: Bench) -> None:
     task = bench.sh('ln -s "$PFS/in" /tmp/$$; mv /tmp/$$ "$PFS/hop"; ln -s "$PFS/in/d/../d/a" "$PFS/out/dots"')
     assert bench.output(bench.one(task, bench.input("in", "/d/", FILES))) == {"/dots": b"content of a"}
