@@ -3,6 +3,10 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# pachyderm-sdk cannot live beside python-pachyderm.
+SDK := .venv-sdk
+SDK_READY := $(SDK)/.ready
+SDK_TESTS := tests/parity/sdk
 # The first Python here that the dependencies run on and that can make an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
@@ -11,7 +15,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format lock images clean
+.PHONY: help setup demo test sdk lint format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -34,8 +38,18 @@ demo: $(READY) ## Run it all on the sample pictures, or on IMAGES=dir QUERIES=di
 	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(PORT),--port "$(PORT)")
 
-test: $(READY) ## Run every test that needs no accelerator, no container engine and no cluster.
+test: $(READY) $(SDK_READY) ## Run every test that needs no accelerator, no container engine and no cluster.
 	@$(BIN)/python -m pytest
+	@$(MAKE) --no-print-directory sdk
+
+sdk: $(READY) $(SDK_READY) ## Run the tests that speak through pachyderm-sdk, which `make test` runs too.
+	@$(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
+
+$(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
+	@echo "setting up $(SDK) for the tests of pachyderm-sdk"
+	@$(BIN)/python -m venv --clear $(SDK)
+	@$(SDK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(SDK_TESTS)/requirements.lock
+	@touch $@
 
 bench: $(READY) ## Measure localpachd beside bare lower bounds; ARGS="put --rounds 5" and the like choose.
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
@@ -54,6 +68,8 @@ format: $(READY) ## Put the code into the form that lint wants.
 
 lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(SDK_TESTS)/requirements.lock
 	@for image in $(ENVIRONMENTS); do \
 		uv pip compile --group pyproject.toml:$$image --constraints requirements.lock --python-version 3.11 \
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \
@@ -63,5 +79,5 @@ images: ## Build the container images; PUSH=registry/prefix pushes them, ONLY="c
 	@python=$$($(FIND_PYTHON)); "$${python:-python3}" docker/images.py --engine "$(or $(ENGINE),docker)" \
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
-clean: ## Remove the environment and caches; the local server's state and results stay.
-	@rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+clean: ## Remove the environments and caches; the local server's state and results stay.
+	@rm -rf $(VENV) $(SDK) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,6 +11,8 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 IMAGE = "ubuntu:20.04"
 
+collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
+
 
 class Place:
     """A corner of the server: repos and pipelines under names of their own, deleted in the end."""

@@ -1,0 +1,169 @@
+"""Pipelines, jobs, datums and logs through pachyderm-sdk."""
+
+import json
+
+import grpc
+import pytest
+from pachyderm_sdk.api import pfs, pps
+
+
+def _input(branch: pfs.Branch, glob: str = "/*") -> pps.Input:
+    return pps.Input(pfs=pps.PfsInput(repo=branch.repo.name, project="default", glob=glob))
+
+
+def _job(client, pipeline: pps.Pipeline, commit: pfs.Commit) -> pps.JobInfo:
+    return client.pps.inspect_job(job=pps.Job(pipeline=pipeline, id=commit.id), wait=True, details=True)
+
+
+def _output(pipeline: pps.Pipeline, path: str) -> pfs.File:
+    return pfs.File.from_uri(f"{pipeline.name}@master:{path}")
+
+
+def test_a_pipeline_as_messages(client, place, refused) -> None:
+    master = place.branch()
+    place.put(master, a="1", b="2")
+    pipeline = place.pipeline(f"echo said; cp /pfs/{master.repo.name}/* /pfs/out/", _input(master))
+    assert client.pps.pipeline_exists(pipeline)
+    commit = place.put(master, c="3")
+    info = _job(client, pipeline, commit)
+    assert (info.state, info.data_processed, info.data_skipped, info.data_total) == (pps.JobState.JOB_SUCCESS, 1, 2, 3)
+    assert client.pps.job_exists(info.job)
+    assert place.read(_output(pipeline, "/c")) == "3"
+    shown = client.pps.inspect_pipeline(pipeline=pipeline, details=True)
+    assert (shown.version, shown.details.input.pfs.glob, shown.details.transform.cmd) == (1, "/*", ["sh", "-e"])
+    assert pipeline.name in [each.pipeline.name for each in client.pps.list_pipeline()]
+    assert next(client.pps.list_job(pipeline=pipeline)).job.id == commit.id
+    (in_set,) = client.pps.inspect_job_set(job_set=pps.JobSet(id=commit.id))
+    assert in_set.job.pipeline.name == pipeline.name
+    datums = list(client.pps.list_datum(job=info.job))
+    states = [pps.DatumState.SUCCESS, pps.DatumState.SKIPPED, pps.DatumState.SKIPPED]
+    assert sorted(each.state for each in datums) == sorted(states)
+    (done,) = [each for each in datums if each.state == pps.DatumState.SUCCESS]
+    assert client.pps.inspect_datum(datum=done.datum).stats.download_bytes == 1
+    lines = [each.message for each in client.pps.get_logs(job=info.job) if each.user]
+    assert lines == ["said"]
+    client.pps.delete_job(job=info.job)
+    assert not client.pps.job_exists(info.job)
+    client.pps.delete_pipeline(pipeline=pipeline)
+    assert not client.pps.pipeline_exists(pipeline)
+    code, text = refused(client.pps.inspect_pipeline, pipeline=pipeline)
+    assert (code, f'branch "master" not found in repo default/{pipeline.name}.spec' in text) == (
+        grpc.StatusCode.NOT_FOUND, True,
+    )  # fmt: skip
+
+
+def test_a_pipeline_from_a_dictionary_and_from_json(client, place, refused) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    pipeline = place.name_pipeline()
+    spec = {
+        "pipeline": {"name": pipeline.name},
+        "transform": {"image": "ubuntu:20.04", "cmd": ["sh"], "stdin": ["cp /pfs/in/* /pfs/out/"]},
+        "input": {"pfs": {"name": "in", "repo": master.repo.name, "glob": "/"}},
+        "datumTries": 1,
+    }
+    read = pps.CreatePipelineRequest().from_dict(spec)
+    client.pps.create_pipeline(
+        pipeline=read.pipeline, transform=read.transform, input=read.input, datum_tries=read.datum_tries
+    )
+    assert _job(client, pipeline, _head(client, pipeline)).details.datum_tries == 1
+    assert place.read(_output(pipeline, "/a")) == "1"
+    code, _ = refused(client.pps.create_pipeline_v2, create_pipeline_request_json=json.dumps(spec))
+    assert code is grpc.StatusCode.ALREADY_EXISTS
+    spec["transform"]["stdin"] = ["echo other > /pfs/out/b"]
+    reply = client.pps.create_pipeline_v2(create_pipeline_request_json=json.dumps(spec), update=True, reprocess=True)
+    assert json.loads(reply.effective_create_pipeline_request_json)["input"]["pfs"]["name"] == "in"
+    assert _job(client, pipeline, _head(client, pipeline)).pipeline_version == 2
+    assert place.read(_output(pipeline, "/b")) == "other\n"
+    info = client.pps.inspect_pipeline(pipeline=pipeline, details=True)
+    assert json.loads(info.user_spec_json)["transform"]["stdin"] == ["echo other > /pfs/out/b"]
+    typo = json.dumps({**spec, "imput": {}})
+    assert "imput" in refused(client.pps.create_pipeline_v2, create_pipeline_request_json=typo, update=True)[1]
+
+
+def _head(client, pipeline: pps.Pipeline) -> pfs.Commit:
+    return client.pfs.inspect_branch(branch=pfs.Branch.from_uri(f"{pipeline.name}@master")).head
+
+
+def test_a_failed_job_and_its_reason(client, place) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    pipeline = place.pipeline("echo why; exit 3", _input(master), datum_tries=1)
+    info = _job(client, pipeline, _head(client, pipeline))
+    assert info.state == pps.JobState.JOB_FAILURE
+    (datum,) = client.pps.list_datum(job=info.job)
+    assert datum.state == pps.DatumState.FAILED
+    assert info.reason == f"datum {datum.datum.id} failed"
+    assert "why" in [each.message for each in client.pps.get_logs(pipeline=pipeline) if each.user]
+
+
+def test_stopping_starting_and_running_again(client, place, refused) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    pipeline = place.pipeline("true", _input(master))
+    _job(client, pipeline, _head(client, pipeline))
+    client.pps.stop_pipeline(pipeline=pipeline)
+    stopped = client.pps.inspect_pipeline(pipeline=pipeline)
+    assert (stopped.stopped, stopped.state) == (True, pps.PipelineState.PIPELINE_PAUSED)
+    client.pps.start_pipeline(pipeline=pipeline)
+    client.pps.rerun_pipeline(pipeline=pipeline, reprocess=True)
+    info = _job(client, pipeline, _head(client, pipeline))
+    assert (info.pipeline_version, info.data_processed) == (2, 1)
+    client.pps.stop_job(job=info.job)
+    client.pps.restart_datum(job=info.job, data_filters=["/a"])
+    ghost = pps.Pipeline(name=place.unique("ghost"))
+    assert refused(client.pps.start_pipeline, pipeline=ghost)[0] is grpc.StatusCode.NOT_FOUND
+    assert refused(client.pps.stop_pipeline, pipeline=ghost, must_exist=True)[0] is grpc.StatusCode.NOT_FOUND
+
+
+def test_inputs_of_every_kind(client, place) -> None:
+    left, right = place.branch(), place.branch()
+    place.put(left, a="1", b="2")
+    place.put(right, b="3", c="4")
+
+    def of(branch: pfs.Branch, **fields: object) -> pps.Input:
+        return pps.Input(pfs=pps.PfsInput(repo=branch.repo.name, glob="/(*)", **fields))
+
+    for kind, count in (("cross", 4), ("union", 4), ("join", 1), ("group", 3)):
+        fields = {"join": {"join_on": "$1"}, "group": {"group_by": "$1"}}.get(kind, {})
+        both = pps.Input(**{kind: [of(left, **fields), of(right, **fields)]})
+        assert len(list(client.pps.list_datum(input=both))) == count, kind
+    batches = client.pps.generate_datums(_input(left), 1)
+    assert [len(batch) for batch in batches] == [1, 1]
+
+
+def test_cron(client, place) -> None:
+    pipeline = place.pipeline("true", pps.Input(cron=pps.CronInput(name="tick", spec="@never")))
+    client.pps.run_cron(pipeline=pipeline)
+    info = _job(client, pipeline, _head(client, pipeline))
+    assert (info.state, info.data_total) == (pps.JobState.JOB_SUCCESS, 1)
+
+
+def test_defaults(client, place) -> None:
+    project = pfs.Project(name=place.unique("project"))
+    client.pfs.create_project(project=project)
+    client.pps.set_project_defaults(
+        project=project, project_defaults_json=json.dumps({"createPipelineRequest": {"datumTries": 7}})
+    )
+    kept = client.pps.get_project_defaults(project=project).project_defaults_json
+    assert json.loads(kept)["createPipelineRequest"]["datumTries"] == 7
+    assert json.loads(client.pps.get_cluster_defaults().cluster_defaults_json) is not None
+    client.pfs.delete_project(project=project)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"pipeline": pps.Pipeline(name="a.b")}, "only alphanumeric characters"),
+        ({"input": pps.Input(pfs=pps.PfsInput(repo="any"))}, "input must specify a glob"),
+        ({"transform": None}, "must specify a transform"),
+    ],
+    ids=["name", "input", "transform"],
+)
+def test_specifications_that_cannot_be(client, place, refused, fields, text) -> None:
+    whole = {
+        "pipeline": pps.Pipeline(name=place.unique("p")),
+        "transform": pps.Transform(cmd=["true"]),
+        "input": _input(place.branch()),
+    }
+    assert text in refused(client.pps.create_pipeline, **{**whole, **fields})[1]

@@ -1,0 +1,95 @@
+"""Projects, repos and branches through pachyderm-sdk."""
+
+import grpc
+import pytest
+from pachyderm_sdk.api import pfs
+
+
+def test_projects(client, unique, refused) -> None:
+    project = pfs.Project(name=unique("project"))
+    assert not client.pfs.project_exists(project)
+    client.pfs.create_project(project=project, description="first")
+    assert client.pfs.project_exists(project)
+    client.pfs.create_project(project=project, description="second", update=True)
+    info = client.pfs.inspect_project(project=project)
+    assert (info.project.name, info.description) == (project.name, "second")
+    assert client.pfs.inspect_project_v2(project=project).info.description == "second"
+    assert project.name in [each.project.name for each in client.pfs.list_project()]
+    repo = pfs.Repo(name="r", project=project)
+    client.pfs.create_repo(repo=repo)
+    code, text = refused(client.pfs.delete_project, project=project)
+    assert code is grpc.StatusCode.FAILED_PRECONDITION
+    assert f"repo {project.name}/r still exists" in text
+    client.pfs.delete_repo(repo=repo)
+    client.pfs.delete_project(project=project)
+    assert not client.pfs.project_exists(project)
+
+
+def test_repos(client, place, refused) -> None:
+    repo = pfs.Repo(name=place.unique("r"))
+    assert not client.pfs.repo_exists(repo)
+    client.pfs.create_repo(repo=repo, description="of pictures")
+    assert client.pfs.repo_exists(repo)
+    info = client.pfs.inspect_repo(repo=repo)
+    assert (info.repo, info.description, info.details.size_bytes) == (repo, "of pictures", 0)
+    assert refused(client.pfs.create_repo, repo=repo) == (
+        grpc.StatusCode.ALREADY_EXISTS, f"repo default/{repo.name} already exists",
+    )  # fmt: skip
+    client.pfs.create_repo(repo=repo, description="of sounds", update=True)
+    (listed,) = [each for each in client.pfs.list_repo(type="user") if each.repo == repo]
+    assert listed.description == "of sounds"
+    assert client.pfs.delete_repo(repo=repo).deleted
+    assert not client.pfs.delete_repo(repo=repo).deleted
+    assert refused(client.pfs.inspect_repo, repo=repo) == (
+        grpc.StatusCode.NOT_FOUND, f"repo default/{repo.name} not found",
+    )  # fmt: skip
+
+
+def test_branches(client, place, refused) -> None:
+    master = place.branch()
+    other = pfs.Branch(repo=master.repo, name="other")
+    assert not client.pfs.branch_exists(master)
+    first, second = place.put(master, a="1"), place.put(master, a="2")
+    client.pfs.create_branch(branch=other, head=first)
+    assert client.pfs.branch_exists(other)
+    assert client.pfs.inspect_branch(branch=other).head.id == first.id
+    assert [each.branch.name for each in client.pfs.list_branch(repo=master.repo)] == ["other", "master"]
+    client.pfs.create_branch(branch=other, head=second)
+    assert client.pfs.inspect_branch(branch=other).head.id == second.id
+    client.pfs.delete_branch(branch=other)
+    assert refused(client.pfs.inspect_branch, branch=other) == (
+        grpc.StatusCode.NOT_FOUND, f'branch "other" not found in repo default/{master.repo.name}',
+    )  # fmt: skip
+
+
+def test_triggers(client, place) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    release = pfs.Branch(repo=master.repo, name="release")
+    client.pfs.create_branch(branch=release, trigger=pfs.Trigger(branch="master", commits=2))
+    before = client.pfs.inspect_branch(branch=release)
+    assert (before.trigger.branch, before.trigger.commits) == ("master", 2)
+    second, _ = place.put(master, a="2"), place.put(master, a="3")
+    assert client.pfs.inspect_branch(branch=release).head.id == second.id
+    fourth = place.put(master, a="4")
+    assert client.pfs.inspect_branch(branch=release).head.id == fourth.id
+
+
+def test_provenance_is_walked(client, place) -> None:
+    upstream, downstream = place.branch(), place.branch()
+    commit = place.put(upstream, a="1")
+    client.pfs.create_branch(branch=downstream, provenance=[upstream])
+    above = client.pfs.walk_branch_provenance(start=[downstream.as_picker()])
+    assert [each.branch.repo.name for each in above] == [upstream.repo.name]
+    head = client.pfs.inspect_branch(branch=downstream).head
+    (found,) = client.pfs.walk_commit_provenance(start=[head.as_picker()])
+    assert found.commit.id == commit.id
+    below = client.pfs.walk_commit_subvenance(start=[commit.as_picker()], max_depth=1)
+    assert [each.commit.id for each in below] == [head.id]
+
+
+def test_names_that_cannot_be(client, refused) -> None:
+    text = refused(client.pfs.create_repo, repo=pfs.Repo(name="a/b"))[1]
+    assert text.endswith("invalid: only alphanumeric characters, underscores, and dashes are allowed")
+    with pytest.raises(grpc.RpcError, match="reserved"):
+        client.pfs.create_repo(repo=pfs.Repo(name="__filesets__"))
