@@ -58,7 +58,7 @@ def test_links_out_of_pfs_give_content(at_home: Bench, tmp_path: Path) -> None:
 
 def test_links_to_temporary_files_give_content(bench: Bench) -> None:
     script = (
-        'T=$(mktemp -d); echo f > $T/f; mkdir $T/d; echo g > $T/d/g; echo h > here;'
+        "T=$(mktemp -d); echo f > $T/f; mkdir $T/d; echo g > $T/d/g; echo h > here;"
         ' cd "$PFS/out"; ln -s $T/f file; ln -s $T dir; ln -s "$OLDPWD/here" here'
     )
     assert bench.output(bench.one(bench.sh(script))) == {
