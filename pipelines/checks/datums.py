@@ -57,8 +57,9 @@ def check(draft: Draft, repos: Mapping[str, Paths]) -> Iterator[Flaw]:
             if leaf.at in matches:
                 yield from _said(leaf, len(matches[leaf.at]), len(read) == 1)
         if len(read) > 1 and len(matches) == len(read):
-            number = _count(draft, ("input",), draft.get("input"), matches)
-            yield _total(("input",), number, "together these give ")
+            number = _count(("input",), draft.get("input"), matches)
+            if number is not None:
+                yield _total(("input",), number, "together these give ")
     except GlobError:
         return
 
@@ -95,16 +96,21 @@ def _matches(leaf: Leaf, paths: Paths) -> list[_Match]:
     return found
 
 
-def _count(draft: Draft, at: Field, node: Mapping[str, Any], matches: Mapping[Field, list[_Match]]) -> int:
-    """The datums of a node of the tree of inputs."""
+def _count(at: Field, node: Mapping[str, Any], matches: Mapping[Field, list[_Match]]) -> int | None:
+    """The datums of a node of the tree of inputs; None for joins and groups of what is no repo, which are not told."""
     kind = next((kind for kind in (*inputs.COMBINATIONS, "pfs") if node.get(kind)), "pfs")
     if kind == "pfs":
         return len(matches[(*at, "pfs")])
-    members = [(*at, kind, place) for place in range(len(node[kind]))]
+    members = [((*at, kind, place), member) for place, member in enumerate(node[kind])]
     if kind in ("cross", "union"):
-        counts = [_count(draft, member, node[kind][member[-1]], matches) for member in members]
-        return prod(counts) if kind == "cross" else sum(counts)
-    found = [(node[kind][member[-1]].get("pfs") or {}, matches.get((*member, "pfs"), [])) for member in members]
+        counts = [_count(where, member, matches) for where, member in members]
+        known = [count for count in counts if count is not None]
+        if len(known) < len(counts):
+            return None
+        return prod(known) if kind == "cross" else sum(known)
+    if not all(member.get("pfs") for _, member in members):
+        return None
+    found = [(member["pfs"], matches[(*where, "pfs")]) for where, member in members]
     if kind == "group":
         return len({match.group for _, each in found for match in each})
     return _joined(found)

@@ -26,6 +26,13 @@ CAPABILITIES: Mapping[str, float] = {
 GENERATIONS: Mapping[int, str] = {3: "Kepler", 5: "Maxwell", 6: "Pascal"}
 """The generations that something here no longer runs on, by the first digit of their compute capability."""
 
+_SEVENTH: Mapping[str, int] = {
+    **dict.fromkeys(("c8g1.2xlarge", "c16g1.4xlarge", "c32g1.8xlarge", "c48g1.12xlarge", "c56g1.14xlarge"), 1),
+    "c32g1.16xlarge": 2,
+    "c32g1.32xlarge": 4,
+}
+"""The sizes that two families of the seventh generation have in common."""
+
 _ECI: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "gn5": (
         "P100",
@@ -63,21 +70,10 @@ _ECI: Mapping[str, tuple[str, Mapping[str, int]]] = {
     ),
     "gn7": ("A100", {"c12g1.3xlarge": 1, "c13g1.13xlarge": 4, "c13g1.26xlarge": 8}),
     "gn7e": ("A100", {"c16g1.4xlarge": 1, "c16g1.8xlarge": 2, "c16g1.16xlarge": 4, "c16g1.32xlarge": 8}),
-    **dict.fromkeys(
-        ("gn7i", "gn7s"),
-        (
-            "",  # the model follows below
-            {
-                **dict.fromkeys(
-                    ("c8g1.2xlarge", "c16g1.4xlarge", "c32g1.8xlarge", "c48g1.12xlarge", "c56g1.14xlarge"), 1
-                ),
-                "c32g1.16xlarge": 2,
-                "c32g1.32xlarge": 4,
-            },
-        ),
-    ),
+    "gn7i": ("A10", _SEVENTH),
+    "gn7s": ("A30", _SEVENTH),
 }
-_MODELS = {"gn7i": "A10", "gn7s": "A30"}
+"""The families of Alibaba Cloud's GPU instances that ECI takes: their model of GPU, and how many each size has."""
 
 _AMAZON: Mapping[str, str] = {
     "p2": "K80", "p3": "V100", "p3dn": "V100", "p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p6": "B200",
@@ -113,9 +109,7 @@ def instance(name: str) -> Instance | None:
     """An instance type of Alibaba Cloud with GPUs, such as ecs.gn6i-c4g1.xlarge; None for one that is not known."""
     found = re.fullmatch(r"ecs\.([a-z0-9]+)-(.+)", name)
     model, sizes = _ECI.get(found[1], ("", {})) if found else ("", {})
-    if found is None or found[2] not in sizes:
-        return None
-    return Instance(model or _MODELS[found[1]], sizes[found[2]])
+    return Instance(model, sizes[found[2]]) if found and found[2] in sizes else None
 
 
 def models(label: str, value: str) -> list[str]:

@@ -12,6 +12,7 @@ from pipelines.drafts import Draft
 COMBINATIONS = ("cross", "union", "join", "group")
 _LEAVES = ("pfs", "cron")
 _TAKEN = ("out", ".env")
+"""Names below /pfs that Pachyderm uses itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +94,26 @@ def _check_pfs(leaf: Leaf) -> Iterator[Flaw]:
 def _check_names(draft: Draft) -> Iterator[Flaw]:
     """A name is a directory below /pfs: no two of one datum may be the same. Members of a union or group never meet, or
     may share it."""
-
-    def visit(at: Field, node: Mapping[str, Any]) -> Iterator[Flaw | tuple[str, Field]]:
-        for kind in _LEAVES:
-            value = node.get(kind)
-            if value is not None:
-                yield str(value.get("name") or value.get("repo") or ""), (*at, kind)
-        for kind in COMBINATIONS:
+    for at, node in nodes(draft):
+        for kind in ("cross", "join"):
             seen: set[str] = set()
             for place, member in enumerate(node.get(kind) or ()):
-                inside = list(visit((*at, kind, place), member))
-                yield from (each for each in inside if isinstance(each, Flaw))
-                names = {each[0]: each[1] for each in inside if not isinstance(each, Flaw)}
-                for name in names.keys() & seen if kind in ("cross", "join") else ():
+                names = dict(_names((*at, kind, place), member))
+                for name in sorted(names.keys() & seen):
                     mend = f'give it another name, such as "name": "{name}2"'
                     yield _error(names[name], f"is called {name}, as another input of the {kind} is", mend)
                 seen |= names.keys()
-                yield from ((name, where) for name, where in names.items())
+    for name, where in _names(("input",), draft.get("input")):
+        if name in _TAKEN:
+            yield _error(where, f"cannot be called {name}: /pfs/{name} is taken", 'add another "name"')
 
-    for found in visit(("input",), draft.get("input")):
-        if isinstance(found, Flaw):
-            yield found
-        elif found[0] in _TAKEN:
-            yield _error(found[1], f"cannot be called {found[0]}: /pfs/{found[0]} is taken", 'add another "name"')
+
+def _names(at: Field, node: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
+    """The name of each input in a tree, and where it is."""
+    for inner, each in _nodes(at, node):
+        for kind in _LEAVES:
+            if each.get(kind) is not None:
+                yield str(each[kind].get("name") or each[kind].get("repo") or ""), (*inner, kind)
 
 
 def _nodes(at: Field, node: Mapping[str, Any]) -> Iterator[tuple[Field, Mapping[str, Any]]]:

@@ -12,8 +12,6 @@ KUBERNETES_LIMIT = 63
 """Of a label, which the name of a pipeline's replication controller has to be."""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_TAKEN = ("out", ".env")
-"""Names below /pfs that Pachyderm uses itself."""
 
 
 def check(draft: Draft) -> Iterator[Flaw]:

@@ -100,3 +100,10 @@ def test_combinations(draft: Any, library: Path, tree: dict[str, Any], number: i
     flaws = list(datums.check(draft(input=tree), {"images": datums.listed(library)}))
     assert flaws[-1].field == ("input",)
     assert flaws[-1].why == f"together these give {number} datum" + "s" * (number != 1)
+
+
+def test_a_join_of_what_is_no_repo_is_not_told(draft: Any, library: Path) -> None:
+    inner = {"cross": [{"pfs": {**PNG, "join_on": "$1"}}]}
+    nested = draft(input={"join": [{"pfs": {**JPG, "join_on": "$1"}}, inner]})
+    found = list(datums.check(nested, {"images": datums.listed(library)}))
+    assert [flaw.why for flaw in found] == ["matches 2 in images", "matches 1 in images"]
