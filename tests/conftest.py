@@ -13,6 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 import python_pachyderm
+from hypothesis import settings
+
+# How long an example takes is the machine's business; other tests may be running beside this one.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
 

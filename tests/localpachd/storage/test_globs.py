@@ -324,7 +324,7 @@ some_paths = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(several(nested), st.lists(some_paths, min_size=1, max_size=10), st.booleans())
 def test_the_naive_matcher_agrees(parts: Parts, candidates: list[str], machine: bool) -> None:
     whole: Parts = (Text("/"), *parts)
