@@ -156,6 +156,9 @@ CREATE TABLE IF NOT EXISTS logs (
 CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
 """
 
+_IDLE = 8
+"""Connections that are kept open for the next reader. Each has memory of its own."""
+
 T = TypeVar("T")
 
 
@@ -165,7 +168,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._write_lock = threading.Lock()
-        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(_IDLE)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.executescript(SCHEMA)
@@ -194,7 +197,10 @@ class Database:
             yield conn
         finally:
             conn.execute("ROLLBACK")
-            self._readers.put(conn)
+            try:
+                self._readers.put_nowait(conn)
+            except queue.Full:
+                conn.close()
 
     def fact(self, key: str, make: Callable[[], str]) -> str:
         """What was kept under `key`, made by `make` when it was first asked for."""
@@ -218,5 +224,5 @@ class Database:
         conn = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA synchronous=NORMAL")
-        conn.execute("PRAGMA cache_size=-32000")
+        conn.execute("PRAGMA cache_size=-8000")
         return conn

@@ -15,6 +15,7 @@ _BATCH_BYTES = 4 << 20
 _BATCH_CHUNKS = 4096
 _GATHERED = 500  # chunks asked for in one query
 _SWEPT = 1000  # chunks looked at in one step of a sweep
+_IDLE = 8  # connections kept open for the next reader
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS small (hash BLOB PRIMARY KEY, put REAL NOT NULL, data BLOB NOT NULL);
@@ -38,7 +39,7 @@ class SmallChunks:
         self._gathered_bytes = 0
         self._in_writing: Mapping[bytes, bytes] = {}
         self._write_lock = threading.Lock()  # held by whoever changes the file
-        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(_IDLE)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.execute("PRAGMA synchronous=FULL")
@@ -154,7 +155,10 @@ class SmallChunks:
         try:
             yield conn
         finally:
-            self._readers.put(conn)
+            try:
+                self._readers.put_nowait(conn)
+            except queue.Full:
+                conn.close()
 
     def _connect(self) -> sqlite3.Connection:
         # The locks and the pool see to it that a connection is used by one thread at a time.
