@@ -52,6 +52,10 @@ _MESSAGES = {
     "PipelinesSummaries": "repeated PipelinesSummary summaries = 1",
     "ReposSummary": "Project project = 1; int64 user_repo_count = 2; int64 size_bytes = 3",
     "ReposSummaries": "repeated ReposSummary summaries = 1",
+    "CreatePipelineTransaction": "string user_json = 2; string effective_json = 3",
+    "TransactionRequest": "CreatePipelineTransaction create_pipeline_v2 = 11",
+    "Transaction": "string id = 1",
+    "TransactionInfo": "Transaction transaction = 1; repeated TransactionRequest requests = 2",
     "Empty": "",
     "ProjectPicker": "string name = 1",
     "RepoName": "ProjectPicker project = 1; string name = 2; string type = 3",
@@ -122,10 +126,12 @@ def _classes() -> dict[str, Any]:
 
 
 class Newer:
-    """Calls by name, with messages by the names above: `call("pps_v2.API/StopPipeline", "Stop", "Empty", ...)`."""
+    """Calls by name, with messages by the names above: `call("pps_v2.API/StopPipeline", "Stop", "Empty", ...)`.
+    `transaction` is the id of the one that they belong to, if any."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
+        self.transaction = ""
         self.messages = _classes()
 
     def call(self, method: str, request: str, reply: str, **fields: Any) -> Any:
@@ -135,7 +141,8 @@ class Newer:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=self.messages[reply].FromString,
         )
-        return call(self.messages[request](**fields))
+        header = (("pach-transaction", self.transaction),) if self.transaction else ()
+        return call(self.messages[request](**fields), metadata=header)
 
     def stream(self, method: str, requests: Iterator[Any], reply: str) -> Any:
         """Messages there, messages back."""

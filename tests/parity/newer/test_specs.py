@@ -53,6 +53,29 @@ def test_a_pipeline_is_made_of_what_was_written(newer, written, client, place) -
     assert place.paths(name) == ["/a"]
 
 
+def test_a_specification_in_a_transaction_waits_for_its_end(newer, written, client, place) -> None:
+    name, spec = written()
+    newer.transaction = client.start_transaction().id
+    try:
+        effective = json.loads(newer.create(spec))
+        with pytest.raises(grpc.RpcError) as refused:
+            newer.create(spec)
+        info = newer.call("transaction_v2.API/InspectTransaction", "TransactionInfo", "TransactionInfo",
+                          transaction={"id": newer.transaction})  # fmt: skip
+        assert [each.pipeline.name for each in client.list_pipeline() if each.pipeline.name == name] == []
+        assert len(client.finish_transaction(newer.transaction).responses) == 1
+        made = newer.transaction
+    finally:
+        newer.transaction = ""
+    assert effective["transform"]["image"] == "ubuntu:20.04"
+    assert refused.value.code() is EXISTS and refused.value.details().startswith("error running request 2 of 2: ")
+    (request,) = info.requests
+    assert json.loads(request.create_pipeline_v2.user_json) == json.loads(spec)
+    assert json.loads(request.create_pipeline_v2.effective_json)["outputBranch"] == "master"
+    assert place.job(name, made).state == pps_pb2.JOB_SUCCESS
+    assert json.loads(newer.inspect(name).user_spec_json) == json.loads(spec)
+
+
 def test_what_was_written_is_kept(newer, written) -> None:
     name, spec = written(datumTries=4)
     newer.create(spec)
