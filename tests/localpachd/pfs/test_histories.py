@@ -1,217 +1,252 @@
-"""Random histories of commits, moves of branches, squashes and drops against dictionaries; fsck is clean after each."""
+"""Random histories of commits, moves, deletions, squashes and transactions against a reference model; after each step
+everything is as the model has it, and fsck complains of nothing but heads that were moved away by hand."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import example, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from localpachd import ids
 from localpachd.db import Database
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, contents, fsck, modify, removal, repos, staging
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import sweep
-
-A, B, C, D, E = (Repo("default", name) for name in "abcde")
-INPUTS = (A, C, E, E)  # nothing is made from the last
-UPSTREAM = ([A], [C], [A, C])
-Content = dict[str, bytes]
+from tests.localpachd.pfs.choices import INPUTS, KINDS, NAMES, Choice
+from tests.localpachd.pfs.reference import Key, Model, RefusedError, Request
 
 
-@dataclass
-class Known:
-    """What a commit is expected to be. `content` is None while it cannot be read: what it stands on is open."""
+def repo(name: str) -> Repo:
+    return Repo("default", name)
 
-    parent: int | None
-    provenance: frozenset[int]
-    finished: bool
-    error: bool
-    content: Content | None = None
+
+def branch(key: Key) -> Branch:
+    return Branch(repo(key[0]), key[1])
+
+
+def commit(key: Key) -> Commit:
+    return Commit(repo(key[0]), key[1])
+
+
+RUN: dict[str, Callable[..., object]] = {
+    "create_repo": lambda txn, name: repos.create(txn, repo(name)),
+    "delete_repo": lambda txn, name, force: repos.delete(txn, repo(name), force),
+    "start": lambda txn, *key: commits.start(txn, branch(key)),
+    "finish": lambda txn, key, error: commits.finish(txn, commit(key), "spoilt" if error else ""),
+    "create_branch": lambda txn, in_, name, head, above: branches.create(
+        txn, branch((in_, name)), commit(head) if head else None, [branch(each) for each in above]
+    ),
+    "delete_branch": lambda txn, in_, name, force: branches.delete(txn, branch((in_, name)), force),
+    "squash_set": removal.squash_set,
+    "drop_set": removal.drop_set,
+    "squash": lambda txn, key, recursive: removal.squash(txn, commit(key), recursive),
+    "drop": lambda txn, key, recursive: removal.drop(txn, commit(key), recursive),
+}
 
 
 class World:
-    """A pfs room and what it ought to hold, by the sequence numbers of commits."""
+    """A pfs room, what it ought to hold, and a transaction that may be open."""
 
     def __init__(self, pfs: Pfs) -> None:
         self.pfs = pfs
-        self.known: dict[int, Known] = {}
-        self.ids: dict[int, str] = {}
-        for repo in (A, B, C, D, E):
-            pfs.transact(lambda txn, repo=repo: repos.create(txn, repo))
-        self.rewire(0, 0)
-        pfs.transact(lambda txn: branches.create(txn, Branch(D, "master"), provenance=[Branch(B, "master")]))
-        self.learn()
+        self.model = Model()
+        self.pending: tuple[str, list[Request]] | None = None
+        self.do([("create_repo", (name,)) for name in "abcde"])
+        self.do([("create_branch", ("b", "master", None, [("a", "master")]))])
+        self.do([("create_branch", ("d", "master", None, [("b", "master")]))])
+        self.settle()
 
-    def infos(self) -> list[CommitInfo]:
-        with self.pfs.db.read() as conn:
-            return [commits.by_seq(conn, row[0]) for row in conn.execute("SELECT seq FROM commits ORDER BY seq")]
+    def act(self, name: str, x: int, y: int, z: int) -> None:
+        special = {"put": self.put, "fill": self.fill, "work": self.work, "begin": self.begin, "end": self.end}
+        if name in special:
+            special[name](x, y, z)
+        elif z % 3 and self.pending is not None:
+            self.add(name, x, y, z)
+        elif request := self.choose(ids.new_id(), [], name, x, y, z):
+            self.do([request])
 
-    def learn(self) -> None:
-        """Takes in what the last step made and settled, and works out what became readable."""
-        infos = self.infos()
-        seqs = {(info.commit.repo, info.commit.id): info.seq for info in infos}
-        for info in infos:
-            parent = seqs[info.parent.repo, info.parent.id] if info.parent else None
-            provenance = frozenset(seqs[each.repo, each.id] for each in info.provenance)
-            if info.seq not in self.known:
-                self.known[info.seq] = Known(parent, provenance, info.finished is not None, bool(info.error))
-                self.ids[info.seq] = info.commit.id
-                if info.finished is not None and info.origin == "AUTO":
-                    self.known[info.seq].content = {}
-            known = self.known[info.seq]
-            assert (known.parent, known.provenance) == (parent, provenance)
-            known.finished, known.error = info.finished is not None, bool(info.error)
-        for seq in sorted(self.known):
-            if self.known[seq].content is None:
-                self.known[seq].content = self.inherited(seq)
+    def choose(self, id_: str, before: Sequence[Request], name: str, x: int, y: int, z: int) -> Request | None:
+        """A request that can follow others in a step, more often than not one that will be granted."""
+        try:
+            draft = self.model.after(id_, before, whole=False)
+        except RefusedError:
+            draft = self.model  # what is before it cannot be done any more as things are now
+        request = None
+        for shift in range(1 if y % 4 == 0 else 12):
+            arguments = getattr(Choice(draft, x + shift, y, z), name)()
+            if arguments is None:
+                return None
+            request = KINDS.get(name, name), arguments
+            if isinstance(self.expected(id_, [*before, request]), Model):
+                break
+        return request
 
-    def inherited(self, seq: int) -> Content | None:
-        parent = self.known[seq].parent
-        while parent is not None and self.known[parent].error:
-            parent = self.known[parent].parent
-        if parent is None:
-            return {}
-        base = self.known[parent]
-        return dict(base.content) if base.finished and base.content is not None else None
+    def do(self, requests: Sequence[Request], id_: str = "") -> None:
+        """Runs requests as one step, which has to be refused where the model refuses it, at the same request."""
+        id_ = id_ or ids.new_id()
+        expected = self.expected(id_, requests)
+        found = self.refusal(lambda: self.pfs.transact(self.step(requests), id_))
+        assert found == (expected.at if isinstance(expected, RefusedError) else "done"), requests
+        event(f"{requests[0][0] if len(requests) == 1 else f'{len(requests)} requests'}: {found}")
+        if isinstance(expected, Model):
+            self.model = expected
+
+    def expected(self, id_: str, requests: Sequence[Request]) -> Model | RefusedError:
+        try:
+            return self.model.after(id_, requests)
+        except RefusedError as error:
+            return error
+
+    def step(self, requests: Sequence[Request]) -> Callable[[Transaction], None]:
+        def run(txn: Transaction) -> None:
+            for self.at, (name, arguments) in enumerate(requests):
+                RUN[name](txn, *arguments)
+            self.at = None
+
+        return run
+
+    def refusal(self, call: Callable[[], object]) -> int | str | None:
+        """At which request the server refuses, None for the whole, or "done"."""
+        try:
+            call()
+        except PachError:
+            return self.at
+        return "done"
+
+    def begin(self, x: int, y: int, z: int) -> None:
+        self.pending = self.pending or (ids.new_id(), [])
+
+    def add(self, name: str, x: int, y: int, z: int) -> None:
+        """Adds a request to the open transaction, as one is that can be run with those before it."""
+        assert self.pending is not None
+        id_, kept = self.pending
+        request = self.choose(id_, kept, name, x, y, z)
+        if request is None:
+            return
+        requests = [*kept, request]
+        expected = self.expected(id_, requests)
+        found = self.refusal(lambda: self.pfs.transact(lambda txn: self.pfs.rehearse(txn, self.step(requests), id_)))
+        assert found == (expected.at if isinstance(expected, RefusedError) else "done"), requests
+        if found == "done":
+            kept.append(request)
+
+    def end(self, x: int, y: int, z: int) -> None:
+        if self.pending is not None and self.pending[1]:
+            id_, kept = self.pending
+            self.do(kept, id_)
+            self.pending = None
+
+    def work(self, x: int, y: int, z: int) -> None:
+        """Puts a file and lets everything downstream come to rest."""
+        self.put(x, y, z)
+        self.settle()
+
+    def settle(self) -> None:
+        """Finishes what is open, as jobs would."""
+        for key in [key for key, known in self.model.commits.items() if known.open]:
+            self.do([("finish", (key, False))])
+
+    def put(self, x: int, y: int, z: int) -> None:
+        """Overwrites or removes a file on a branch, in a commit of its own or in the one that is open."""
+        key = (INPUTS[x % 4], NAMES[z % 3])
+        path, data = f"/{x % 5}", bytes([y]) * (y % 3) if y % 4 else None
+        change: list[staging.Change] = [staging.Removal(path, DEFAULT_TAG)]
+        if data is not None:
+            change.append(staging.Addition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
+        target = Commit(repo(key[0]), branch=key[1])
+        line = self.model.branches.get(key)
+        if line is not None and line.head is not None and self.model.commits[line.head].open:
+            if self.model.read(line.head) is not None:
+                modify.modify(self.pfs, target, change)
+                self.model.commits[line.head].written[path] = data
+            return
+        expected = self.expected("", [("start", key)])
+        found = self.refusal(lambda: modify.modify(self.pfs, target, change))
+        assert (found == "done") is isinstance(expected, Model)
+        if isinstance(expected, Model):
+            with self.pfs.db.read() as conn:
+                id_ = commits.resolve(conn, target).commit.id
+            draft = self.model.after(id_, [("start", key)], whole=False)
+            draft.commits[key[0], id_].written[path] = data
+            draft.finish((key[0], id_), False)
+            draft.complete()
+            self.model = draft
+
+    def fill(self, x: int, y: int, z: int) -> None:
+        """Writes into an open output, as a job does."""
+        key = Choice(self.model, x, y, z).key(lambda key: self.model.commits[key].open)
+        if key is not None:
+            path, data = f"/out{y % 3}", bytes([y])
+            with self.pfs.db.read() as conn:
+                info = commits.resolve(conn, commit(key))
+            content = self.pfs.chunks.store([data])
+            self.pfs.transact(lambda txn: contents.add_layer(txn, info, [(path, DEFAULT_TAG, content)]))
+            self.model.commits[key].written[path] = data
+
+    at: int | None = None
 
     def check(self) -> None:
+        self.check_branches()
+        self.check_commits()
+        self.check_fsck()
+
+    def check_branches(self) -> None:
         with self.pfs.db.read() as conn:
-            assert list(fsck.check(conn)) == []
-            there = [row[0] for row in conn.execute("SELECT seq FROM commits ORDER BY seq")]
-            assert there == sorted(self.known)
-            for seq, known in self.known.items():
-                if known.content is not None:
-                    files = contents.fileset(conn, commits.by_seq(conn, seq)).walk()
-                    assert {each.path: b"".join(self.pfs.chunks.read(each.content)) for each in files} == known.content
+            found = {
+                (info.branch.repo.name, info.branch.name): (
+                    (info.head.repo.name, info.head.id),
+                    {(each.repo.name, each.name) for each in info.direct_provenance},
+                )
+                for info in branches.list_all(conn)
+            }
+            assert {info.repo.name for info in repos.list_all(conn)} == self.model.repos
+        assert found == {key: (line.head, set(line.above)) for key, line in self.model.branches.items()}
 
-    def pick(self, repo: Repo | None, x: int, opened: bool = False) -> CommitInfo | None:
-        found = [info for info in self.infos() if repo is None or info.commit.repo == repo]
-        found = [info for info in found if info.finished is None] if opened else found
-        return found[x % len(found)] if found else None
-
-    def put(self, x: int, y: int) -> None:
-        """Overwrites or removes a file on an input's branch, in a commit of its own or the one that is open."""
-        repo, path, data = INPUTS[x % 4], f"/{x % 5}", bytes([y]) * (y % 3)
-        change: list[staging.Change] = [staging.Removal(path, DEFAULT_TAG)]
-        if y % 4:
-            change.append(staging.Addition(path, DEFAULT_TAG, self.pfs.chunks.store([data])))
-        before = set(self.known)
-        modify.modify(self.pfs, Commit(repo, branch="master"), change)
+    def check_commits(self) -> None:
         with self.pfs.db.read() as conn:
-            head = commits.resolve(conn, Commit(repo, branch="master"))
-        if head.seq not in before:
-            self.learn_open(head)
-        self.write(head.seq, path, data if y % 4 else None)
+            rows = conn.execute("SELECT seq FROM commits ORDER BY seq").fetchall()
+            infos = {
+                (info.commit.repo.name, info.commit.id): info for row in rows if (info := commits.by_seq(conn, row[0]))
+            }
+            assert set(infos) == set(self.model.commits)
+            for key, known in self.model.commits.items():
+                info = infos[key]
+                assert (info.parent and (info.parent.repo.name, info.parent.id)) == known.parent
+                assert {(each.repo.name, each.id) for each in info.provenance} == known.provenance
+                assert (info.finished is None, bool(info.error)) == (known.open, known.error)
+                assert info.commit.branch == known.branch
+                content = self.model.read(key)
+                if content is not None:
+                    files = contents.fileset(conn, info).walk()
+                    found = {each.path: b"".join(self.pfs.chunks.read(each.content)) for each in files}
+                    assert found == content
 
-    def learn_open(self, head: CommitInfo) -> None:
+    def check_fsck(self) -> None:
         with self.pfs.db.read() as conn:
-            parent = commits.find(conn, head.parent.repo, head.parent.id) if head.parent else None
-        self.known[head.seq] = Known(parent.seq if parent else None, frozenset(), False, False)
-        self.ids[head.seq] = head.commit.id
-        self.known[head.seq].content = self.inherited(head.seq)
-
-    def write(self, seq: int, path: str, data: bytes | None) -> None:
-        content = self.known[seq].content
-        assert content is not None
-        content.pop(path, None)
-        if data is not None:
-            content[path] = data
-
-    def start(self, x: int, y: int) -> None:
-        self.pfs.transact(lambda txn: commits.start(txn, Branch(INPUTS[x % 4], "master")))
-
-    def fill(self, x: int, y: int) -> None:
-        """Writes into an open output, as a job does."""
-        info = self.pick((B, D)[x % 2], y)
-        if info is not None and info.finishing is None and self.known[info.seq].content is not None:
-            path, content = f"/out{y % 3}", self.pfs.chunks.store([bytes([y])])
-            self.pfs.transact(lambda txn: contents.add_layer(txn, info, [(path, DEFAULT_TAG, content)]))
-            self.write(info.seq, path, bytes([y]))
-
-    def finish(self, x: int, y: int) -> None:
-        info = self.pick(None, x, opened=True)
-        if info is not None:
-            self.pfs.transact(lambda txn: commits.finish(txn, info.commit, error="" if y % 3 else "spoilt"))
-
-    def spoil(self, x: int, y: int) -> None:
-        """Makes a commit that fails, with something in it."""
-        self.start(x, y)
-        self.learn()
-        self.put(x, y)
-        with self.pfs.db.read() as conn:
-            head = commits.resolve(conn, Commit(INPUTS[x % 4], branch="master"))
-        self.pfs.transact(lambda txn: commits.finish(txn, head.commit, error="spoilt"))
-
-    def move(self, x: int, y: int) -> None:
-        repo = INPUTS[x % 4]
-        info = self.pick(repo, y)
-        name = ("master", "side")[y % 2]
-        if info is not None:
-            self.pfs.transact(lambda txn: branches.create(txn, Branch(repo, name), head=info.commit))
-
-    def rewire(self, x: int, y: int) -> None:
-        above = [Branch(repo, "master") for repo in UPSTREAM[x % 3]]
-        self.pfs.transact(lambda txn: branches.create(txn, Branch(B, "master"), provenance=above))
-
-    def squash(self, x: int, y: int) -> None:
-        self.remove(x, squash=True)
-
-    def drop(self, x: int, y: int) -> None:
-        self.remove(x, squash=False)
-
-    def remove(self, x: int, squash: bool) -> None:
-        found = [info for info in self.infos() if bool(info.children) is squash]
-        if not found:
-            return
-        info = found[x % len(found)]
-        doomed = {seq for seq in self.known if self.ids[seq] == info.commit.id}
-        change = removal.squash_set if squash else removal.drop_set
-        expected = self.removable(doomed, squash)
-        try:
-            self.pfs.transact(lambda txn: change(txn, info.commit.id))
-        except PachError as error:
-            assert not expected, error
-            return
-        assert expected, "what had to be refused was done"
-        for seq in sorted(doomed):
-            self.forget(seq)
-
-    def removable(self, doomed: set[int], squash: bool) -> bool:
-        for seq, known in self.known.items():
-            if seq not in doomed and known.provenance & doomed:
-                return False
-            if known.parent in doomed and not (squash and known.finished):
-                return False
-        return not squash or all(any(each.parent == seq for each in self.known.values()) for seq in doomed)
-
-    def forget(self, seq: int) -> None:
-        gone = self.known[seq]
-        for other in self.through(seq):
-            # What could not be read because it stood on an open commit now reads as that did.
-            if self.known[other].content is None and gone.content is not None and not gone.error:
-                self.known[other].content = dict(gone.content)
-        del self.known[seq]
-        for child in self.known.values():
-            if child.parent == seq:
-                child.parent = gone.parent
-
-    def through(self, seq: int) -> Iterator[int]:
-        """The commits that stand on this one, which failed commits do not hide."""
-        for each, known in self.known.items():
-            if known.parent == seq:
-                yield each
-                if known.error:
-                    yield from self.through(each)
+            complaints = set(fsck.check(conn))
+        assert complaints == {
+            f"consistency error: parent branch {branch(above)} commit is not in direct provenance of head of branch "
+            f"{branch(key)}"
+            for key in self.model.branches
+            for above in self.model.missing(key)
+        }
+        assert all(line.by_hand or not self.model.missing(key) for key, line in self.model.branches.items())
 
 
-STEPS = ("put", "put", "spoil", "start", "fill", "finish", "finish", "move", "rewire", "squash", "squash", "drop")
-ACTS = st.tuples(st.sampled_from(STEPS), st.integers(0, 40), st.integers(0, 40))
+STEPS = (
+    "work", "work", "work", "work", "work", "put", "put", "start", "start", "fill", "finish", "finish",
+    "move", "move", "rewire", "rewire", "squash_set", "squash_set", "squash_set", "squash", "squash", "drop_set",
+    "drop", "delete_branch", "delete_repo", "create_repo", "begin", "begin", "begin", "end", "end",
+)  # fmt: skip
+ACTS = st.tuples(st.sampled_from(STEPS), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+HISTORIES = st.lists(ACTS, min_size=12, max_size=32)
 
 
 @contextmanager
@@ -223,16 +258,13 @@ def room() -> Iterator[Pfs]:
         db.close()
 
 
-@settings(max_examples=40, deadline=None)
-@example([("put", 2, 5), ("put", 3, 6), ("put", 2, 7), ("spoil", 3, 9), ("squash", 2, 0)])  # below a failed commit
-@given(st.lists(ACTS, min_size=4, max_size=24))
-def test_histories(acts: Sequence[tuple[str, int, int]]) -> None:
+@settings(max_examples=50, deadline=None)
+@given(HISTORIES)
+def test_histories(acts: Sequence[tuple[str, int, int, int]]) -> None:
     with room() as pfs:
         world = World(pfs)
-        for name, x, y in acts:
-            with suppress(PachError):  # what is refused has no effect
-                getattr(world, name)(x, y)
-            world.learn()
+        for act in acts:
+            world.act(*act)
             world.check()
         sweep(pfs.db, pfs.chunks)
         world.check()
