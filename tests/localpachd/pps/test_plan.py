@@ -104,6 +104,15 @@ def test_an_autoscaling_pipeline_rests_until_a_job_can_run():
     )
 
 
+def test_an_image_on_its_way_holds_a_pipeline_up_without_a_crash():
+    view = replace(RUNNING, delay="pulling image a:1", jobs=(job(JobState.STARTING, READY),))
+    assert planned(view) == (SetState(EDGES, 1, PipelineState.STARTING, "pulling image a:1"),)
+    assert planned(replace(view, state=PipelineState.STARTING, reason="pulling image a:1")) == ()
+    assert planned(replace(view, delay="", state=PipelineState.STARTING, reason="pulling image a:1")) == (
+        SetState(EDGES, 1, PipelineState.RUNNING, ""), Run(FIRST),
+    )  # fmt: skip
+
+
 def test_workers_that_cannot_be_had_leave_the_job_waiting():
     view = replace(RUNNING, obstacle="unschedulable: no GPU", jobs=(job(JobState.CREATED, READY),))
     assert planned(view) == (SetState(EDGES, 1, PipelineState.CRASHING, "unschedulable: no GPU"),)
@@ -144,6 +153,7 @@ views = st.builds(
         unique_by=lambda each: each.job,
     ).map(tuple),
     obstacle=st.sampled_from(["", "none here"]),
+    delay=st.sampled_from(["", "not yet"]),
 )
 
 
