@@ -23,12 +23,19 @@ _PROGRAMS = (
     "cat chmod chown cp cut env false find grep head hostname id ln ls mkdir mkfifo mktemp mv paste pwd readlink rm",
     "seq setsid sh sleep sort stat tail tee touch tr true uniq wc",
 )
-# What programs of tests import: the client of NextDatum, and what servers and readers of files are made of.
-_IMPORTS = (
-    "import encodings.idna, grpc, http.server, json, os, pathlib, shutil, socket, sys, threading, time\n"
-    "import urllib.request\n"
-    "from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc\n"
-)
+# What programs of tests import, some of it only when it is used: the clients, and what servers and readers of files are
+# made of.
+_IMPORTS = """
+import contextlib, encodings.idna, http.server, json, os, pathlib, python_pachyderm, shutil, socket, sys, threading
+import time, urllib.request
+from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
+with contextlib.suppress(Exception), python_pachyderm.Client("127.0.0.1", 1).modify_file_client(("r", "b")) as writer:
+    writer.put_file_from_bytes("/f", b"")
+for module in list(sys.modules.values()):
+    print(getattr(module, "__file__", None) or "")
+    print(getattr(module, "__cached__", None) or "")
+print(os.__file__)
+"""
 _FILES = {
     "/etc/passwd": "root:x:0:0:r:/:/bin/sh\ndaemon:x:1:1:d:/:/bin/false\nnobody:x:65534:65534:n:/:/bin/false\n",
     "/etc/group": "root:x:0:\ndaemon:x:1:\nstaff:x:50:\nnogroup:x:65534:\n",
@@ -128,13 +135,7 @@ def _root() -> bytes:
 
 def _modules() -> list[str]:
     """The files of all that Python imports."""
-    script = _IMPORTS + (
-        "for name, module in list(sys.modules.items()):\n"
-        "    print(getattr(module, '__file__', None) or '')\n"
-        "    print(getattr(module, '__cached__', None) or '')\n"
-        "print(os.__file__)\n"
-    )
-    asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    asked = subprocess.run([sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=True)
     known = importlib.metadata.files("python_pachyderm") or ()  # it asks for its own version
     described = [str(each.locate()) for each in known if each.name == "METADATA"]
     found = (Path(line).absolute() for line in (*asked.stdout.splitlines(), *described) if line)

@@ -1,6 +1,7 @@
 """The commands for a server on this machine: up, down and the demo."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,13 @@ from pipelines.display import console, say, say_all
 app = typer.Typer()
 
 
+class Runner(StrEnum):
+    """How localpachd runs workers."""
+
+    PROCESS = "process"
+    DOCKER = "docker"
+
+
 @app.command()
 def up(
     root: RootOption = None,
@@ -24,9 +32,13 @@ def up(
     strict_gpus: Annotated[
         bool, typer.Option("--strict-gpus", help="Let GPU pipelines wait where there is no GPU, as on a cluster.")
     ] = False,
+    runner: Annotated[
+        Runner,
+        typer.Option(help="How workers run: as processes of this machine, or in containers of their images (docker)."),
+    ] = Runner.PROCESS,
 ) -> None:
     """Start localpachd in the background and point pachctl and lookalike at it."""
-    options = ["--gpus", gpus, *(["--strict-gpus"] if strict_gpus else [])]
+    options = ["--gpus", gpus, "--runner", runner, *(["--strict-gpus"] if strict_gpus else [])]
     server, fresh = local.up(root or local.default_root(), port, options)
     _say_server(server, fresh)
     say_all(local.overridden(server))
