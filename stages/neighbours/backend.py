@@ -41,6 +41,8 @@ class Backend(Protocol):
 
     name: str
     rounding: Rounding
+    concurrent: bool
+    """Whether it is best asked from several threads at once, since it leaves all but the product to one."""
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """The `count` rows of the library with the smallest approximate squared distances.

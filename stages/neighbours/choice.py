@@ -58,8 +58,8 @@ def _open(
 ) -> Backend:
     if name == "sklearn":
         return _made("sklearn", "Sklearn", library)
-    if name == "faiss":
-        return _faiss(library, algorithm)
+    if name in ("faiss", "numpy"):
+        return _cpu(library, name, algorithm)
     if name == "cuml":
         if not gpu_visible(environment):
             raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
@@ -73,14 +73,14 @@ def _open(
         try:
             return _made("cuml", "Cuml", library, algorithm)
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:  # CUDA's errors are RuntimeErrors
-            report(f"there is a GPU, but cuML does not work with it ({_line(failure)}): searching with FAISS instead")
-    return _faiss(library, algorithm)
+            report(f"there is a GPU, but cuML does not work with it ({_line(failure)}): searching on the CPU instead")
+    return _cpu(library, "numpy", algorithm)
 
 
-def _faiss(library: Vectors, algorithm: str) -> Backend:
-    if algorithm == "exact":
-        return _made("faiss", "Faiss", library)
-    return _made("faiss", "FaissApproximate", library, algorithm)
+def _cpu(library: Vectors, name: str, algorithm: str) -> Backend:
+    if algorithm != "exact":
+        return _made("faiss", "FaissApproximate", library, algorithm)
+    return _made("product", "Product", library) if name == "numpy" else _made("faiss", "Faiss", library)
 
 
 def _made(module: str, kind: str, *arguments: object) -> Backend:

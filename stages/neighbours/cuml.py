@@ -29,6 +29,8 @@ class Cuml:
     A library that does not fit into the GPU's free memory is copied there in parts at each call.
     """
 
+    concurrent = False
+
     def __init__(self, library: Vectors, algorithm: str = "exact") -> None:
         """library: float32 (n, d), C order. Raises RuntimeError (CUDA's) where there is no usable device."""
         self.name = "cuml" if algorithm == "exact" else f"cuml {algorithm}"

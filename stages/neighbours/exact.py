@@ -14,6 +14,7 @@ from stages.neighbours.backend import Backend, Distances, Floats, Mask, Rows
 from stages.neighbours.exhaustive import compare_with_all
 from stages.neighbours.found import NONE, Found, merge, nothing
 from stages.neighbours.points import Points
+from stages.neighbours.threads import cores, in_threads
 
 EXTRA = 28
 """m: candidates beyond k. FAISS selects 32 of a row as fast as 8, and only doubtful ones cost a true comparison."""
@@ -25,7 +26,11 @@ ROUNDS = 2
 """How often a backend is asked before the rest is compared with all: a third time would cost as much as that."""
 
 QUERY_BLOCK = 4096
-"""Queries handled at once: FAISS's own block, so that nothing is multiplied in smaller pieces than it would be."""
+"""Queries handled at once at most: FAISS's own block, so that nothing is multiplied in smaller pieces than it would be.
+"""
+
+_FEWEST = 64
+"""Queries that are worth a thread."""
 
 _UNIT_ROUNDING = 1e-6  # |û - v̂|² of float32 unit vectors is at most 4.9e-7 above that of the true ones
 _LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: the expansion's parts stay finite below it
@@ -38,6 +43,12 @@ class Tally:
     queries: int = 0
     widened: int = 0
     exhaustive: int = 0
+
+    def add(self, other: "Tally") -> None:
+        """Counts those of another tally too."""
+        self.queries += other.queries
+        self.widened += other.widened
+        self.exhaustive += other.exhaustive
 
 
 class Exact:
@@ -57,22 +68,31 @@ class Exact:
             exclude = np.full(len(queries), NONE, dtype=np.int64)
         columns = max(0, min(k, len(self._library) - int(bool(len(exclude)) and bool((exclude != NONE).all()))))
         found = nothing(len(queries), columns)
-        if not columns:
+        if not columns or not len(queries):
             return found
-        for start in range(0, len(queries), QUERY_BLOCK):
-            block = slice(start, start + QUERY_BLOCK)
-            part = self._block(queries.part(block), columns, exclude[block])
+        blocks = self._blocks(len(queries))
+        parts = in_threads(lambda block: self._block(queries.part(block), columns, exclude[block]), blocks)
+        for block, (part, tally) in zip(blocks, parts, strict=True):
             found.distances[block], found.rows[block] = part.distances, part.rows
+            self.tally.add(tally)
         return found
 
-    def _block(self, queries: Points, k: int, exclude: Rows) -> Found:
+    def _blocks(self, count: int) -> list[slice]:
+        """Equal parts of so many queries, as many for each core, where the backend leaves it to us to use them."""
+        cores_ = max(1, min(cores(), count // _FEWEST)) if self._backend.concurrent else 1
+        parts = cores_ * -(-count // (cores_ * QUERY_BLOCK))
+        size = -(-count // parts)
+        return [slice(start, start + size) for start in range(0, count, size)]
+
+    def _block(self, queries: Points, k: int, exclude: Rows) -> tuple[Found, Tally]:
         found = nothing(len(queries), k)
+        tally = Tally(queries=len(queries))
         open_: Rows = np.arange(len(queries))
         extra = EXTRA
         for turn in range(ROUNDS):
             if turn and (not len(open_) or 4 * (k + extra) > len(self._library)):
                 break
-            self.tally.widened += len(open_) if turn else 0
+            tally.widened += len(open_) if turn else 0
             count = min(k + extra + 1, len(self._library))  # one more, for the row that may be excluded
             part, settled = self._ask(queries.part(open_) if turn else queries, k, exclude[open_], count)
             found.distances[open_], found.rows[open_] = part.distances, part.rows
@@ -81,9 +101,8 @@ class Exact:
         if len(open_):
             part = compare_with_all(queries.part(open_), self._library, k, exclude[open_])
             found.distances[open_], found.rows[open_] = part.distances, part.rows
-        self.tally.queries += len(queries)
-        self.tally.exhaustive += len(open_)
-        return found
+        tally.exhaustive = len(open_)
+        return found, tally
 
     def _ask(self, queries: Points, k: int, exclude: Rows, count: int) -> tuple[Found, Mask]:
         """The k nearest among the backend's `count` candidates, and for which queries that is proven to be final."""

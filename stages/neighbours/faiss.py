@@ -51,6 +51,7 @@ class Faiss:
     """Brute force over the library where it lies, memory-mapped or not: nothing is copied and nothing trained."""
 
     name = "faiss"
+    concurrent = False
 
     def __init__(self, library: Vectors) -> None:
         """library: float32 (n, d), C order."""
@@ -71,6 +72,8 @@ class FaissApproximate:
 
     Its candidates are whatever the visited cells hold, so they can back no certificate.
     """
+
+    concurrent = False
 
     def __init__(self, library: Vectors, algorithm: str) -> None:
         """library: float32 (n, d), C order."""

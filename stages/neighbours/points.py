@@ -11,7 +11,7 @@ import numpy as np
 from stages.contract import StageError
 from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
 
-_BLOCK_BYTES = 1 << 20  # of float64 differences held at once: they stay in a core's second-level cache
+_BLOCK_BYTES = 1 << 19  # of float64 differences held at once: they stay in a core's second-level cache
 _SCAN_BYTES = 16 << 20  # of float32 vectors looked at in one step
 _LONGEST = 1.7e38  # two vectors of this norm are still a finite float32 apart
 
@@ -75,7 +75,8 @@ class Points:
         for start in range(0, len(rows), step):
             mine, theirs = rows[start : start + step], other_rows[start : start + step]
             if self.metric == "euclidean":
-                difference = np.subtract(self.vectors[mine], others.vectors[theirs], dtype=np.float64)
+                difference = self.vectors[mine].astype(np.float64)
+                difference -= others.vectors[theirs]
             else:
                 difference = self.directions(mine) - others.directions(theirs)
             squares = _sums_of_squares(difference)

@@ -7,7 +7,7 @@ from stages.contract import StageError
 from stages.parameters import choice, whole
 
 METRICS = ("euclidean", "cosine")
-BACKENDS = ("auto", "cuml", "faiss", "sklearn")
+BACKENDS = ("auto", "cuml", "numpy", "faiss", "sklearn")
 ALGORITHMS = ("exact", "ivfflat", "ivfpq")
 LARGEST_K = 1000
 
@@ -34,9 +34,9 @@ def settings(environment: Mapping[str, str]) -> Settings:
         backend=choice(environment, "BACKEND", BACKENDS),
         algorithm=choice(environment, "ALGORITHM", ALGORITHMS),
     )
-    if chosen.backend == "sklearn" and chosen.algorithm != "exact":
+    if chosen.backend in ("numpy", "sklearn") and chosen.algorithm != "exact":
         raise StageError(
-            f"ALGORITHM={chosen.algorithm} is not something BACKEND=sklearn can do; "
+            f"ALGORITHM={chosen.algorithm} is not something BACKEND={chosen.backend} can do; "
             "take BACKEND=faiss or cuml, or ALGORITHM=exact, in the spec's env"
         )
     return chosen

@@ -15,6 +15,7 @@ class Sklearn:
     """NearestNeighbors, brute force."""
 
     name = "sklearn"
+    concurrent = False
 
     def __init__(self, library: Vectors) -> None:
         """library: float32 (n, d), C order."""

@@ -7,13 +7,15 @@ import sys
 import numpy as np
 import pytest
 
+from stages.neighbours import product
 from stages.neighbours.backend import expanded, gamma, parts_of_vector
 from stages.neighbours.faiss import Faiss, _name_processor
+from stages.neighbours.product import Product
 from stages.neighbours.sklearn import Sklearn
 
 
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS takes another formula for few
-@pytest.mark.parametrize("backend", [Faiss, Sklearn])
+@pytest.mark.parametrize("backend", [Product, Faiss, Sklearn])
 def test_no_approximate_distance_lies_above_the_bound(family, backend, queries) -> None:
     proposer = backend(family)
     asked = family[:queries]
@@ -42,8 +44,33 @@ def test_the_bound_of_the_expansion() -> None:
 def test_a_memory_map_is_searched_where_it_lies(tmp_path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    _distances, rows = Faiss(library).candidates(np.eye(30, dtype=np.float32), 1)
-    assert rows[:, 0].tolist() == list(range(30))
+    for backend in (Product, Faiss):
+        _distances, rows = backend(library).candidates(np.eye(30, dtype=np.float32), 1)
+        assert rows[:, 0].tolist() == list(range(30))
+
+
+@pytest.mark.parametrize("columns", [8192, 100])
+@pytest.mark.parametrize("count", [1, 5, 40, 400])
+def test_the_product_proposes_the_smallest_and_as_many_as_were_asked_for(columns, count, monkeypatch) -> None:
+    monkeypatch.setattr(product, "_COLUMNS", columns)
+    random = np.random.default_rng(count)
+    library = random.normal(size=(777, 24)).astype(np.float32)
+    library[500:600] = library[:100]  # equal distances
+    queries = library[490:530]
+    distances, rows = Product(library).candidates(queries, count)
+    assert distances.shape == rows.shape == (40, count)
+    assert all(len(set(row)) == count for row in rows.tolist())
+    every = ((queries[:, None].astype(np.float64) - library[None]) ** 2).sum(axis=2)
+    np.testing.assert_allclose(distances, np.take_along_axis(every, rows, axis=1), atol=1e-4)
+    np.testing.assert_allclose(np.sort(distances), np.sort(every)[:, :count], atol=1e-4)
+
+
+def test_rows_whose_distance_overflows_are_not_proposed() -> None:
+    library = np.ones((600, 4), np.float32)
+    library[::2] *= np.float32(1e30)
+    distances, rows = Product(library).candidates(np.ones((2, 4), np.float32), 310)
+    assert set(rows[0]) == {-1, *range(1, 600, 2)}
+    assert np.array_equal(rows == -1, ~np.isfinite(distances))
 
 
 @pytest.mark.parametrize(
@@ -69,10 +96,10 @@ import hashlib
 import numpy as np
 from stages.neighbours.exact import Exact
 from stages.neighbours.points import Points
-from stages.neighbours.faiss import Faiss
+from stages.neighbours.product import Product
 random = np.random.default_rng(0)
 library = Points((1 + 1e-4 * random.normal(size=(600, 300))).astype(np.float32))
-found = Exact(library, Faiss(library.prepared)).search(library, 5)
+found = Exact(library, Product(library.prepared)).search(library, 5)
 print(hashlib.sha256(found.rows.tobytes() + found.distances.tobytes()).hexdigest())
 """
 

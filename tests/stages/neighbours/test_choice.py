@@ -37,13 +37,14 @@ def test_a_process_without_a_gpu_imports_nothing_of_one() -> None:
         "from stages.neighbours.points import Points\n"
         "from stages.neighbours.settings import Settings\n"
         "open_searcher(Points(np.eye(3, dtype=np.float32)), Settings(), {'CUDA_VISIBLE_DEVICES': '-1'})\n"
-        "print([name for name in ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn') if name in sys.modules])\n"
+        "unwanted = ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn', 'faiss')\n"
+        "print([name for name in unwanted if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert run.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("backend", ["auto", "faiss", "sklearn"])
+@pytest.mark.parametrize("backend", ["auto", "numpy", "faiss", "sklearn"])
 def test_each_cpu_backend_opens(backend) -> None:
     searcher = open_searcher(LIBRARY, Settings(backend=backend), NO_GPU)
     assert isinstance(searcher, Exact)
@@ -102,6 +103,7 @@ def test_a_bad_parameter_is_named(name, value) -> None:
         settings({name: value})
 
 
-def test_sklearn_has_no_approximate_search() -> None:
-    with pytest.raises(StageError, match="ALGORITHM=ivfflat is not something BACKEND=sklearn can do"):
-        settings({"BACKEND": "sklearn", "ALGORITHM": "ivfflat"})
+@pytest.mark.parametrize("backend", ["sklearn", "numpy"])
+def test_some_backends_have_no_approximate_search(backend) -> None:
+    with pytest.raises(StageError, match=f"ALGORITHM=ivfflat is not something BACKEND={backend} can do"):
+        settings({"BACKEND": backend, "ALGORITHM": "ivfflat"})

@@ -9,9 +9,10 @@ from stages.neighbours.exhaustive import compare_with_all
 from stages.neighbours.faiss import Faiss
 from stages.neighbours.found import NONE, merge, nothing
 from stages.neighbours.points import Points
+from stages.neighbours.product import Product
 from stages.neighbours.sklearn import Sklearn
 
-BACKENDS = [Faiss, Sklearn]
+BACKENDS = [Product, Faiss, Sklearn]
 METRICS = ["euclidean", "cosine"]
 
 
@@ -54,14 +55,15 @@ def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle) -> None:
     assert np.array_equal(search(Faiss, library, library, 3).rows, rows)
 
 
+@pytest.mark.parametrize("backend", [Product, Faiss])
 @pytest.mark.parametrize("rows", [1, 2, 5, EXTRA, EXTRA + 4, 2 * EXTRA])
 @pytest.mark.parametrize("k", [1, 3, 40])
-def test_small_libraries_give_fewer_neighbours(rows, k, oracle) -> None:
+def test_small_libraries_give_fewer_neighbours(rows, k, backend, oracle) -> None:
     library = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
-    found = search(Faiss, library, library, k)
+    found = search(backend, library, library, k)
     assert found.rows.shape == (rows, min(k, rows))
     assert np.array_equal(found.rows, oracle(library, library, k)[1])
-    others = search(Faiss, library, library, k, exclude=np.arange(rows))
+    others = search(backend, library, library, k, exclude=np.arange(rows))
     assert others.rows.shape == (rows, min(k, rows - 1))
 
 
@@ -104,12 +106,19 @@ def test_each_stage_of_the_certificate_is_reached() -> None:
 
 
 def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
-    from stages.neighbours import exact, exhaustive, points  # noqa: PLC0415  (to change their sizes)
+    from stages.neighbours import exact, exhaustive, points, product, threads  # noqa: PLC0415  (to change their sizes)
 
     random = np.random.default_rng(2)
     library = random.integers(0, 3, size=(700, 8)).astype(np.float32)  # ties everywhere
     queries = random.integers(0, 3, size=(150, 8)).astype(np.float32)
     monkeypatch.setattr(exact, "QUERY_BLOCK", 64)
+    monkeypatch.setattr(exact, "_FEWEST", 10)
+    monkeypatch.setattr(exact, "cores", lambda: 3)
+    monkeypatch.setattr(threads, "cores", lambda: 3)
+    monkeypatch.setattr(product, "_COLUMNS", 300)
+    monkeypatch.setattr(product, "_TILE_BYTES", 4 * 300 * 20)
+    monkeypatch.setattr(product, "_CHUNK_BYTES", 4 * 304 * 3)
+    monkeypatch.setattr(product, "_GROUPS", 2)
     monkeypatch.setattr(exhaustive, "_QUERIES", 7)
     monkeypatch.setattr(exhaustive, "_BLOCK_BYTES", 64 * 50)
     monkeypatch.setattr(points, "_BLOCK_BYTES", 64 * 9)
@@ -117,6 +126,7 @@ def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
     for metric in METRICS:
         distances, rows = oracle(queries, library, 9, metric)
         for found in (
+            search(Product, library, queries, 9, metric),
             search(Faiss, library, queries, 9, metric),
             compare_with_all(Points(queries, metric), Points(library, metric), 9, np.full(150, NONE)),
         ):
