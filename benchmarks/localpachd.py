@@ -1,6 +1,7 @@
 """How fast localpachd is (`python -m benchmarks.localpachd --help`). Measures servers of its own, through gRPC only."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     for unknown in sorted({*given.sections} - {*_SECTIONS}):
         parser.error(f"{unknown} is none of {', '.join(_SECTIONS)}")
+    # Whoever ends this ends the servers, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     surroundings, used, code = report.machine(), report.versions(PACKAGES), report.commit()
     results = []
     for name in given.sections or _SECTIONS:
@@ -45,9 +48,9 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(_SECTIONS)}; without any, all")
-    parser.add_argument("--rounds", type=_positive, default=3, metavar="N", help="rounds of each measurement")
+    parser.add_argument("--rounds", type=_positive, default=2, metavar="N", help="rounds of each measurement")
     parser.add_argument("--put", type=_positive, default=10_000, metavar="N", help="files that are put")
-    parser.add_argument("--list", type=_positive, default=100_000, metavar="N", help="files that are listed")
+    parser.add_argument("--list", type=_positive, default=30_000, metavar="N", help="files that are listed")
     parser.add_argument("--batched", type=_positive, default=2_000, metavar="N", help="datums of a batched job")
     parser.add_argument("--unbatched", type=_positive, default=300, metavar="N", help="datums of an unbatched job")
     parser.add_argument(
