@@ -71,9 +71,11 @@ def make_backbone(
     source: a name in NAMED, or the path of a .keras file, whose own image size then holds.
     weights: a file to take the weights from instead of where they usually come from; only for names.
     precision: one of stages.precision.PRECISIONS; any but float32 is another model, and only for names.
+    directory: made where it is not there.
     Raises StageError if it cannot be built, has the wrong inputs or outputs, cannot be loaded again, or gives vectors
-    that are not finite.
+    that are not finite; OSError if the files cannot be written.
     """
+    directory.mkdir(parents=True, exist_ok=True)
     if not _SMALLEST <= image_size <= _LARGEST:
         raise StageError(f"an image size of {image_size} pixels: it must be from {_SMALLEST} to {_LARGEST}")
     if weights is not None and not weights.is_file():
@@ -172,6 +174,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(compare(given.source, given.weights, given.out, given.compare))
     except StageError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"cannot write to {given.out}: {error.strerror or error}", file=sys.stderr)
         return 1
     return 0
 

@@ -27,7 +27,6 @@ def test_a_name_is_built_to_the_same_bytes_again(lite0: Path, tmp_path: Path) ->
 
 def test_a_file_of_the_users_own_keeps_its_size(small_model, tmp_path: Path) -> None:
     small_model(48).save(tmp_path / "mine.keras")
-    (tmp_path / "out").mkdir()
     spec = make_backbone(str(tmp_path / "mine.keras"), 96, None, tmp_path / "out")
     assert (spec.name, spec.image_size, spec.dimension, spec.pooling) == ("mine", 48, 4, "own")
     assert parse_spec((tmp_path / "out" / SPEC_FILE).read_bytes()) == spec
@@ -70,7 +69,8 @@ def test_what_cannot_be_made_is_said_in_one_line(
         (f"{tmp_path}/mine.keras", f"--weights={tmp_path}/mine.txt"): "a .keras file holds its own weights",
         (f"{tmp_path}/broken.keras",): "broken gives values that are not finite",
         ("efficientnet-lite0", "--image-size=8"): "it must be from 32 to 1024",
+        (f"{tmp_path}/mine.keras", f"--out={tmp_path}/mine.txt"): "mine.txt: File exists",
     }.items():
-        assert main([*arguments, f"--out={tmp_path}"]) == 1
+        assert main([f"--out={tmp_path}", *arguments]) == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert reason in line
