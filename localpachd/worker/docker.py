@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-from localpachd.worker import accounts, container, environment, idling, secrets
+from localpachd.worker import accounts, environment, idling, secrets, warden
 from localpachd.worker.accounts import Account
 from localpachd.worker.beside import Beside
 from localpachd.worker.container import Container, ContainerFiles
@@ -23,18 +24,20 @@ from localpachd.worker.layout import Layout
 from localpachd.worker.namespaces import PFS
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
+from localpachd.worker.warden import Warden
 from localpachd.worker.workplace import Stores, client_configuration, spoken
 
 LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
+_SERVER = "localpachd.server"
 _IDLE = "/.localpachd-idle"
 
 
 class Docker:
     """Implements `workplace.Places` with the containers of one engine.
 
-    `root` tells this server's containers from others': those that a killed one has left are removed here. `changed` is
-    called when an image has come or gone. Raises EngineError.
+    `root` tells this server's containers from others': what a killed one has left there is removed. `changed` is called
+    when an image has come or gone. Raises EngineError.
     """
 
     def __init__(self, stores: Stores, engine: Engine, root: Path, changed: Callable[[], None]) -> None:
@@ -48,9 +51,9 @@ class Docker:
             raise EngineError(f"the container engine runs on {self._architecture}, and only x86_64 and aarch64 will do")
         self._rootless = any("rootless" in option for option in about.get("SecurityOptions") or ())
         self._podman = "podman" in str(engine.call("GET", "/version").get("Components", "")).lower()
-        filters = f'{{"label": ["{LABEL}={self._root}"]}}'
-        for left in engine.call("GET", "/containers/json", all="true", filters=filters):
-            container.remove(engine, left["Id"])
+        warden.clear(engine, f"{LABEL}={self._root}")
+        self._server = uuid4().hex
+        self._warden = Warden(engine, f"{_SERVER}={self._server}")
 
     def open(
         self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
@@ -65,7 +68,7 @@ class Docker:
             (directory / "pfs").mkdir()
             mounted = secrets.mounts(task.secrets, self._stores.secrets, directory / "secrets", None)
             body = _body(task, gpus, directory, mounted, "none" if own else "host")
-            body["Labels"] = {LABEL: self._root, "localpachd.pipeline": _pipeline(task)}
+            body["Labels"] = {LABEL: self._root, _SERVER: self._server, "localpachd.pipeline": _pipeline(task)}
             made = self._made(f"localpachd-{_pipeline(task)}-{directory.name}", body)
         except BaseException:
             network.close()
@@ -99,6 +102,7 @@ class Docker:
     def close(self) -> None:
         """As `workplace.Places` says."""
         self._images.close()
+        self._warden.close()
 
     def _inspected(self, image: str) -> Mapping[str, Any]:
         """The configuration that an image carries."""
