@@ -96,7 +96,7 @@ class CommitCalls:
 
     def InspectCommitSet(self, request: Any, context: Any) -> Iterator[Any]:
         with self._pfs.db.read() as conn:
-            infos = commit_sets.inspect(conn, request.commit_set.id)
+            infos = commit_sets.inspect(conn, messages.to_commit_set(request))
         if not request.wait:
             yield from map(messages.commit_info, infos)
             return
@@ -131,7 +131,8 @@ class CommitCalls:
         return Empty()
 
     def DropCommitSet(self, request: Any, context: Any) -> Any:
-        self._pfs.transact(lambda txn: removal.drop_set(txn, request.commit_set.id))
+        doomed = messages.to_commit_set(request)
+        self._pfs.transact(lambda txn: removal.drop_set(txn, doomed))
         return Empty()
 
     def SquashCommit(self, request: Any, context: Any) -> Any:

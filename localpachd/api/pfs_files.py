@@ -110,6 +110,8 @@ class FileCalls:
                 yield from _diff(info, files, request.new_file.path, old_info, old_files, request.new_file.path)
 
     def _opened(self, file: Any) -> Any:
+        if not file.ByteSize():
+            raise PachError("file cannot be nil")
         return self._snapshot(file.commit, file.datum)
 
     @contextmanager

@@ -23,16 +23,19 @@ ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}
 
 def to_repo(message: Any) -> Repo:
     """The repo that a request names; no project means `default`, no type `user`."""
+    _check_given(message, "repo")
     return Repo(message.project.name or DEFAULT_PROJECT, message.name, message.type or USER)
 
 
 def to_branch(message: Any) -> Branch:
     """The branch that a request names."""
+    _check_given(message, "branch")
     return Branch(to_repo(message.repo), message.name)
 
 
 def to_commit(message: Any) -> Commit:
     """The commit that a request names; its repo may be given as the branch's only."""
+    _check_given(message, "commit")
     repo = message.repo if message.HasField("repo") else message.branch.repo
     if not repo.name:
         raise PachError("commit must have a repo")
@@ -55,6 +58,18 @@ def complete(message: Any) -> None:
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:
             for each in value if field.label == field.LABEL_REPEATED else (value,):
                 complete(each)
+
+
+def to_commit_set(request: Any) -> str:
+    """The id of the commit set that a request names."""
+    _check_given(request.commit_set, "commitset")
+    found: str = request.commit_set.id
+    return found
+
+
+def _check_given(message: Any, what: str) -> None:
+    if not message.ByteSize():
+        raise PachError(f"{what} cannot be nil")
 
 
 def repo(value: Repo) -> Any:

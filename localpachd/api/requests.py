@@ -84,6 +84,8 @@ def _delete_repo(txn: Transaction, request: Any) -> bool:
 
 
 def _start_commit(txn: Transaction, request: Any) -> Any:
+    if not request.HasField("branch"):
+        raise PachError("branch must be specified")
     branch = pfs_messages.to_branch(request.branch)
     parent = None
     if request.HasField("parent"):
@@ -99,7 +101,7 @@ def _finish_commit(txn: Transaction, request: Any) -> None:
 
 
 def _squash_commit_set(txn: Transaction, request: Any) -> None:
-    removal.squash_set(txn, request.commit_set.id)
+    removal.squash_set(txn, pfs_messages.to_commit_set(request))
 
 
 def _create_branch(txn: Transaction, request: Any) -> None:

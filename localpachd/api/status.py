@@ -45,7 +45,6 @@ _NO_AUTH = "the auth service is not activated"
 _REFUSALS = {
     "pfs_v2.API/ActivateAuth": _NO_AUTH,
     "pps_v2.API/ActivateAuth": _NO_AUTH,
-    "pps_v2.API/UpdateJobState": "localpachd alone decides the states of jobs: `stop job` and `delete job` end one",
 }
 
 
