@@ -62,6 +62,9 @@ class EnterpriseServicer:
     def GetState(self, request: Any, context: Any) -> Any:
         return enterprise_pb2.GetStateResponse(state=enterprise_pb2.NONE)
 
+    def PauseStatus(self, request: Any, context: Any) -> Any:
+        return enterprise_pb2.PauseStatusResponse()  # nobody can pause it
+
 
 class DebugServicer:
     """`debug_v2.Debug`, as far as a refusal will not do."""

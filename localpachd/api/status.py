@@ -37,7 +37,7 @@ _OLD_CLIENT = (
 )
 
 # Clients recognise a server without authentication by this text.
-_AUTH_SERVICES = frozenset(("auth_v2.API", "identity_v2.API", "license_v2.API"))
+_AUTH_SERVICES = frozenset(("auth_v2.API", "enterprise_v2.API", "identity_v2.API", "license_v2.API"))
 _NO_AUTH = "the auth service is not activated"
 
 

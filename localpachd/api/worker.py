@@ -1,6 +1,7 @@
-"""NextDatum for batched processes: one small gRPC server on a loopback port for each. Knows no pipeline."""
+"""What batched processes call: one small gRPC server on a loopback port for each. Knows no pipeline."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 import grpc
 
 from localpachd.api.limits import OPTIONS
-from localpachd.api.schema import worker_pb2
+from localpachd.api.schema import pps_pb2, worker_pb2
 from localpachd.api.serving import serve
 from localpachd.api.status import StatusInterceptor
+from localpachd.api.times import timestamp
 
 Handler = Callable[[str], list[str] | None]
 
@@ -20,9 +22,24 @@ class WorkerServicer:
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
+        self._given: tuple[int, dict[str, str]] | None = None
 
     def NextDatum(self, request: Any, context: Any) -> Any:
-        return worker_pb2.NextDatumResponse(env=self._handler(request.error) or ())
+        self._given = None
+        env = self._handler(request.error) or ()
+        if env:
+            self._given = time.time_ns(), {name: value for name, _, value in (each.partition("=") for each in env)}
+        return worker_pb2.NextDatumResponse(env=env)
+
+    def Status(self, request: Any, context: Any) -> Any:
+        if self._given is None:
+            return pps_pb2.WorkerStatus()
+        started, env = self._given
+        return pps_pb2.WorkerStatus(
+            worker_id=env.get("PPS_POD_NAME", ""),
+            job_id=env.get("PACH_JOB_ID", ""),
+            datum_status=pps_pb2.DatumStatus(started=timestamp(started)),
+        )
 
 
 class GrpcBatchServer:

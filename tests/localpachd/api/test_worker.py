@@ -2,6 +2,7 @@
 
 import grpc
 import pytest
+from google.protobuf import empty_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
 
@@ -23,11 +24,25 @@ def test_each_call_hands_the_error_in_and_the_variables_out() -> None:
         assert list(stub.NextDatum(worker_pb2.NextDatumRequest(error="oh")).env) == ["n=2"]
         assert list(stub.NextDatum(worker_pb2.NextDatumRequest()).env) == []
         assert errors == ["", "oh", ""]
+        assert stub.Status(empty_pb2.Empty()) == pps_pb2.WorkerStatus()
         with pytest.raises(grpc.RpcError, match="localpachd does not serve pachyderm.worker.Worker/Cancel"):
             stub.Cancel(worker_pb2.CancelRequest())
         server.close(port)
         with pytest.raises(grpc.RpcError):
             stub.NextDatum(worker_pb2.NextDatumRequest())
+
+
+def test_a_worker_says_what_it_is_at() -> None:
+    server = GrpcBatchServer()
+    port = server.open(lambda error: ["PACH_JOB_ID=job", "PPS_POD_NAME=worker", "other=a=b"])
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = worker_pb2_grpc.WorkerStub(channel)
+        assert not stub.Status(empty_pb2.Empty()).HasField("datum_status")
+        stub.NextDatum(worker_pb2.NextDatumRequest())
+        status = stub.Status(empty_pb2.Empty())
+        assert (status.worker_id, status.job_id) == ("worker", "job")
+        assert status.datum_status.started.seconds > 0
+    server.close(port)
 
 
 def test_ports_are_served_side_by_side() -> None:
