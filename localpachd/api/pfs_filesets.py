@@ -49,7 +49,8 @@ class FileSetCalls:
             filesets.add_to_commit(txn, self._pfs.chunks, commit, request.file_set_id)
             self._pfs.chunks.flush()
 
-        self._pfs.transact(step)
+        with self._pfs.chunks.uses.one():
+            self._pfs.transact(step)
         return Empty()
 
     def RenewFileSet(self, request: Any, context: Any) -> Any:
@@ -66,5 +67,6 @@ class FileSetCalls:
 
     def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> Any:
         """The reply with the id of the file set that a step finds."""
-        made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))
+        with self._pfs.chunks.uses.one():
+            made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
