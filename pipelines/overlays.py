@@ -120,7 +120,7 @@ def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _patch(document: Document, at: Sequence[str], value: Any) -> tuple[Patch, list[Finding]]:
-    read = fields.read(value)
+    read = fields.read(value, patch=True)
     inside = {field: (*at, *written) for field, written in read.written.items()}
 
     def place(field: Field) -> Place:

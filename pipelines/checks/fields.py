@@ -32,6 +32,7 @@ _KINDS = {
     "str": "text in double quotes",
     "bytes": "text in base64",
 }
+_NOTHING = {"bool": False, "int": 0, "float": 0, "str": "", "bytes": ""}
 _LIST = "a list in square brackets"
 _WELL_KNOWN = {
     "google.protobuf.Duration": 'a time with its unit, such as "300s"',
@@ -49,16 +50,18 @@ class Fields:
     written: dict[Field, Field] = field(default_factory=dict)
 
 
-def read(value: Any) -> Fields:
-    """The fields of a CreatePipelineRequest in protojson, or of a merge patch to one: null is a value anywhere."""
-    reading = _Reading()
+def read(value: Any, patch: bool = False) -> Fields:
+    """The fields of a CreatePipelineRequest in protojson, where null is as good as nothing, or of a merge patch to one,
+    where it takes a field away."""
+    reading = _Reading(patch)
     reading.result.value = reading.message(value, REQUEST, (), ())
     return reading.result
 
 
 class _Reading:
-    def __init__(self) -> None:
+    def __init__(self, patch: bool) -> None:
         self.result = Fields({})
+        self._patch = patch
 
     def message(self, value: Any, descriptor: Any, at: Field, written: Field) -> Any:
         self.result.written[at] = written
@@ -85,28 +88,30 @@ class _Reading:
     def _member(self, value: Any, known: Any, at: Field, written: Field) -> Any:
         self.result.written[at] = written
         if value is None:
-            return None
+            return None if self._patch else _LEFT_OUT
         if known.message_type is not None and known.message_type.GetOptions().map_entry:
             if not isinstance(value, dict):
                 return self._wrong_type(at, "an object in braces", value)
-            entry = known.message_type.fields_by_name["value"]
-            return self._kept(
-                {name: self._one(each, entry, (*at, name), (*written, name)) for name, each in value.items()}
-            )
+            return self._map(value, known.message_type.fields_by_name["value"], at, written)
         if known.label == known.LABEL_REPEATED:
             if not isinstance(value, list):
                 return self._wrong_type(at, _LIST, value)
             items = [self._one(each, known, (*at, place), (*written, place)) for place, each in enumerate(value)]
-            return [each for each in items if each is not _LEFT_OUT]
+            # What could not be understood keeps its place, so that the others keep theirs.
+            nothing: Any = {} if known.message_type is not None else _NOTHING[_kind(known)]
+            return [nothing if each is _LEFT_OUT else each for each in items]
         return self._one(value, known, at, written)
 
-    def _kept(self, members: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: each for name, each in members.items() if each is not _LEFT_OUT}
+    def _map(self, value: Mapping[str, Any], entry: Any, at: Field, written: Field) -> dict[str, Any]:
+        read: dict[str, Any] = {}
+        for name, each in value.items():
+            self.result.written[(*at, name)] = (*written, name)
+            taken_away = each is None and self._patch
+            read[name] = None if taken_away else self._one(each, entry, (*at, name), (*written, name))
+        return {name: each for name, each in read.items() if each is not _LEFT_OUT}
 
     def _one(self, value: Any, known: Any, at: Field, written: Field) -> Any:
         self.result.written[at] = written
-        if value is None:
-            return None
         if known.message_type is not None:
             return self.message(value, known.message_type, at, written)
         if known.enum_type is not None:
@@ -233,4 +238,6 @@ def _meant(wanted: str, value: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= 40 else f'"{value[:37]}…"'
+    if value is None:
+        return "null"
     return {dict: "an object", list: "a list", bool: str(value).lower()}.get(type(value), str(value))

@@ -59,7 +59,7 @@ def check(
     `neighbours` are specifications that belong to the same graph but are not to be checked themselves."""
     found = [finding for overlay in overlays for finding in overlay.findings]
     found += [finding for draft in drafts for finding in draft.findings]
-    read = [draft for draft in drafts if draft.document]
+    read = [draft for draft in drafts if not any(each.flaw.rule == "json" for each in draft.findings)]
     for draft in read:
         flaws = [flaw for look in _OF_ONE for flaw in look(draft)] + list(datums.check(draft, repos or {}))
         found += [draft.finding(flaw) for flaw in flaws]
