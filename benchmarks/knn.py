@@ -21,6 +21,23 @@ ARTICLE = {
 }
 """Seconds of the search at its full size."""
 
+
+@dataclass(frozen=True, slots=True)
+class _Backend:
+    """One of lookalike's: what it is called, where it is in stages.neighbours, and the package that it needs."""
+
+    name: str
+    module: str
+    kind: str
+    needs: str
+
+
+_BACKENDS = (
+    _Backend("cuML", "cuml", "Cuml", "cuml"),
+    _Backend("NumPy", "product", "Product", "numpy"),
+    _Backend("FAISS", "faiss", "Faiss", "faiss"),
+)
+
 _CHECKED = 100  # queries whose neighbours are compared with those of float64
 
 
@@ -111,7 +128,7 @@ def _line(name: str, seconds: float, bound: float | None, agreement: float, size
 
 
 def _ways(size: Size, queries: Vectors, library: Vectors, arrays: list[Arrays]) -> Iterator[tuple[str, Search]]:
-    if _there("cuml"):
+    if _there("cuml") and importlib.import_module("cupy").is_available():
         yield from _cuml(size, queries, library)
     for each in arrays:
         left, right = each.put(queries), each.put(library)
@@ -147,13 +164,11 @@ def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
     """lookalike's own, where it and they are installed."""
     if not (_there("python_pachyderm") and _there("stages")):
         return []
-    names = {"cuml": ("cuML", "Cuml"), "faiss": ("FAISS", "Faiss")}
-    usable = [each for each in names if _there(each)]
+    usable = [each for each in _BACKENDS if _there(each.needs)]
     if not importlib.import_module("stages.neighbours.choice").gpu_visible(os.environ):
-        usable = [each for each in usable if each != "cuml"]
+        usable = [each for each in usable if each.needs != "cuml"]
     return [
-        (names[each][0], getattr(importlib.import_module(f"stages.neighbours.{each}"), names[each][1]))
-        for each in usable
+        (each.name, getattr(importlib.import_module(f"stages.neighbours.{each.module}"), each.kind)) for each in usable
     ]
 
 

@@ -7,7 +7,8 @@ What cuML does with "sqeuclidean" (cuVS brute force): |q|² + |x|² - 2 q·x in 
 tensor cores, with each number split in two TF32 halves, at the cost of up to four roundings per multiply-add; the bound
 allows for those. Distances come out as zero where they are negative, and where the two norms are equal and d² < 1e-3:
 never larger than they may be, so the certificate holds (Rounding), but cuML's own order of near pictures is worth
-nothing. Its ties, its `two_pass_precision` and its dropping of a point's own row are not relied on.
+nothing. Not relied on: its ties, its dropping of a point's own row, and its `two_pass_precision`, which returns squares
+and (26.10) takes the rows to compare from the queries instead of the library.
 """
 
 import warnings
