@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from localpachd.worker.batching import Batch
 from localpachd.worker.commands import Process, how, judged
-from localpachd.worker.environment import EnvironmentProblem, datum_variables
+from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem, datum_variables
 from localpachd.worker.layout import PlacementError
 from localpachd.worker.outputs import OutputError, Outputs
 from localpachd.worker.pipes import LazyPipes
@@ -157,7 +157,7 @@ class DatumSet:
         self._note("beginning to run user code")
         self._started = time.monotonic()
         batch = Batch(self._server, self._watch)
-        port = {"PPS_WORKER_GRPC_PORT": str(batch.port)}
+        port = {WORKER_PORT: str(batch.port)}
         try:
             self._process = self._workplace.start(
                 self._task.cmd, self._task.stdin, port, self._user_line, self._watch.ring
@@ -190,7 +190,7 @@ class DatumSet:
         """Gives the datum in place to the waiting process: why it failed, or "". A failed process is stopped."""
         process, batch = self._process, self._batch
         assert process is not None and batch is not None
-        batch.give([*env, f"PPS_WORKER_GRPC_PORT={batch.port}"])
+        batch.give([*env, f"{WORKER_PORT}={batch.port}"])
         failed = self._watch.wait(lambda: process.ended or batch.idle, deadline)
         process.catch_up()  # the next datum must not be blamed for what this one said
         if failed is None:

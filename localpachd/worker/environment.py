@@ -17,8 +17,11 @@ from localpachd.worker.tasks import DatumWork, Task
 _LONGEST_TEMPORARY = 64  # sockets are made in there, and their paths may have 107 bytes
 _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
+WORKER_PORT = "PPS_WORKER_GRPC_PORT"
+"""The variable by which a process finds the port for its NextDatum calls."""
+
 # Of the server's own variables these would mislead user code or the shell that starts it.
-_NOT_PASSED_ON = frozenset({PFS_VARIABLE, "OLDPWD", "PPS_WORKER_GRPC_PORT", "CUDA_VISIBLE_DEVICES"})
+_NOT_PASSED_ON = frozenset({PFS_VARIABLE, "OLDPWD", WORKER_PORT, "CUDA_VISIBLE_DEVICES"})
 
 
 class EnvironmentProblem(Exception):

@@ -4,11 +4,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from localpachd.errors import PachError
 from localpachd.worker.attempts import DatumSet
 from localpachd.worker.attendance import Attendance
-from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.layout import remove
 from localpachd.worker.network import PortTaken
@@ -33,6 +35,7 @@ class LocalRunner:
         self._places = places
         self._lock = threading.Lock()
         self._told: set[str] = set()
+        self._refusing: int | None = None
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
         """As `tasks.Runner` says."""
@@ -80,6 +83,8 @@ class LocalRunner:
 
     def close(self) -> None:
         """Lets go of the machine; call it when no set runs any more."""
+        if self._refusing is not None:
+            self._server.close(self._refusing)
         self._places.close()
 
     def _run(
@@ -92,6 +97,8 @@ class LocalRunner:
         devices: tuple[str, ...],
         directory: Path,
     ) -> None:
+        if not task.batching:
+            task = replace(task, env={WORKER_PORT: str(self._refusing_port()), **task.env})
         try:
             workplace = self._places.open(directory, task, devices)
         except (EnvironmentProblem, OSError) as problem:
@@ -102,6 +109,13 @@ class LocalRunner:
             return
         with closing(workplace):
             DatumSet(task, workplace, self._server, watch, log).run(datums, done)
+
+    def _refusing_port(self) -> int:
+        """Where commands that are not batched call NextDatum, to be told that they should not."""
+        with self._lock:
+            if self._refusing is None:
+                self._refusing = self._server.open(_refuse)
+            return self._refusing
 
     def _leased(
         self, task: Task, watch: Watch, log: Callable[[LogLine], None]
@@ -137,6 +151,10 @@ class LocalRunner:
             self._told.update(f"{holder}: {text}" for text in new)
         for text in new:
             log(LogLine("", False, text))
+
+
+def _refuse(_: str) -> None:
+    raise PachError("datum batching not enabled")
 
 
 def _holder(task: Task) -> str:

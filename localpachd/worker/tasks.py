@@ -238,7 +238,8 @@ class BatchServer(Protocol):
         """Serves NextDatum on a fresh loopback port and returns it.
 
         Each call runs `handler(error)` in a thread of its own. It blocks until the next datum is in place and returns
-        that datum's `KEY=value` list; None says that the process is being stopped, and any answer will do.
+        that datum's `KEY=value` list; None says that the process is being stopped, and any answer will do. A PachError
+        that it raises is the answer.
         """
 
     def close(self, port: int) -> None:

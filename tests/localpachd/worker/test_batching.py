@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,6 +136,17 @@ while True:
 """
     results = bench.run(batched(body, tries=2), *(bench.datum() for _ in range(3)))
     assert [result.state for result in results] == ["PROCESSED"] * 3
+
+
+def test_a_command_that_is_not_batched_is_told_so(bench: Bench) -> None:
+    body = """
+try:
+    next_datum()
+except grpc.RpcError as refusal:
+    print(refusal.details())
+"""
+    assert bench.one(replace(batched(body), batching=False)).state == "PROCESSED"
+    assert bench.said() == ["datum batching not enabled"]
 
 
 def test_a_hanging_datum_is_ended_and_the_next_one_runs(bench: Bench) -> None:
