@@ -68,6 +68,11 @@ def dotted(field: Field) -> str:
     return text
 
 
+def _refuse(name: str) -> None:
+    """NaN and the like, which Python would take, are no JSON."""
+    raise ValueError(name)
+
+
 class _Reader:
     """Reads JSON and notes where each value, or the name before it, begins."""
 
@@ -99,7 +104,7 @@ class _Reader:
         if found is None:
             raise self._wrong("a value is missing")
         try:
-            value = json.loads(found[0])
+            value = json.loads(found[0], parse_constant=_refuse)
         except ValueError:
             raise self._wrong(f"{found[0][:40]} is no value") from None
         self._at = found.end()

@@ -83,6 +83,10 @@ class _Reading:
                 self._flaw("field", (*at, name), "is not for specifications: the client sets it", "take it out")
             else:
                 read[known[name].name] = self._member(member, known[name], (*at, known[name].name), (*written, name))
+        for choice in descriptor.oneofs:
+            for second in [each.name for each in choice.fields if each.name in read][1:]:
+                self._flaw("field", (*at, second), "excludes another field that is given here", "keep one of them")
+                del read[second]
         return {name: each for name, each in read.items() if each is not _LEFT_OUT}
 
     def _member(self, value: Any, known: Any, at: Field, written: Field) -> Any:

@@ -50,6 +50,7 @@ def test_it_reads_what_json_reads_and_every_part_is_on_its_line(
         ('{"a" 1}', 1, "a : is missing"),
         ('{"a": 1 "b": 2}', 1, "a , is missing"),
         ('{"a": nil}', 1, "nil is no value"),
+        ('{"a": NaN}', 1, "NaN is no value"),
         ("{\n 'a': 1}", 2, "a name in double quotes is missing"),
         ('{"a": [1, 2', 1, "is missing"),
         ('{"a": "b', 1, "Unterminated string"),

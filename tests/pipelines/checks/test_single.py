@@ -72,6 +72,11 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "parallelism_spec.constant", "a whole number, not -1", "",
      {"parallelism_spec": {"constant": -1}}, {"parallelism_spec": {"constant": 2}}),
     (E, "datumTries", "given twice", "keep one", {"datum_tries": 1, "datumTries": 1}, {"datumTries": 1}),
+    (E, "egress.sql_database", "excludes another field", "one of them",
+     {"egress": {"object_storage": {"url": "s3://b"}, "sql_database": {}}},
+     {"egress": {"object_storage": {"url": "s3://b"}}}),
+    (E, "transform.cmd[1]", "not null", "", {"transform": {"image": "a:1", "cmd": ["sh", None]}},
+     {"transform": {"image": "a:1", "cmd": ["sh"], "user": None}}),
     # enums
     (E, "tolerations[0].operator", "Kubernetes' spelling", '"EXISTS"',
      {"tolerations": [{"key": "a", "operator": "Exists"}]}, {"tolerations": [{"key": "a", "operator": "EXISTS"}]}),
