@@ -51,6 +51,9 @@ RUN: dict[str, Callable[..., object]] = {
 }
 
 
+Act = tuple[str, int, int, int]
+
+
 class World:
     """A pfs room, what it ought to hold, and a transaction that may be open."""
 
@@ -64,6 +67,7 @@ class World:
         self.settle()
 
     def act(self, name: str, x: int, y: int, z: int) -> None:
+        """Does one thing, or adds it to the open transaction."""
         special = {"put": self.put, "fill": self.fill, "work": self.work, "begin": self.begin, "end": self.end}
         if name in special:
             special[name](x, y, z)
@@ -136,6 +140,14 @@ class World:
         assert found == (expected.at if isinstance(expected, RefusedError) else "done"), requests
         if found == "done":
             kept.append(request)
+
+    def transaction(self, acts: Sequence[Act]) -> None:
+        """Opens a transaction, fills it and finishes it, with nothing in between."""
+        self.begin(0, 0, 0)
+        for act in acts:
+            self.add(*act)
+            self.check()
+        self.end(0, 0, 0)
 
     def end(self, x: int, y: int, z: int) -> None:
         if self.pending is not None and self.pending[1]:
@@ -245,8 +257,22 @@ STEPS = (
     "move", "move", "rewire", "rewire", "squash_set", "squash_set", "squash_set", "squash", "squash", "drop_set",
     "drop", "delete_branch", "delete_repo", "create_repo", "begin", "begin", "begin", "end", "end",
 )  # fmt: skip
-ACTS = st.tuples(st.sampled_from(STEPS), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
-HISTORIES = st.lists(ACTS, min_size=12, max_size=32)
+PARTS = (
+    "start",
+    "start",
+    "finish",
+    "move",
+    "rewire",
+    "rewire",
+    "squash_set",
+    "delete_branch",
+    "delete_repo",
+    "create_repo",
+)
+NUMBERS = (st.integers(0, 40), st.integers(0, 40), st.integers(0, 40))
+ACTS = st.tuples(st.sampled_from(STEPS), *NUMBERS)
+TRANSACTIONS = st.lists(st.tuples(st.sampled_from(PARTS), *NUMBERS), min_size=2, max_size=5)
+HISTORIES = st.lists(st.one_of(ACTS, ACTS, ACTS, TRANSACTIONS), min_size=10, max_size=30)
 
 
 @contextmanager
@@ -258,13 +284,16 @@ def room() -> Iterator[Pfs]:
         db.close()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(HISTORIES)
-def test_histories(acts: Sequence[tuple[str, int, int, int]]) -> None:
+def test_histories(history: Sequence[Act | list[Act]]) -> None:
     with room() as pfs:
         world = World(pfs)
-        for act in acts:
-            world.act(*act)
+        for act in history:
+            if isinstance(act, list):
+                world.transaction(act)
+            else:
+                world.act(*act)
             world.check()
         sweep(pfs.db, pfs.chunks)
         world.check()
