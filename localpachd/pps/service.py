@@ -33,8 +33,6 @@ from localpachd.worker.gpus import GpuPool
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Runner
 
-_NOT_WRITTEN = Written()
-
 
 def always() -> bool:
     """For waits that nobody abandons."""
@@ -91,12 +89,8 @@ class Pps:
         """Sees to the job of an output that somebody finished by force."""
         jobs.commit_finished(txn, commit)
 
-    def create_pipeline(self, request: Mapping[str, Any], written: Written = _NOT_WRITTEN) -> None:
-        """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""
-        self._pfs.transact(lambda txn: self.add_pipeline(txn, request, written))
-
     def add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
-        """`create_pipeline` as a part of an atomic step."""
+        """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""
         secrets.check(request, self._secrets)
         pipelines.create(txn, request, written)
 
@@ -229,10 +223,6 @@ class Pps:
             chosen = tuple(info for info in self.inspect_job_set(each) if not projects or _in(info.job, projects))
             if chosen:
                 yield JobSetInfo(each, chosen)
-
-    def stop_job(self, job: Job, reason: str = "") -> None:
-        """Kills a job; silent when it is over."""
-        self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
 
     def delete_job(self, job: Job) -> None:
         """Kills and forgets a job."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import event, given, settings
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
 from localpachd import ids
@@ -68,7 +68,8 @@ class World:
 
     def act(self, name: str, x: int, y: int, z: int) -> None:
         """Does one thing, or adds it to the open transaction."""
-        special = {"put": self.put, "fill": self.fill, "work": self.work, "begin": self.begin, "end": self.end}
+        special = {"put": self.put, "fill": self.fill, "work": self.work, "spoil": self.spoil}
+        special |= {"begin": self.begin, "end": self.end}
         if name in special:
             special[name](x, y, z)
         elif z % 3 and self.pending is not None:
@@ -159,6 +160,15 @@ class World:
         """Puts a file and lets everything downstream come to rest."""
         self.put(x, y, z)
         self.settle()
+
+    def spoil(self, x: int, y: int, z: int) -> None:
+        """Makes a commit that fails, with something in it."""
+        key = (INPUTS[x % 4], NAMES[z % 3])
+        self.do([("start", key)])
+        line = self.model.branches.get(key)
+        if line is not None and line.head is not None and self.model.commits[line.head].open:
+            self.put(x, y, z)
+            self.do([("finish", (line.head, True))])
 
     def settle(self) -> None:
         """Finishes what is open, as jobs would."""
@@ -253,7 +263,7 @@ class World:
 
 
 STEPS = (
-    "work", "work", "work", "work", "work", "put", "put", "start", "start", "fill", "finish", "finish",
+    "work", "work", "work", "work", "work", "put", "put", "spoil", "start", "start", "fill", "finish", "finish",
     "move", "move", "rewire", "rewire", "squash_set", "squash_set", "squash_set", "squash", "squash", "drop_set",
     "drop", "delete_branch", "delete_repo", "create_repo", "begin", "begin", "begin", "end", "end",
 )  # fmt: skip
@@ -285,6 +295,8 @@ def room() -> Iterator[Pfs]:
 
 
 @settings(max_examples=40, deadline=None)
+@example([("put", 2, 5, 0), ("put", 2, 6, 0), ("spoil", 2, 7, 0), ("start", 2, 0, 0), ("squash", 1, 0, 0)])
+@example([[("rewire", 1, 1, 0), ("start", 0, 0, 0)]])  # made in a transaction before what is upstream moves in it
 @given(HISTORIES)
 def test_histories(history: Sequence[Act | list[Act]]) -> None:
     with room() as pfs:

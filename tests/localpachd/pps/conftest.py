@@ -12,9 +12,10 @@ from localpachd.db import Database
 from localpachd.pfs import commits, contents, modify, repos, staging
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+from localpachd.pps import jobs
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
-from localpachd.pps.values import DatumInfo, Job, JobInfo, Pipeline
+from localpachd.pps.values import DatumInfo, Job, JobInfo, Pipeline, Written
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.worker.gpus import GpuPool
@@ -102,9 +103,21 @@ class Engine:
 
     def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:
         """Makes a pipeline that runs a line of shell, in which $PFS is /pfs wherever that is."""
+        self.submit(self.request(name, tree, shell, **fields))
+
+    def request(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> dict[str, Any]:
+        """What `create` asks for."""
         script = f'PFS="${{LOCALPACHD_PFS:-/pfs}}"\n{shell}'
         transform = {"cmd": ["sh", "-e"], "stdin": script.split("\n"), **fields.pop("transform", {})}
-        self.pps.create_pipeline({"pipeline": {"name": name}, "transform": transform, "input": dict(tree), **fields})
+        return {"pipeline": {"name": name}, "transform": transform, "input": dict(tree), **fields}
+
+    def submit(self, request: Mapping[str, Any]) -> None:
+        """Makes or updates a pipeline."""
+        self.pfs.transact(lambda txn: self.pps.add_pipeline(txn, request, Written()))
+
+    def stop(self, job: Job, reason: str = "") -> None:
+        """Kills a job."""
+        self.pfs.transact(lambda txn: jobs.stop(txn, job, reason))
 
     def jobs(self, name: str) -> list[JobInfo]:
         """Newest first, of all versions."""

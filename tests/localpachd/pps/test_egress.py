@@ -71,7 +71,7 @@ def test_a_job_that_cannot_copy_can_be_stopped(engine: Engine, tmp_path: Path) -
     engine.put("in", {"/a": "1"})
     engine.create("p", reads("in"), COPY, egress={"URL": f"file://{tmp_path}/elsewhere"})
     engine.until(lambda: engine.jobs("p")[0].state is JobState.EGRESSING)
-    engine.pps.stop_job(engine.jobs("p")[0].job)
+    engine.stop(engine.jobs("p")[0].job)
     assert engine.settle("p").state is JobState.KILLED
 
 

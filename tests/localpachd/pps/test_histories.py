@@ -1,15 +1,21 @@
-"""Whatever happens to the inputs and the pipeline, the output is what a fresh pipeline would make of the inputs."""
+"""Whatever happens to the inputs and the pipeline, one thing after the other or several in one transaction, the output
+is what a fresh pipeline would make of the inputs."""
 
 import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localpachd.pfs import branches
-from localpachd.pfs.values import Branch, Repo
-from localpachd.pps.values import JobState, Pipeline
+from localpachd.errors import PachError
+from localpachd.pfs import branches, commits, fsck, removal
+from localpachd.pfs.transaction import Transaction
+from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pps import jobs
+from localpachd.pps.values import JobState, Pipeline, Written
 from localpachd.worker.gpus import GpuPool
 
 SCRIPT = """
@@ -20,6 +26,7 @@ done
 """
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
 names = st.sampled_from("abc")
+PARTS = ("touch", "rewind", "update", "stop job", "squash", "finish")
 steps = st.one_of(
     st.tuples(st.just("put"), names, st.sampled_from(["one", "two", "bad"])),
     st.tuples(st.just("put"), names, st.sampled_from(["one", "two"])),
@@ -27,7 +34,14 @@ steps = st.one_of(
     st.tuples(st.just("rename"), names, names),
     st.tuples(st.just("rewind"), st.integers(0, 3)),
     st.tuples(st.sampled_from(["update", "reprocess", "stop", "start", "restart"])),
+    st.tuples(
+        st.just("transaction"),
+        st.lists(
+            st.sampled_from(["touch", "rewind", "update", "stop job", "squash", "finish"]), min_size=2, max_size=4
+        ),
+    ),
 )
+TEXTS = Branch(Repo("default", "texts"), "master")
 
 
 def take(engine: Any, step: tuple[Any, ...], heads: list[Any]) -> None:
@@ -41,8 +55,8 @@ def take(engine: Any, step: tuple[Any, ...], heads: list[Any]) -> None:
             engine.put("texts", {f"/{old}": None, f"/{new}": here[f"/{old}"]})
         case ("rewind", back):
             head = heads[max(0, len(heads) - 1 - back)]
-            branch = Branch(Repo("default", "texts"), "master")
-            engine.pfs.transact(lambda txn: branches.create(txn, branch, head=head))
+            with suppress(PachError):  # it may have been squashed
+                engine.pfs.transact(lambda txn: branches.create(txn, TEXTS, head=head))
         case ("update" | "reprocess" as how,):
             engine.create("shout", ONE, SCRIPT, datum_tries="1", update=True, reprocess=how == "reprocess")
         case ("stop",):
@@ -51,7 +65,32 @@ def take(engine: Any, step: tuple[Any, ...], heads: list[Any]) -> None:
             engine.pps.start_pipeline(Pipeline("default", "shout"))
         case ("restart",):
             engine.restart()
+        case ("transaction", parts):
+            with suppress(PachError):  # what is refused is undone as a whole
+                engine.pfs.transact(lambda txn: run(engine, txn, parts, heads))
     heads.append(engine.commit("texts").commit)
+    with engine.db.read() as conn:
+        assert list(fsck.check(conn)) == []
+
+
+def run(engine: Any, txn: Transaction, parts: Sequence[str], heads: Sequence[Commit]) -> None:
+    """Does the parts of a transaction."""
+    for part in parts:
+        match part:
+            case "touch":
+                commits.finish(txn, commits.start(txn, TEXTS))
+            case "rewind":
+                branches.create(txn, TEXTS, head=heads[0])
+            case "update":
+                request = {**engine.request("shout", ONE, SCRIPT, datum_tries="1"), "update": True}
+                engine.pps.add_pipeline(txn, request, Written())
+            case "stop job":
+                jobs.stop(txn, engine.jobs("shout")[0].job)
+            case "squash":
+                removal.squash_set(txn, heads[len(heads) // 2].id)
+            case "finish":
+                output = commits.resolve(txn.conn, Commit(Repo("default", "shout"), branch="master"))
+                commits.finish_by_user(txn, output.commit, "spoilt", "", force=True)
 
 
 @settings(max_examples=30, deadline=None)

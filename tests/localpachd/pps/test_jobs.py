@@ -266,12 +266,12 @@ def test_stop_job_kills_it_and_errors_its_commits(engine):
     job = hanging(engine)
     [status] = engine.pps.inspect_job(job).worker_status
     assert (status.job, [each.path for each in status.data]) == (job.id, ["/a"])
-    engine.pps.stop_job(job)
+    engine.stop(job)
     info = engine.pps.inspect_job(job)
     assert (info.state, info.reason) == (JobState.KILLED, "job stopped")
     for kind in ("user", "meta"):
         assert engine.commit("hang", job.id, kind).error == "job stopped"
-    engine.pps.stop_job(job, "again")  # silent on a job that is over
+    engine.stop(job, "again")  # silent on a job that is over
     assert engine.pps.inspect_job(job).reason == "job stopped"
     engine.until(lambda: engine.pps.inspect_job(job).worker_status == ())
 
@@ -351,7 +351,7 @@ def test_a_pipeline_with_readers_is_deleted_only_by_force(shout):
 
 def test_a_pipeline_without_a_command_fails(engine):
     engine.repo("texts")
-    engine.pps.create_pipeline({"pipeline": {"name": "idle"}, "transform": {}, "input": only("texts")})
+    engine.submit({"pipeline": {"name": "idle"}, "transform": {}, "input": only("texts")})
     job = engine.settle("idle")
     assert (job.state, job.reason) == (JobState.KILLED, "nothing to run: no transform.cmd")
     info = engine.pps.inspect_pipeline(Pipeline("default", "idle"))

@@ -213,18 +213,18 @@ def test_refusals(engine: Engine, service: Service) -> None:
         with pytest.raises(PachError, match=text):
             service.create(**fields)
     with pytest.raises(PachError, match="a service needs an input"):
-        engine.pps.create_pipeline({"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]},
+        engine.submit({"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]},
                                     "service": {"internal_port": 80}})  # fmt: skip
     spout = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}, "input": {"pfs": {"repo": "in", "glob": "/"}}}
     with pytest.raises(PachError, match="must not have an input"):
-        engine.pps.create_pipeline({**spout, "spout": {}})
+        engine.submit({**spout, "spout": {}})
     with pytest.raises(Unimplemented, match="inputs of spouts"):
-        engine.pps.create_pipeline({**spout, "spout": {"service": {"internal_port": 80}}})
+        engine.submit({**spout, "spout": {"service": {"internal_port": 80}}})
 
 
 def spout(engine: Engine, script: str, **fields: Any) -> None:
     request = {"pipeline": {"name": "s"}, "transform": {"cmd": ["sh", "-c", script]}, "spout": {}}
-    engine.pps.create_pipeline({**request, **fields})
+    engine.submit({**request, **fields})
 
 
 def test_a_spout_runs_without_jobs_and_again_when_it_ends(engine: Engine) -> None:
