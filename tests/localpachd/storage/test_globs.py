@@ -349,6 +349,25 @@ def test_the_naive_matcher_agrees(parts: Parts, candidates: list[str], machine: 
             assert not compiled.literal or path == compiled.literal_prefix
 
 
+LONG = ["/" + 60 * "a", "/" + 30 * "ab", 20 * "/a", "/" + 50 * "a" + "b"]
+
+
+@settings(max_examples=50)
+@given(several(nested))
+def test_the_two_ways_of_matching_agree_on_long_paths_too(parts: Parts) -> None:
+    """The naive matcher would take for ever on these, and so would one of the two, were there a pattern to make it."""
+    whole: Parts = (Text("/"), *parts)
+    pattern = render(whole)
+    compiled = Glob(pattern)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(globs, "_MOST_DOUBLINGS", -1)
+        machine = Glob(pattern)
+    for path in LONG:
+        one, other = compiled.match(path), machine.match(path)
+        assert (one is None) == (other is None)
+        assert one is None or other is None or _outer(whole, one) == _outer(whole, other)
+
+
 def _outer(parts: Parts, captures: tuple[str, ...]) -> list[str]:
     """The captures of the groups that lie in no other."""
     number = 1

@@ -17,7 +17,8 @@ def test_the_file_has_the_pipelines_variables_and_the_datums_and_can_be_read_by_
 ) -> None:
     monkeypatch.setenv("MACHINES_OWN", "(what shells; stumble over")
     task = bench.sh(
-        'set -a; . "$PFS/.env"; cut -d = -f 1 "$PFS/.env" | LC_ALL=C sort | paste -s -d " "; sh -c "echo $SET $in_COMMIT $in"',
+        'cut -d = -f 1 "$PFS/.env" | LC_ALL=C sort | paste -s -d " "; set -a; . "$PFS/.env";'
+        ' sh -c "echo $SET $in_COMMIT $in"',
         env={"SET": "1"},
     )
     assert bench.one(task, bench.input("in", "/f", {"/f": b""})).state == "PROCESSED"
