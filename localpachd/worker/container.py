@@ -58,8 +58,13 @@ class Container:
 
     def clear(self) -> None:
         """Kills what commands have left running behind them."""
-        if self._running and len(self._engine.call("GET", f"{self._path}/top", ps_args="-eo pid")["Processes"]) > 1:
+        if self._running and self._processes() > 1:
             self.kill()
+
+    def _processes(self) -> int:
+        # Podman would start the container's own ps(1) for options of ps, and has words that it understands itself.
+        found = self._engine.call("GET", f"{self._path}/top", ps_args="pid" if self._engine.podman else "-eo pid")
+        return len(found["Processes"])
 
     def kill(self) -> None:
         """Kills all that runs in the container and waits until it is gone. Its files stay."""

@@ -50,7 +50,6 @@ class Docker:
         if not idling.runs_on(self._architecture):
             raise EngineError(f"the container engine runs on {self._architecture}, and only x86_64 and aarch64 will do")
         self._rootless = any("rootless" in option for option in about.get("SecurityOptions") or ())
-        self._podman = "podman" in str(engine.call("GET", "/version").get("Components", "")).lower()
         warden.clear(engine, f"{LABEL}={self._root}")
         self._server = uuid4().hex
         self._warden = Warden(engine, f"{_SERVER}={self._server}")
@@ -89,7 +88,7 @@ class Docker:
             found.append(
                 f"localpachd does not run as root: commands run in containers as this machine's user {os.getuid()}"
             )
-        if self._rootless and not self._podman:
+        if self._rootless and not self._engine.podman:
             found.append(
                 "this Docker engine is rootless: its containers cannot reach this server, for NextDatum or as clients"
             )
@@ -123,7 +122,8 @@ class Docker:
         except EngineError as failure:
             if made is not None:
                 made.remove()
-            if failure.status == HTTPStatus.BAD_REQUEST:  # it is the specification's fault
+            # It is the specification's fault; the second is how Podman says so.
+            if failure.status == HTTPStatus.BAD_REQUEST or "error mounting" in str(failure):
                 raise EnvironmentProblem(f"cannot start a container: {failure}") from failure
             raise
         return made

@@ -10,6 +10,7 @@ import socket
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -49,6 +50,11 @@ class Engine:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+
+    @cached_property
+    def podman(self) -> bool:
+        """Whether this is Podman, which differs here and there."""
+        return "podman" in str(self.call("GET", "/version").get("Components", "")).lower()
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, /, **query: str) -> Any:
         """One call: what it answers, decoded; None for an empty answer."""

@@ -26,7 +26,14 @@ _SHORTEST, _LONGEST = 0.005, 0.5
 _KILLED = 128 + 9
 _QUOTED = 4 << 10
 
-_REFUSED = re.compile(r"(?:OCI runtime exec failed: )?(?:exec failed: )?(?:unable to start container process: )?")
+# What engines say on a command's stream in their own name; the second kind is Podman's.
+_FOREIGN = re.compile(r"OCI runtime exec failed: |Error: (?:(?:runc|crun): |(?:read|write) unixpacket )")
+_PREFIX = re.compile(
+    r"(?:Error: )?(?:OCI runtime exec failed: )?(?:(?:runc|crun): )?(?:exec failed: )?"
+    r"(?:unable to start container process: )?"
+)
+_SUFFIX = re.compile(r": (?:unknown|OCI .*)$")
+_MISSING = re.compile(r"executable file `(.*?)` not found")
 _PROGRAM = re.compile(r'exec: "(.*?)": (?:stat .*: )?(no such file or directory|permission denied)')
 _DIRECTORY = re.compile(r'chdir to cwd \("(.*?)"\)')
 
@@ -49,7 +56,7 @@ class ContainerProcess:
         self._engine = engine
         self._container = container
         self._ring = ring
-        self._speech = Speech(line, lambda text: text.startswith("OCI runtime exec failed: "))
+        self._speech = Speech(line, lambda text: _FOREIGN.match(text) is not None)
         self._reading = threading.Lock()
         self._streams = {1: self._speech.stream(), 2: self._speech.stream()}
         self._unwritten = memoryview(stdin)
@@ -198,10 +205,11 @@ class ContainerProcess:
 
 def _in_words(said: str) -> str:
     """Why a command could not be started, said as for a process of this machine."""
-    text = said.strip()
-    text = text[_REFUSED.match(text).end() :].removesuffix(": unknown")  # type: ignore[union-attr]
+    text = _SUFFIX.sub("", _PREFIX.sub("", said.strip().partition("\n")[0].rstrip(), count=1))
     if found := _PROGRAM.search(text):
         return f"fork/exec {found[1]}: {found[2]}"
+    if found := _MISSING.search(text):
+        return f'exec: "{found[1]}": executable file not found in $PATH'
     if found := _DIRECTORY.search(text):
         return f"transform.working_dir: {found[1]} is not a directory in the image"
     return text or "the container engine could not start the command"

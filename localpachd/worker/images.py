@@ -17,6 +17,8 @@ _LOOK = 2.0
 _FIRST_DELAY, _LONGEST_DELAY = 10.0, 300.0
 """Seconds between two looks for an image, and between two attempts to fetch it, as a kubelet makes them."""
 
+_INVALID = "invalid reference format"
+"""What engines say of a name that no image can have, with one status or another."""
 _READY = ImageStatus(ready=True)
 
 _log = logging.getLogger(__name__)
@@ -94,7 +96,7 @@ class Images:
         try:
             self.inspect(image)
         except EngineError as failure:
-            if failure.status in (HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST):
+            if failure.status == HTTPStatus.NOT_FOUND or _INVALID in str(failure):
                 return False, None
             return False, ImageStatus(False, reason=f"ErrImagePull: {failure}")
         return True, None
@@ -112,7 +114,7 @@ class Images:
                 if report.get("error"):
                     raise EngineError(str(report["error"]), HTTPStatus.INTERNAL_SERVER_ERROR)
         except (EngineError, ValueError) as failure:
-            kind = "InvalidImageName" if getattr(failure, "status", 0) == HTTPStatus.BAD_REQUEST else "ErrImagePull"
+            kind = "InvalidImageName" if _INVALID in str(failure) else "ErrImagePull"
             return ImageStatus(
                 False, reason=f"{kind}: image {image} is not on this machine and cannot be pulled: {failure}"
             )

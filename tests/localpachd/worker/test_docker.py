@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from localpachd.worker import docker, engine, idling
+from localpachd.worker import docker, engine, execution, idling
 from localpachd.worker.container import Container
 from localpachd.worker.docker import LABEL, Docker
 from localpachd.worker.engine import Engine, EngineError
@@ -170,7 +170,7 @@ def test_secrets_are_mounted_for_the_user_and_nobody_can_write_them(contained: B
 @in_containers
 def test_a_file_is_no_place_for_a_secret(contained: Bench) -> None:
     contained.secrets.create(Secret("s", "Opaque", 7, {"word": b"sesame"}))
-    result = contained.one(contained.sh("true", secrets=(SecretUse("s", mount_path="/etc/passwd"),)))
+    result = contained.one(contained.sh("true", secrets=(SecretUse("s", mount_path="/etc/of-the-image"),)))
     assert result.state == "FAILED"
     assert result.reason.startswith("cannot start a container: ")
 
@@ -289,9 +289,36 @@ def test_a_name_that_is_none_is_said_to_be() -> None:
     images = Images(containers.found(), lambda: None)
     try:
         assert eventually(lambda: not images.wanted(["Not A Name"])["Not A Name"].coming)
-        assert "Not A Name" in images.wanted(["Not A Name"])["Not A Name"].reason
+        assert images.wanted(["Not A Name"])["Not A Name"].reason.startswith("InvalidImageName: image Not A Name is ")
     finally:
         images.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "OCI runtime exec failed: exec failed: unable to start container process: "
+            'exec: "no": executable file not found in $PATH: unknown\r\n',
+            'exec: "no": executable file not found in $PATH',
+        ),
+        (
+            'Error: runc: exec failed: unable to start container process: exec: "/no": stat /no: no such file or '
+            "directory: OCI runtime attempted to invoke a command that was not found\nError: read unixpacket: reset\n",
+            "fork/exec /no: no such file or directory",
+        ),
+        (
+            "Error: crun: executable file `no` not found in $PATH: No such file or directory: OCI runtime attempted to "
+            "invoke a command that was not found\n",
+            'exec: "no": executable file not found in $PATH',
+        ),
+        ('exec failed: exec: "/f": permission denied: unknown', "fork/exec /f: permission denied"),
+        ("something: new\n", "something: new"),
+        ("", "the container engine could not start the command"),
+    ],
+)
+def test_what_engines_say_is_put_as_for_a_process(said: str, words: str) -> None:
+    assert execution._in_words(said) == words
 
 
 def test_no_engine_is_a_sentence(tmp_path: Path) -> None:
