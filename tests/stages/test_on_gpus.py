@@ -1,0 +1,129 @@
+"""The stages on a real GPU, each in a process of its own: the CPU's answers, and no GPU that was not leased to them."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stages import tables
+from stages.neighbours.choice import gpu_visible
+from stages.packs import Source
+
+NO_GPU = not gpu_visible(os.environ)
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no NVIDIA GPU")]
+needs_cuml = pytest.mark.skipif(importlib.util.find_spec("cuml") is None, reason="cuML is not installed")
+
+
+def python(*arguments: str, environment: Mapping[str, str]) -> list[str]:
+    """The lines that a Python process prints."""
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def write_images(directory: Path, stem: str, prefix: str, vectors: np.ndarray, table: str) -> None:
+    """Vectors with their table, as features writes them."""
+    directory.mkdir(parents=True, exist_ok=True)
+    ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
+    sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
+    images = tables.Images(ids, sources, [b""] * len(ids), "5eed" * 16, 96, vectors.shape[1])
+    tables.write_images(images, directory / f"{table}.parquet")
+    np.save(directory / f"{stem}.npy", vectors)
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What features wrote: a segment of 5,000 pictures, with families of near-duplicates, and an entry of 300."""
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((5_000, 256), np.float32)
+    vectors[1_000:2_000] = vectors[:50].repeat(20, axis=0) + 1e-4 * vectors[1_000:2_000]
+    home = tmp_path_factory.mktemp("features")
+    write_images(home / "library" / "a", "part", "a", vectors, "part")
+    write_images(home / "queries" / "some", "vectors", "b", vectors[900:1_200] * np.float32(1.001), "images")
+    return home
+
+
+def searched(features: Path, out: Path, environment: Mapping[str, str]) -> dict[str, bytes]:
+    """Every file of index and of search, as bytes."""
+    index = ("-m", "stages.index", f"--input=features={features}::library/a", f"--out={out / 'index'}")
+    python(*index, environment=environment)
+    entry = f"--input=queries={features}::queries/some"
+    search = ("-m", "stages.search", f"--input=index={out / 'index'}::a", entry, f"--out={out / 'search'}")
+    python(*search, environment=environment)
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+@needs_cuml
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_path: Path, metric: str) -> None:
+    found = [
+        searched(features, tmp_path / backend, {"BACKEND": backend, "METRIC": metric, "K": "5"})
+        for backend in ("cuml", "numpy", "auto")
+    ]
+    assert {"index/a/knn.npy", "search/some/a.parquet"} <= found[0].keys()
+    assert found[0] == found[1] == found[2]
+
+
+@needs_cuml
+def test_index_computes_its_neighbours_on_the_gpu(features: Path, tmp_path: Path) -> None:
+    arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
+    program = (
+        f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
+        "import sys; print('cuml' in sys.modules, 'libcuvs' in open('/proc/self/maps').read())"
+    )
+    assert python("-c", program, environment={"BACKEND": "auto"})[-1] == "True True"
+
+
+def test_a_process_without_a_lease_touches_no_gpu(features: Path, tmp_path: Path) -> None:
+    arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
+    program = (
+        f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
+        "print([each for each in ('libcuda.so', '/dev/nvidia') if each in open('/proc/self/maps').read()])"
+    )
+    assert python("-c", program, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "[]"
+    seen = "from stages import devices; print(devices.prepare({}), devices.passes_at_once())"
+    assert python("-c", seen, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "no GPU: computing on the CPU 1"
+
+
+EMBED = """
+import sys
+import numpy as np, tensorflow as tf
+from pathlib import Path
+from stages import devices
+from stages.backbones import load_backbone
+from stages.backbonespec import parse_spec
+from stages.embedders import Embedder
+print(devices.prepare({}))
+home = Path(sys.argv[1])
+spec = parse_spec((home / "backbone.json").read_bytes())
+model = load_backbone(home / "backbone.keras", spec)
+tiles = np.load(sys.argv[2])
+one, two = (Embedder(model, spec, at_once)(tiles) for at_once in (1, 2))
+assert np.array_equal(one, two) and np.array_equal(one[5:9], Embedder(model, spec)(tiles[5:9]))
+np.save(sys.argv[3], one)
+gpus = tf.config.list_physical_devices("GPU")
+print(devices.passes_at_once(), all(map(tf.config.experimental.get_memory_growth, gpus)))
+print(tf.config.experimental.get_memory_info("GPU:0")["peak"] > 0)
+"""
+
+
+def test_vectors_on_a_gpu_do_not_depend_on_their_batch_and_memory_grows(
+    lite0: Path, tiles: np.ndarray, tmp_path: Path
+) -> None:
+    listed = "import tensorflow; print(len(tensorflow.config.list_physical_devices('GPU')))"
+    if python("-c", listed, environment={})[-1] == "0":
+        pytest.skip("TensorFlow finds no GPU: its CUDA libraries are not installed")
+    np.save(tmp_path / "tiles.npy", tiles)
+    given = (str(lite0), str(tmp_path / "tiles.npy"))
+    said = python("-c", EMBED, *given, str(tmp_path / "gpu.npy"), environment={})
+    assert "memory taken: as it grows" in said[0]
+    assert said[1:] == ["2 True", "True"]
+    on_cpu = EMBED[: EMBED.index("gpus =")]
+    python("-c", on_cpu, *given, str(tmp_path / "cpu.npy"), environment={"CUDA_VISIBLE_DEVICES": ""})
+    np.testing.assert_allclose(np.load(tmp_path / "gpu.npy"), np.load(tmp_path / "cpu.npy"), atol=1e-4)
