@@ -242,6 +242,17 @@ def test_a_wrong_spec_is_a_reason(models: dict[str, Path], tmp_path: Path) -> No
         features.start({"SEGMENT_DIGITS": "many"})
 
 
+def test_what_no_backbone_needs_is_not_loaded_and_can_be_later() -> None:
+    code = (
+        "import sys\n"
+        "import stages.features\n"
+        "print([name for name in ('sklearn', 'scipy.stats') if name in sys.modules])\n"
+        "import sklearn.neighbors\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path) -> None:
     """Also with another number of threads: a job may run on a machine with more cores than the one before."""
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
