@@ -4,10 +4,13 @@ import sys
 
 import pytest
 
-from localpachd.pfs import commits
+from localpachd.errors import PachError
+from localpachd.pfs import commits, removal
+from localpachd.pps import jobs
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.values import Counters, JobState, Pipeline, PipelineState
 from localpachd.worker.gpus import GpuPool
+from localpachd.worker.tasks import Stats
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
@@ -45,6 +48,41 @@ def test_a_commit_finished_by_force_ends_its_job(texts, kind):
     assert (job.state, job.reason) == (JobState.KILLED, "output commit was finished by force")
     assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
     texts.until(lambda: texts.pps.inspect_job(job.job).worker_status == ())
+
+
+def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(texts):
+    texts.create("hang", ONE, "sleep 1000")
+    texts.put("texts", {"/c": "three"})
+    job = texts.jobs("hang")[0].job
+
+    def step(txn):
+        removal.drop_set(txn, job.id)
+        jobs.stop(txn, job, "enough")
+
+    texts.pfs.transact(step)
+    info = texts.pps.inspect_job(job)
+    assert (info.state, info.reason) == (JobState.KILLED, "enough")
+
+
+def test_a_job_can_be_told_its_state(texts):
+    texts.create("hang", ONE, "echo hanging\nsleep 1000")
+    texts.until(lambda: texts.lines("hang"))
+    job, counters = texts.jobs("hang")[0].job, Counters(processed=1, total=2)
+
+    def tell(state, reason=""):
+        texts.pfs.transact(lambda txn: jobs.update(txn, job, state, reason, 4, counters, Stats(upload_bytes=9)))
+        return texts.pps.inspect_job(job)
+
+    info = tell(JobState.EGRESSING, "nearly done")
+    assert (info.state, info.reason, info.restart) == (JobState.EGRESSING, "nearly done", 4)
+    assert (info.counters, info.stats) == (counters, Stats(upload_bytes=9))
+    assert texts.commit("hang").finished is None
+    info = tell(JobState.SUCCESS)
+    assert (info.state, info.reason) == (JobState.SUCCESS, "") and info.finished is not None
+    assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
+    texts.until(lambda: texts.pps.inspect_job(job).worker_status == ())
+    with pytest.raises(PachError, match="has already finished"):
+        tell(JobState.RUNNING)
 
 
 def test_a_batched_process_takes_its_datums_one_after_the_other(texts):
