@@ -1,7 +1,10 @@
 """Building the images as far as it goes without an engine: labels, the revision, and what is said where it fails."""
 
+import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import images
@@ -69,6 +72,44 @@ def test_an_image_over_its_limit_is_refused(tmp_path: Path) -> None:
     executable(tmp_path, "engine", """echo '[{"Size": 600000001}]'""")
     with pytest.raises(images.Refused, match=r"lookalike-cpu:1: 0\.60 GB unpacked, of 0\.6 allowed: .* history"):
         images.measured(str(tmp_path / "engine"), "cpu", "lookalike-cpu:1")
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Path:
+    """A program in the engine's place that notes how it is called and says that every image has 0.5 GB."""
+    says = """echo '[{"Size": 500000000}]'"""
+    executable(tmp_path, "engine", f'echo "$@" >> {tmp_path}/calls; [ "$1" = image ] && {says}; exit 0')
+    return tmp_path / "engine"
+
+
+def test_it_builds_measures_and_pushes_what_was_asked_for(engine: Path) -> None:
+    options = ["--engine", str(engine), "--only", "cpu rapids", "--push", "r.example.org/team/", "--base", "python:x"]
+    done = script(*options, "--flags=--no-cache --network host", path=os.environ["PATH"])
+    version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"lookalike-cpu:{version}: 0.50 GB unpacked, of 0.6 allowed",
+        f"pushed r.example.org/team/lookalike-cpu:{version}",
+        f"lookalike-rapids:{version}: 0.50 GB unpacked, of 8 allowed",
+        f"pushed r.example.org/team/lookalike-rapids:{version}",
+    ]
+    calls = (engine.parent / "calls").read_text().splitlines()
+    assert [call.split()[0] for call in calls] == ["info", *["build", "image", "tag", "push"] * 2]
+    build = calls[1].split()
+    assert {"IMAGE=cpu", "BASE=python:x", "--no-cache", "linux/amd64", f"lookalike-cpu:{version}"} <= set(build)
+    assert build[-1] == "."
+    assert calls[4] == f"push r.example.org/team/lookalike-cpu:{version}"
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [("build", r"lookalike-cpu:\S+ could not be built: the reason is above"), ("push", r"is \S+ logged in there")],
+)
+def test_what_fails_is_one_line(engine: Path, step: str, said: str) -> None:
+    engine.write_text(engine.read_text().replace("exit 0", f'[ "$1" != {step} ]'))
+    done = script("--engine", str(engine), "--only=cpu", "--push=r.example.org", path=os.environ["PATH"])
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert re.search(said, done.stderr)
 
 
 def test_the_revision_is_gits() -> None:

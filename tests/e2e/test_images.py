@@ -141,7 +141,8 @@ def test_an_image_is_labelled_small_and_not_roots(name: str) -> None:
 def test_an_image_holds_its_stages_and_nothing_else_of_ours(name: str) -> None:
     listed = docker("run", "--rm", IMAGES[name], "find", "/opt/lookalike/code", "-name", "*.py")
     held = {line.removeprefix("/opt/lookalike/code/") for line in listed.split()}
-    assert held == {str(path.relative_to(PROJECT)) for path in contents(environments()[name]).modules}
+    needed = {str(path.relative_to(PROJECT)) for path in contents(environments()[name]).modules}
+    assert held == needed, "the image was made of other sources: make images again"
     program = "import importlib.util as u; print([m for m in ('localpachd', 'pipelines', 'pip') if u.find_spec(m)])"
     assert docker("run", "--rm", IMAGES[name], "python3", "-c", program) == "[]\n"
 
