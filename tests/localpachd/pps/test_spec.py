@@ -52,7 +52,7 @@ def test_every_field_that_the_engine_reads() -> None:
             datum_timeout="1.5s",
             job_timeout="60s",
             datum_set_spec={"number": "7", "size_bytes": "8", "per_worker": "9"},
-            resource_limits={"gpu": {"type": "nvidia.com/gpu", "number": "2"}},
+            resource_limits={"gpu": {"type": "nvidia.com/gpu", "number": "2"}, "memory": "1.5Gi", "cpu": 0.5},
             autoscaling=True,
             reprocess_spec="every_job",
             output_branch="o",
@@ -69,6 +69,7 @@ def test_every_field_that_the_engine_reads() -> None:
     task = parsed.task({"K": "pod", "P": "pod"})
     assert dict(task.env) == {"K": "v", "P": "pod"}
     assert (task.cmd, task.stdin, task.err_cmd, task.err_stdin) == (("sh",), ("a", "b"), ("sh", "-c"), ("c",))
+    assert (task.memory, task.cpus) == (3 << 29, 0.5)
     assert (task.accept_return_code, task.batching, task.tries, task.gpus) == (frozenset({3, 4}), True, 5, 2)
     assert (task.datum_timeout, task.working_dir, task.user, task.image) == (1.5, "/w", "u", "i:1")
 
