@@ -11,7 +11,7 @@ from benchmarks.report import Result
 
 PACKAGES = ("grpcio", "protobuf", "python-pachyderm")
 
-_SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
+SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "put": lambda given: files.measure_put(given.put, given.rounds),
     "list": lambda given: files.measure_list(given.list, given.rounds),
     "batched": lambda given: datums.measure_batched(given.batched, given.rounds),
@@ -25,15 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
     parser = _parser()
     given = parser.parse_args(arguments)
-    for unknown in sorted({*given.sections} - {*_SECTIONS}):
-        parser.error(f"{unknown} is none of {', '.join(_SECTIONS)}")
+    for unknown in sorted({*given.sections} - {*SECTIONS}):
+        parser.error(f"{unknown} is none of {', '.join(SECTIONS)}")
     # Whoever ends this ends the servers, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     surroundings, used, code = report.machine(), report.versions(PACKAGES), report.commit()
     results = []
-    for name in given.sections or _SECTIONS:
+    for name in given.sections or SECTIONS:
         print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        results.append(_SECTIONS[name](given))
+        results.append(SECTIONS[name](given))
     lines = [line for result in results for line in result.lines]
     print(report.markdown(lines, surroundings, used, code) if given.markdown else report.plain(lines))
     if given.json:
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Measures localpachd beside bare lower bounds, in turns, the best of several rounds each.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(_SECTIONS)}; without any, all")
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(SECTIONS)}; without any, all")
     parser.add_argument("--rounds", type=_positive, default=2, metavar="N", help="rounds of each measurement")
     parser.add_argument("--put", type=_positive, default=10_000, metavar="N", help="files that are put")
     parser.add_argument("--list", type=_positive, default=30_000, metavar="N", help="files that are listed")

@@ -21,6 +21,7 @@ DOCUMENTS = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/api-coverage.md",
+    "docs/benchmarks.md",
     "docs/differences.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")

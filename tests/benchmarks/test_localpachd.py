@@ -1,11 +1,12 @@
 """The benchmark of localpachd runs, whatever its figures are."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from benchmarks import localpachd
+from benchmarks import localpachd, report
 
 TINY = ("--rounds", "1", "--put", "5", "--list", "5", "--batched", "3", "--unbatched", "3", "--jobs", "4", "8")
 
@@ -25,6 +26,16 @@ def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pyte
     printed = capsys.readouterr()
     assert printed.out.count("\n| ") == 2 + 14
     assert "measuring history" in printed.err
+
+
+def test_the_document_holds_what_is_printed() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
+    first, _, *table = report.markdown([], report.machine(), report.versions(localpachd.PACKAGES), "").splitlines()
+    assert re.search(
+        rf"^{first.split()[0]} on .*commit \w+\+?\.\n\n{re.escape(chr(10).join(table))}\n\| put", document, re.M
+    )
+    for section in localpachd.SECTIONS:
+        assert f"| {section} | " in document
 
 
 def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
