@@ -33,7 +33,7 @@ _Section = Callable[[argparse.Namespace, list[Arrays]], Result]
 
 def _embedding(given: argparse.Namespace, _devices: list[Arrays]) -> Result:
     if importlib.util.find_spec("keras") is None:
-        print("embedding: Keras is not installed here, so ResNet50 is not measured", file=sys.stderr)
+        print("Keras is not installed here: ResNet50 is not measured", file=sys.stderr)
         return Result((), ())
     return embedding.measure(given.pictures, given.rounds, tuple(given.sides))
 

@@ -4,6 +4,7 @@ of 2,048 numbers) beside a plain matrix product of the same run, and how far cuM
 import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -67,6 +68,8 @@ def measure(size: Size, arrays: list[Arrays], rounds: int) -> Result:
     library = random.standard_normal((size.library, size.dimension), np.float32)
     queries = random.standard_normal((size.queries, size.dimension), np.float32)
     true = _true(queries[:_CHECKED], library, size.k)
+    if not _there("cuml"):
+        print("cuML is not installed here: the searches below are comparisons with it", file=sys.stderr)
     rows, lines = [], []
     bound = None
     for each in arrays:
@@ -163,6 +166,7 @@ def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vec
 def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
     """lookalike's own, where it and they are installed."""
     if not (_there("python_pachyderm") and _there("stages")):
+        print("python-pachyderm is not installed here: lookalike's own search is not measured", file=sys.stderr)
         return []
     usable = [each for each in _BACKENDS if _there(each.needs)]
     if not importlib.import_module("stages.neighbours.choice").gpu_visible(os.environ):
