@@ -62,6 +62,10 @@ class Rehearsal:
     def events(self) -> Iterator[LogLine | Outcome]:
         """Every line that is said, and then how it went, unless it was cancelled. Raises what keeps the machine from
         working."""
+        with self._pfs.chunks.uses.one():
+            yield from self._events()
+
+    def _events(self) -> Iterator[LogLine | Outcome]:
         events: queue.SimpleQueue[LogLine | DatumResult | Exception | None] = queue.SimpleQueue()
         thread = threading.Thread(target=self._run, args=(events,), name=f"datum {self._datum.datum.id}")
         thread.start()
