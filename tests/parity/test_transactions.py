@@ -198,6 +198,7 @@ def test_an_exception_in_the_block_takes_it_back(client: Any, place: Any, refusa
 def test_every_kind_of_request_of_pfs(client: Any, place: Any, outside: Any) -> None:
     a, b, doomed = place.repo("a"), place.repo("b"), place.repo("doomed")
     first, second, third = (place.put(a, x=each) for each in "123")
+    list(client.wait_commit(third))
     client.create_branch(a, "old", head_commit=at(a, first))
     client.create_branch(a, "gone", head_commit=at(a, first))
     with client.transaction() as transaction:
