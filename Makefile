@@ -51,8 +51,12 @@ $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
 	@$(SDK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(SDK_TESTS)/requirements.lock
 	@touch $@
 
-bench: $(READY) ## Measure localpachd beside bare lower bounds; ARGS="put --rounds 5" and the like choose.
+bench: $(READY) ## Measure localpachd beside bare lower bounds, then the stages; ARGS="put --rounds 5" and the like choose of the first.
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
+	@$(if $(ARGS),,$(BIN)/python -m benchmarks.experiment)
+
+experiment: $(READY) ## Measure the stages beside others; ARGS="knn --pictures 100000" and the like choose.
+	@$(BIN)/python -m benchmarks.experiment $(ARGS)
 
 lint: $(READY) ## Check style, types and the layering of the packages.
 	@$(BIN)/ruff check .

@@ -27,7 +27,7 @@ def measure(pictures: int, rounds: int, sizes: tuple[int, ...] = SIZES) -> Resul
     rows, lines = [], []
     for size in sizes:
         noise = np.random.default_rng(0).integers(0, 256, (pictures, size, size, 3), np.uint8)
-        model = _resnet50(keras, size)
+        model = resnet50(keras, size)
         ways = dict(_ways(model, size))
         rates = {}
         for name, embed in ways.items():
@@ -56,7 +56,8 @@ def _in_batches(model: Any, noise: NDArray[np.uint8], batch: int) -> list[Any]:
     return [model.predict_on_batch(noise[start : start + batch]) for start in range(0, len(noise), batch)]
 
 
-def _resnet50(keras: Any, size: int) -> Any:
+def resnet50(keras: Any, size: int) -> Any:
+    """The original system's model for pictures of that side, uint8 in, compiled for inference; random weights."""
     pixels = keras.Input((size, size, 3), dtype="uint8")
     raw = keras.layers.Rescaling(1.0)(pixels)
     base = keras.applications.ResNet50(include_top=False, pooling="max", input_tensor=raw, weights=None)

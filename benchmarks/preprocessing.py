@@ -1,0 +1,101 @@
+"""Owns the measurement of preprocess: pictures a second of one core, from files into packs. Time is that of the
+processor, so that it does not count what else the machine is busy with."""
+
+import contextlib
+import io
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.report import Line, Result, Row
+from pipelines import blocks
+from pipelines.blocks import Span
+from pipelines.samples import PHOTOGRAPHS, crop_box, open_photograph
+from pipelines.stl10 import UNLABELLED
+from pipelines.stl10samples import write_stl10
+from stages.contract import Datum, Input
+from stages.preprocess import start
+from stages.stl10 import RECORD, record_name
+
+_BLOCK = blocks.file_name("")
+
+
+def measure(rounds: int) -> Result:
+    """The best of some rounds for each kind of file."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        root = Path(scratch)
+        kinds: dict[str, tuple[Path, int, float]] = {
+            "96 px JPEG, blocks": (_jpegs(root / "jpeg"), blocks.LIMIT, 1500),
+            "STL-10, one file": (_stl10(root / "stl10"), blocks.LIMIT, 5000),
+            "STL-10, blocks": (_stl10_block(root / "stl10"), blocks.LIMIT, 5000),
+            "12-megapixel JPEG": (_large(root / "large"), 1, 40),
+        }
+        rows, lines = [], []
+        for name, (path, pictures, goal) in kinds.items():
+            seconds = min(_seconds(path, root / "out") for _ in range(max(rounds, 3)))
+            rate = pictures / seconds
+            size = path.stat().st_size / pictures
+            rows.append(Row("preprocess", name, seconds, rate))
+            what = f"preprocess, {name} ({size / 1e6:.2f} MB each)" if pictures == 1 else f"preprocess, {name}"
+            met = "yes" if rate >= goal else "no"
+            lines.append(Line(what, f"{rate:,.0f} pictures/s/core", "", "", f"{goal:,.0f}", met))
+    return Result(tuple(rows), tuple(lines))
+
+
+def _seconds(path: Path, out: Path) -> float:
+    """Seconds of processor time for one datum."""
+    out.mkdir()
+    process = start({})
+    begun = time.process_time()
+    with contextlib.redirect_stdout(io.StringIO()):
+        process(Datum({"images": Input("images", path, path.name, "")}, out))
+    taken = time.process_time() - begun
+    shutil.rmtree(out)
+    return taken
+
+
+def _jpegs(directory: Path) -> Path:
+    directory.mkdir()
+    lot = Random(0)
+    photographs = [open_photograph(label).convert("RGB") for label in PHOTOGRAPHS]
+    spans = {}
+    for number in range(blocks.LIMIT):
+        photograph = photographs[number % len(photographs)]
+        path = directory / f"{number:03}.jpg"
+        crop = photograph.crop(crop_box(photograph.size, 0, photograph.width, lot))
+        crop.resize((96, 96), Image.Resampling.LANCZOS).save(path, quality=92)
+        spans[path.name] = Span(path)
+    return _written(directory / _BLOCK, blocks.tar(spans))
+
+
+def _stl10(directory: Path) -> Path:
+    write_stl10(directory, blocks.LIMIT, (1, 1))
+    return directory / UNLABELLED
+
+
+def _stl10_block(directory: Path) -> Path:
+    records = range(blocks.LIMIT)
+    spans = {record_name(UNLABELLED, each): Span(directory / UNLABELLED, each * RECORD, RECORD) for each in records}
+    return _written(directory / _BLOCK, blocks.tar(spans))
+
+
+def _large(directory: Path) -> Path:
+    """A photograph brought to 4,000 × 3,000 pixels, with a camera's noise so that there is something to decode."""
+    directory.mkdir()
+    scaled = np.asarray(open_photograph("rocket").resize((4000, 3000), Image.Resampling.LANCZOS), np.float32)
+    noisy = scaled + np.random.default_rng(0).normal(0, 2, (3000, 4000, 1)).astype(np.float32)
+    path = directory / "large.jpg"
+    Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, quality=85)
+    return path
+
+
+def _written(path: Path, pieces: Iterable[bytes]) -> Path:
+    with path.open("wb") as file:
+        file.writelines(pieces)
+    return path
