@@ -45,10 +45,10 @@ class Attended:
         with self._lock:
             self._token.cancel()
 
-    def restart(self, identity: str) -> None:
-        """Ends the command if it works on this datum; it is started again."""
+    def restart(self, identity: str) -> bool:
+        """Ends the command if it works on this datum; it is started again. True if it did."""
         with self._lock:
-            self._token.restart({identity})
+            return self._token.restart({identity})
 
     def run(self, datum: DatumWork) -> None:
         """Keeps the command running on a datum; returns when it was cancelled."""

@@ -77,13 +77,15 @@ class Crew:
                 for worker, slot in sorted(self._slots.items())
             )
 
-    def restart(self, filters: Sequence[str]) -> None:
-        """Ends the present attempt of every running datum whose inputs match all the filters."""
+    def restart(self, filters: Sequence[str]) -> bool:
+        """Ends the present attempt of every running datum whose inputs match all the filters. False: there is none."""
         with self._lock:
             slots = list(self._slots.values())
+        restarted = False
         for slot in slots:
             matching = {each.datum.id for each in slot.datums if match_data(filters, log_data(each))}
-            slot.token.restart(matching)
+            restarted |= slot.token.restart(matching)
+        return restarted
 
     def batches(self, sets: Iterable[Sequence[Numbered]], workers: int) -> Iterator[Batch]:
         """Puts the workers to work and yields what happens, gathered for at most 0.2 s or 500 results. After the last

@@ -69,10 +69,10 @@ class JobRun:
         """Waits until the thread has ended."""
         self._thread.join()
 
-    def restart_datums(self, filters: Sequence[str]) -> None:
-        """Ends the present attempts of running datums whose inputs match all filters."""
-        if self._crew is not None:
-            self._crew.restart(filters)
+    def restart_datums(self, filters: Sequence[str]) -> bool:
+        """Ends the present attempts of running datums whose inputs match all filters. False: there are none."""
+        crew = self._crew
+        return crew is not None and crew.restart(filters)
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:

@@ -245,11 +245,15 @@ class Pps:
         return Rehearsal(self._pfs, self._runner, self._environment, job, identity)
 
     def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
-        """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash)."""
+        """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash).
+
+        Raises PachError where none does, or where the job is not in hand.
+        """
         self._job(job)
         run = self._scheduler.run_of(job)
-        if run is not None:
-            run.restart_datums(data_filters)
+        if run is None or not run.restart_datums(data_filters):
+            wanted = " ".join(data_filters)
+            raise PachError(f"datum matching filter [{wanted}] could not be found for job ID {job.id}")
 
     def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Iterator[LogMessage]:
         """Log lines, oldest first; see `logs.read`."""

@@ -76,10 +76,12 @@ class ServiceRun:
         """Waits until the thread has ended."""
         self._thread.join()
 
-    def restart_datums(self, filters: Sequence[str]) -> None:
-        """Starts the command anew if the datum's inputs match all filters."""
-        if self._serving is not None and match_data(filters, _data(self._serving[2])):
-            self._serving[0].restart(self._serving[1])
+    def restart_datums(self, filters: Sequence[str]) -> bool:
+        """Starts the command anew if the datum's inputs match all filters. True if it does."""
+        serving = self._serving
+        if serving is None or not match_data(filters, _data(serving[2])):
+            return False
+        return serving[0].restart(serving[1])
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:

@@ -477,11 +477,16 @@ def test_restart_datum_ends_the_attempt(engine):
     engine.create("hang", only("texts"), HANG, datum_tries="2")
     engine.until(lambda: engine.lines("hang").count("hanging") == 1)
     job = engine.jobs("hang")[0].job
-    engine.pps.restart_datum(job, ["/nothing"])
+    with pytest.raises(PachError) as nothing:
+        engine.pps.restart_datum(job, ["/a", "/nothing"])
+    text = f"datum matching filter [/a /nothing] could not be found for job ID {job.id}"
+    assert (type(nothing.value), str(nothing.value)) == (PachError, text)
     engine.pps.restart_datum(job, ["/a"])
     engine.until(lambda: engine.lines("hang").count("hanging") == 2)
     engine.pps.restart_datum(job, ["/a"])
     assert engine.settle("hang").state is JobState.FAILURE
+    with pytest.raises(PachError, match="could not be found for job ID"):
+        engine.pps.restart_datum(job, ["/a"])
 
 
 def test_subscribing_shows_each_unfinished_job_once(engine):

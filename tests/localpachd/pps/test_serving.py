@@ -152,7 +152,8 @@ def test_a_restarted_datum_is_a_restarted_service(engine: Engine, service: Servi
     service.create()
     assert get(service.port) == "one"
     job = engine.jobs("web")[0].job
-    engine.pps.restart_datum(job, ["/elsewhere"])
+    with pytest.raises(PachError, match=r"datum matching filter \[/elsewhere\] could not be found for job ID"):
+        engine.pps.restart_datum(job, ["/elsewhere"])
     engine.pps.restart_datum(job, ["/"])
     engine.until(lambda: engine.lines("web") == ["serving one", "serving one"])
     assert get(service.port) == "one"

@@ -110,7 +110,11 @@ def test_stopping_starting_and_running_again(client, place, refused) -> None:
     info = _job(client, pipeline, _head(client, pipeline))
     assert (info.pipeline_version, info.data_processed) == (2, 1)
     client.pps.stop_job(job=info.job)
-    client.pps.restart_datum(job=info.job, data_filters=["/a"])
+    code, text = refused(client.pps.restart_datum, job=info.job, data_filters=["/a"])
+    assert (code, text) == (
+        grpc.StatusCode.UNKNOWN,
+        f"datum matching filter [/a] could not be found for job ID {info.job.id}",
+    )
     ghost = pps.Pipeline(name=place.unique("ghost"))
     assert refused(client.pps.start_pipeline, pipeline=ghost)[0] is grpc.StatusCode.NOT_FOUND
     assert refused(client.pps.stop_pipeline, pipeline=ghost, must_exist=True)[0] is grpc.StatusCode.NOT_FOUND
