@@ -25,7 +25,11 @@ app = typer.Typer()
 SpecsOption = Annotated[Path, typer.Option("--specs", help="The directory of specifications.")]
 OverlaysOption = Annotated[
     list[str] | None,
-    typer.Option("--overlay", help="An overlay of specs/overlays by name, or a file; repeatable, in order."),
+    typer.Option(
+        "--overlay",
+        metavar="NAME|FILE",
+        help=f"What differs on a cluster: {', '.join(overlays.names())}, or a file; repeatable, in order.",
+    ),
 ]
 
 
@@ -71,14 +75,16 @@ def write_specs(
 @app.command()
 def check(
     paths: Annotated[
-        list[Path] | None, typer.Argument(exists=True, help="Specifications, or directories of them [default: ours].")
+        list[Path] | None,
+        typer.Argument(exists=True, metavar="SPEC|DIR", help="Specifications, or directories of them [default: ours]."),
     ] = None,
     overlay: OverlaysOption = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="[REPO=]DIR|REPO",
             help="Count datums with the files of a directory, or of a repo on the server; REPO=DIR says whose "
-            "files these are, a directory alone stands for every repo that no pipeline writes; repeatable."
+            "files these are, a directory alone stands for every repo that no pipeline writes; repeatable.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
