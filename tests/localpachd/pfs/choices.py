@@ -7,7 +7,7 @@ from tests.localpachd.pfs.reference import Key, Model
 REPOS = "abcdef"
 INPUTS = "acef"
 NAMES = ("master", "master", "side")
-UPSTREAM = (("a",), ("c",), ("a", "c"), ())
+UPSTREAM = (("a",), ("c",), ("a", "c"), (), ("d",))
 KINDS = {"move": "create_branch", "rewire": "create_branch"}
 """The requests that choices of another name make."""
 
@@ -39,7 +39,7 @@ class Choice:
 
     def rewire(self) -> tuple[object, ...]:
         below = "bdf"[self.x % 3]
-        above = (("b",), ("a", "b"), ())[self.y % 3] if below != "b" else UPSTREAM[self.y % 4]
+        above = (("b",), ("a", "b"), ())[self.y % 3] if below != "b" else UPSTREAM[self.y % 5]
         head = self.key(lambda key: key[0] == below) if self.z % 4 == 0 else None
         return below, NAMES[self.z % 3], head, tuple((each, NAMES[self.y % 3]) for each in above)
 

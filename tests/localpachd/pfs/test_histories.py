@@ -297,6 +297,7 @@ def room() -> Iterator[Pfs]:
 @settings(max_examples=40, deadline=None)
 @example([("put", 2, 5, 0), ("put", 2, 6, 0), ("spoil", 2, 7, 0), ("start", 2, 0, 0), ("squash", 1, 0, 0)])
 @example([[("rewire", 1, 1, 0), ("start", 0, 0, 0)]])  # made in a transaction before what is upstream moves in it
+@example([("rewire", 0, 4, 0)])  # in a circle
 @given(HISTORIES)
 def test_histories(history: Sequence[Act | list[Act]]) -> None:
     with room() as pfs:
