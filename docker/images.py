@@ -133,6 +133,9 @@ def main() -> int:
     except Refused as reason:
         print(f"images: {reason}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("images: interrupted", file=sys.stderr)
+        return 130
     return 0
 
 
