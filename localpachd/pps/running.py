@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +96,8 @@ class JobRun:
                     self._end(JobState.UNRUNNABLE, unrunnable(error.names))
                     return
                 except Exception as error:  # the machine's trouble, not the datum's: the job must not be lost to it
+                    if self._ended():
+                        return
                     _log.exception("job %s is tried again in %.0f s", self.job, delay)
                     self._complain(f"error processing job: {error}, retrying in {delay:.0f}s")
                 if self._cancelled.wait(delay) or not self._pfs.transact(lambda txn: jobs.begin(txn, self.job)):
@@ -216,6 +219,13 @@ class JobRun:
     def _end(self, state: JobState, reason: str) -> None:
         with contextlib.suppress(NotFound):  # deleted meanwhile
             self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
+
+    def _ended(self) -> bool:
+        """Whether the job was deleted or ended by others; False where that cannot be told."""
+        with contextlib.suppress(sqlite3.Error), self._pfs.db.read() as conn:
+            state = jobs.state(conn, self.job)
+            return state is None or state.terminal
+        return False
 
     def _complain(self, message: str) -> None:
         try:

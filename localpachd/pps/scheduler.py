@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Mapping, Sequence
 
+from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
 from localpachd.pps import inputs, jobs, pipelines, standing, work
 from localpachd.pps.plan import (
@@ -91,6 +92,8 @@ class Scheduler:
             try:
                 for action in plan(self._look()):
                     self._apply(action)
+            except NotFound:  # deleted since the look: the next one, which that has called for, sees no more of it
+                pause = _PAUSE
             except Exception:  # the loop must outlive whatever one action meets
                 _log.exception("the scheduler tries again in %.0f s", _PAUSE)
                 pause = _PAUSE

@@ -1,5 +1,6 @@
 """What may happen to a job while it runs, apart from its datums: trouble of the machine, force, missing GPUs."""
 
+import queue
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ from localpachd.errors import PachError
 from localpachd.pfs import commits, removal
 from localpachd.pps import jobs
 from localpachd.pps.logs import LogQuery
+from localpachd.pps.running import JobRun
 from localpachd.pps.values import Counters, JobState, Pipeline, PipelineState
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import Stats
@@ -48,6 +50,21 @@ def test_a_commit_finished_by_force_ends_its_job(texts, kind):
     assert (job.state, job.reason) == (JobState.KILLED, "output commit was finished by force")
     assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
     texts.until(lambda: texts.pps.inspect_job(job.job).worker_status == ())
+
+
+@pytest.mark.parametrize("with_pipeline", [False, True])
+def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(texts, caplog, with_pipeline):
+    texts.create("hang", ONE, "sleep 1000")
+    texts.put("texts", {"/c": "three"})
+    info = texts.jobs("hang")[0]
+    if with_pipeline:
+        texts.pps.delete_pipeline(Pipeline("default", "hang"))
+    else:
+        texts.pfs.transact(lambda txn: removal.drop_set(txn, info.job.id))
+    over = queue.Queue()
+    JobRun(texts.pfs, texts.runner, info, {}, over.put).start()
+    assert over.get(timeout=60).job == info.job
+    assert caplog.records == []
 
 
 def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(texts):
