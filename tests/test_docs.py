@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from pipelines import cli
 from stages import limits
@@ -22,7 +23,9 @@ DOCUMENTS = (
     "CHANGELOG.md",
     "docs/api-coverage.md",
     "docs/benchmarks.md",
+    "docs/cluster.md",
     "docs/differences.md",
+    "docs/images.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")
 ROOMS = ("api", "pps", "pfs", "worker", "storage", "db", "ids", "errors", "server")
@@ -245,3 +248,30 @@ def test_the_limits_are_those_of_the_stages() -> None:
 def test_the_markers_are_those_of_the_configuration() -> None:
     configured = re.findall(r'^    "(\w+): needs', text("pyproject.toml"), re.MULTILINE)
     assert [row[0].strip("`") for row in rows("CONTRIBUTING.md", "| marker |")] == configured
+
+
+def test_the_values_files_are_those_that_the_guide_installs_with() -> None:
+    named = set(re.findall(r"docs/helm/(\w+)\.yaml", text("docs/cluster.md")))
+    there = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "docs" / "helm").iterdir()}
+    assert there.keys() == named
+    assert {name: values["deployTarget"] for name, values in there.items()} == {
+        "kind": "LOCAL",
+        "gke": "GOOGLE",
+        "ack": "CUSTOM",
+    }
+    assert all(values["proxy"]["enabled"] for values in there.values())
+
+
+def test_the_arithmetic_of_scale_adds_up() -> None:
+    _, *bytes_of = (row[2].replace(",", "") for row in rows("docs/cluster.md", "| in | what | bytes |"))
+    *parts, total = map(int, bytes_of)
+    assert sum(parts) == total
+    billions = {"1 million": 1e6, "100 million": 1e8, "1 billion": 1e9}
+    units = {"s": 1, "min": 60, "h": 3600}
+    for count, digits, segments, each, _, whole in rows("docs/cluster.md", "| N | `SEGMENT_DIGITS` |"):
+        number = billions[count]
+        assert int(segments.replace(",", "")) == 16 ** int(digits)
+        assert int(each.replace(",", "")) == number // 16 ** int(digits)
+        amount, unit = whole.split()
+        seconds = 2 * 1280 * number**2 / 16 ** int(digits) / 4.7e12
+        assert float(amount) * units[unit] == pytest.approx(seconds, rel=0.05)
