@@ -271,7 +271,7 @@ def test_the_arithmetic_of_scale_adds_up() -> None:
     for count, digits, segments, each, _, whole in rows("docs/cluster.md", "| N | `SEGMENT_DIGITS` |"):
         number = billions[count]
         assert int(segments.replace(",", "")) == 16 ** int(digits)
-        assert int(each.replace(",", "")) == number // 16 ** int(digits)
+        assert int(each.replace(",", "")) == round(number / 16 ** int(digits))
         amount, unit = whole.split()
         seconds = 2 * 1280 * number**2 / 16 ** int(digits) / 4.7e12
         assert float(amount) * units[unit] == pytest.approx(seconds, rel=0.05)
