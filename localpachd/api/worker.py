@@ -1,20 +1,19 @@
 """What batched processes call: one small gRPC server on a loopback port for each. Knows no pipeline."""
 
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import grpc
-
-from localpachd.api.limits import OPTIONS
+from localpachd.api.doors import Doors
 from localpachd.api.schema import pps_pb2, worker_pb2
 from localpachd.api.serving import serve
-from localpachd.api.status import StatusInterceptor
 from localpachd.api.times import timestamp
 
 Handler = Callable[[str], list[str] | None]
+
+_CALLS_AT_ONCE = 4
+"""A process waits in one call at a time. The others are for one that was restarted before the call of the process
+before it has noticed that its caller is dead."""
 
 
 class WorkerServicer:
@@ -42,29 +41,12 @@ class WorkerServicer:
         )
 
 
-class GrpcBatchServer:
+class GrpcBatchServer(Doors):
     """The worker room's BatchServer over gRPC. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open: dict[int, tuple[grpc.Server, ThreadPoolExecutor]] = {}
+        super().__init__(_CALLS_AT_ONCE, "next-datum")
 
     def open(self, handler: Handler) -> int:
         """Serves NextDatum on a fresh loopback port and returns it; see `worker.tasks.BatchServer`."""
-        # A process waits in one call at a time. The spare threads are for one that was restarted before the call of the
-        # process before it has noticed that its caller is dead.
-        pool = ThreadPoolExecutor(max_workers=4, thread_name_prefix="next-datum")
-        server = grpc.server(pool, options=OPTIONS, interceptors=(StatusInterceptor(),))
-        serve(server, "pachyderm.worker.Worker", WorkerServicer(handler))
-        port = int(server.add_insecure_port("127.0.0.1:0"))
-        server.start()
-        with self._lock:
-            self._open[port] = server, pool
-        return port
-
-    def close(self, port: int) -> None:
-        """Stops serving a port that `open` returned, without waiting for calls in progress."""
-        with self._lock:
-            server, pool = self._open.pop(port)
-        server.stop(grace=None)
-        pool.shutdown(wait=False)
+        return self.serve(lambda server: serve(server, "pachyderm.worker.Worker", WorkerServicer(handler)))

@@ -1,0 +1,40 @@
+"""Small gRPC servers on loopback ports of their own, each for one caller. Knows no service."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+from localpachd.api.limits import OPTIONS
+from localpachd.api.status import StatusInterceptor
+
+
+class Doors:
+    """The servers that are open, by port. Thread-safe. Each answers `calls` at a time, in threads called `name`."""
+
+    def __init__(self, calls: int, name: str) -> None:
+        self._calls = calls
+        self._name = name
+        self._lock = threading.Lock()
+        self._open: dict[int, tuple[grpc.Server, ThreadPoolExecutor]] = {}
+
+    def serve(self, register: Callable[[grpc.Server], None]) -> int:
+        """Serves what `register` adds to a server on a fresh loopback port, and returns that."""
+        pool = ThreadPoolExecutor(self._calls, thread_name_prefix=self._name)
+        server = grpc.server(
+            pool, options=OPTIONS, interceptors=(StatusInterceptor(),), compression=grpc.Compression.NoCompression
+        )
+        register(server)
+        port = int(server.add_insecure_port("127.0.0.1:0"))
+        server.start()
+        with self._lock:
+            self._open[port] = server, pool
+        return port
+
+    def close(self, port: int) -> None:
+        """Stops serving a port that `serve` returned, without waiting for calls in progress."""
+        with self._lock:
+            server, pool = self._open.pop(port)
+        server.stop(grace=None)
+        pool.shutdown(wait=False)
