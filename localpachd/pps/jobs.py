@@ -9,7 +9,7 @@ from functools import lru_cache
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import META, USER, Commit, CommitInfo
+from localpachd.pfs.values import META, USER, Commit, CommitInfo, Repo
 from localpachd.pps import spec
 from localpachd.pps.values import Counters, Job, JobInfo, JobState, Pipeline
 from localpachd.worker.tasks import Stats
@@ -20,8 +20,11 @@ _UNFINISHED = tuple(each for each in JobState if not each.terminal)
 
 
 def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
-    """Makes a job for every commit just opened on the output branch of a pipeline."""
+    """Makes a job for every commit just opened on the output branch of a pipeline, and ends meta commits without one:
+    the real server leaves them open, and then no later job ever finds its base finished."""
     for info in opened:
+        if _lacks_output(txn.conn, info):
+            commits.finish(txn, info.commit, error="there is no output branch")
         if info.commit.repo.type != USER or info.finishing is not None:
             continue
         pipeline = Pipeline(info.commit.repo.project, info.commit.repo.name)
@@ -38,6 +41,13 @@ def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
             "INSERT OR IGNORE INTO jobs (project, pipeline, id, version, state, created) VALUES (?, ?, ?, ?, ?, ?)",
             (pipeline.project, pipeline.name, info.commit.id, row["version"], JobState.CREATED, txn.now),
         )
+
+
+def _lacks_output(conn: sqlite3.Connection, info: CommitInfo) -> bool:
+    repo = info.commit.repo
+    if repo.type != META or info.finishing is not None:
+        return False
+    return commits.find(conn, Repo(repo.project, repo.name), info.commit.id) is None
 
 
 def inspect(conn: sqlite3.Connection, job: Job) -> JobInfo:

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import commits, removal
+from localpachd.pfs import branches, commits, removal
+from localpachd.pfs.values import Branch, Repo
 from localpachd.pps import jobs
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.running import JobRun
@@ -50,6 +51,18 @@ def test_a_commit_finished_by_force_ends_its_job(texts, kind):
     assert (job.state, job.reason) == (JobState.KILLED, "output commit was finished by force")
     assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
     texts.until(lambda: texts.pps.inspect_job(job.job).worker_status == ())
+
+
+def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_again(texts):
+    copy = texts.request("copy", ONE, 'cp "$PFS"/in/* "$PFS/out/"')
+    texts.submit(copy)
+    texts.settle("copy")
+    texts.pfs.transact(lambda txn: branches.delete(txn, Branch(Repo("default", "copy"), "master"), force=True))
+    texts.put("texts", {"/c": "three"})
+    assert texts.commit("copy", kind="meta").error == "there is no output branch"
+    texts.submit({**copy, "update": True})
+    assert texts.settle("copy").state is JobState.SUCCESS
+    assert sorted(texts.files("copy")) == ["/a", "/b", "/c"]
 
 
 @pytest.mark.parametrize("with_pipeline", [False, True])
