@@ -1,6 +1,7 @@
 """The calls that write files: their streams of messages as changes of the pfs room."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from localpachd.api import pfs_messages as messages
@@ -12,6 +13,10 @@ from localpachd.pfs.staging import Addition, Change, Copy, Removal
 from localpachd.storage import objects, paths
 from localpachd.storage.filesets import DEFAULT_TAG
 
+_HEARD = 64 << 20
+"""Bytes of a refused stream that are still listened to, of which a message counts for `_LEAST` at least."""
+_LEAST = 16 << 10
+
 
 class ModifyCalls:
     """ModifyFile and CreateFileSet of `pfs_v2.API`."""
@@ -19,14 +24,20 @@ class ModifyCalls:
     _pfs: Pfs
 
     def ModifyFile(self, requests: Iterator[Any], context: Any) -> Any:
+        with _heard_out(requests):
+            return self._modify(requests)
+
+    def CreateFileSet(self, requests: Iterator[Any], context: Any) -> Any:
+        with _heard_out(requests):
+            made = modify.create_file_set(self._pfs, self._changes(requests))
+        return pfs_pb2.CreateFileSetResponse(file_set_id=made)
+
+    def _modify(self, requests: Iterator[Any]) -> Any:
         first = next(requests, None)
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
         modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests))
         return Empty()
-
-    def CreateFileSet(self, requests: Iterator[Any], context: Any) -> Any:
-        return pfs_pb2.CreateFileSetResponse(file_set_id=modify.create_file_set(self._pfs, self._changes(requests)))
 
     def _changes(self, requests: Iterator[Any]) -> Iterator[Change]:
         """The changes of a stream; neighbouring pieces of one file become one addition."""
@@ -55,6 +66,20 @@ class ModifyCalls:
             path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
             paths.validate(path)
             yield Addition(path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(pieces))
+
+
+@contextmanager
+def _heard_out(requests: Iterator[Any]) -> Iterator[None]:
+    """Answers a refusal only after the caller has said what little more there is: one who is still sending, as pachctl
+    is, would get to know that the stream has ended, but not why."""
+    try:
+        yield
+    except PachError:
+        left = _HEARD
+        with suppress(Exception):  # the caller has come to an end, or has gone
+            while left > 0:
+                left -= max(_LEAST, next(requests).ByteSize())
+        raise
 
 
 class _Pieces:

@@ -1,0 +1,56 @@
+"""How long a stream of changes is listened to once it is refused."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from localpachd.api.pfs_modify import ModifyCalls
+from localpachd.api.schema import pfs_pb2
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs.service import Pfs
+
+
+class Calls(ModifyCalls):
+    """The calls alone."""
+
+    def __init__(self, pfs: Pfs) -> None:
+        self._pfs = pfs
+
+
+def _nowhere() -> Any:
+    repo = pfs_pb2.Repo(name="nowhere", type="user", project=pfs_pb2.Project(name="default"))
+    branch = pfs_pb2.Branch(repo=repo, name="master")
+    return pfs_pb2.ModifyFileRequest(set_commit=pfs_pb2.Commit(repo=repo, branch=branch))
+
+
+def _added(path: str, size: int = 1) -> Any:
+    request = pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path))
+    request.add_file.raw.value = bytes(size)
+    return request
+
+
+@pytest.mark.parametrize("more", [0, 1, 1000])
+def test_who_is_refused_may_finish_the_sentence(engine_pfs: Pfs, more: int) -> None:
+    rest = iter([_added("/a")] * more)
+    with pytest.raises(NotFound, match="nowhere"):
+        Calls(engine_pfs).ModifyFile(itertools.chain([_nowhere()], rest), None)
+    assert list(rest) == []
+
+
+def test_who_has_much_more_to_say_is_cut_short(engine_pfs: Pfs) -> None:
+    megabytes = itertools.count()
+    endless = (_added("/[", 1 << 20) for _ in megabytes)
+    with pytest.raises(PachError, match="globbing character"):
+        Calls(engine_pfs).CreateFileSet(endless, None)
+    assert 16 < next(megabytes) < 128
+
+
+def test_who_has_gone_is_still_refused(engine_pfs: Pfs) -> None:
+    def going() -> Iterator[Any]:
+        yield _nowhere()
+        raise OSError("gone")
+
+    with pytest.raises(NotFound, match="nowhere"):
+        Calls(engine_pfs).ModifyFile(going(), None)
