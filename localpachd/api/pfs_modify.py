@@ -13,7 +13,7 @@ from localpachd.pfs.staging import Addition, Change, Copy, Removal
 from localpachd.storage import objects, paths
 from localpachd.storage.filesets import DEFAULT_TAG
 
-_HEARD = 64 << 20
+_HEARD = 1 << 30
 """Bytes of a refused stream that are still listened to, of which a message counts for `_LEAST` at least."""
 _LEAST = 16 << 10
 

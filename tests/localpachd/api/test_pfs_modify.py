@@ -40,11 +40,11 @@ def test_who_is_refused_may_finish_the_sentence(engine_pfs: Pfs, more: int) -> N
 
 
 def test_who_has_much_more_to_say_is_cut_short(engine_pfs: Pfs) -> None:
-    megabytes = itertools.count()
-    endless = (_added("/[", 1 << 20) for _ in megabytes)
+    message, sent = _added("/[", 16 << 20), itertools.count()
+    endless = (message for _ in sent)
     with pytest.raises(PachError, match="globbing character"):
         Calls(engine_pfs).CreateFileSet(endless, None)
-    assert 16 < next(megabytes) < 128
+    assert 8 < next(sent) < 128
 
 
 def test_who_has_gone_is_still_refused(engine_pfs: Pfs) -> None:
