@@ -3,6 +3,7 @@ sha256, and what the pipelines made of it all. Knows no server."""
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -78,7 +79,7 @@ class Bundle:
             raise LookalikeError(f"{path} is of another version of lookalike: import it with that one")
         try:
             return _manifest(read)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise LookalikeError(f"{path} is damaged ({error}): export the library again") from error
 
     def known(self) -> Manifest | None:
@@ -123,11 +124,36 @@ class Bundle:
 
 
 def _manifest(read: Mapping[str, Any]) -> Manifest:
+    """Raises KeyError, TypeError or ValueError where something is missing or not what it should be."""
     return Manifest(
-        str(read["server"]),
-        tuple(
-            Commit(**{**each, "changes": tuple(Change(**change) for change in each["changes"])})
-            for each in read["commits"]
-        ),
-        tuple(Output(**each) for each in read["outputs"]),
+        _text(read["server"]),
+        tuple(_commit(**each) for each in read["commits"]),
+        tuple(_output(**each) for each in read["outputs"]),
     )
+
+
+def _commit(changes: Iterable[Mapping[str, str]], **texts: str) -> Commit:
+    return Commit(changes=tuple(_change(**each) for each in changes), **_texts(texts))
+
+
+def _change(**texts: str) -> Change:
+    change = Change(**_texts(texts))
+    if change.sha256 and not re.fullmatch("[0-9a-f]{64}", change.sha256):
+        raise ValueError(f"{change.sha256!r} is no sha256")
+    return change
+
+
+def _output(files: Mapping[str, str], **texts: str) -> Output:
+    if not isinstance(files, dict):
+        raise TypeError(f"{files!r} are no files")
+    return Output(files=_texts(files), **_texts(texts))
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {name: _text(value) for name, value in values.items()}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value

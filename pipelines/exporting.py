@@ -7,6 +7,7 @@ from typing import Any
 
 from pipelines.bundle import Bundle, Change, Commit, Manifest, Output
 from pipelines.connection import Connection
+from pipelines.errors import LookalikeError
 from pipelines.history import Commit as Made
 from pipelines.history import History
 from pipelines.jobs import Jobs
@@ -16,11 +17,14 @@ from pipelines.specs import SOURCES
 
 def export(connection: Connection, bundle: Bundle, pipelines: Sequence[str], done: Callable[[int], None]) -> Manifest:
     """Writes every good commit of the source repos, and the present outputs of these pipelines, upstream first. `done`
-    hears of each commit and each pipeline. What an earlier export has brought is not fetched again."""
+    hears of each commit and each pipeline. What an earlier export has brought is not fetched again. Raises
+    LookalikeError where the bundle is of another library, whose history would be lost."""
     history = History(connection)
     before = bundle.known()
     known = {change.hash: change.sha256 for each in before.commits for change in each.changes} if before else {}
     made = sorted((each for repo in SOURCES for each in history.commits(repo)), key=lambda each: each.started)
+    if before is not None:
+        _check_same(bundle, before, made)
     commits: list[Commit] = []
     bundle.directory.mkdir(parents=True, exist_ok=True)
     for each in made:
@@ -56,6 +60,16 @@ def contents(repo: Repository) -> dict[str, str]:
             digest.update(piece)
         found[path] = digest.hexdigest()
     return found
+
+
+def _check_same(bundle: Bundle, before: Manifest, made: Sequence[Made]) -> None:
+    here = {(each.repo, each.id) for each in made}
+    gone = [each for each in before.commits if (each.repo, each.id) not in here]
+    if gone:
+        raise LookalikeError(
+            f"{bundle.directory} holds the library of {before.server} with commits that are not here, such as "
+            f"{gone[0].repo}@{gone[0].id}: export to a new directory, or remove that one"
+        )
 
 
 def _changes(

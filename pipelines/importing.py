@@ -46,6 +46,9 @@ def replay(connection: Connection, bundle: Bundle, done: Callable[[int], None]) 
     Raises LookalikeError where a repo has other commits than those of the bundle: nothing is mixed.
     """
     manifest = bundle.read()
+    foreign = {each.repo for each in manifest.commits} - SOURCES.keys()
+    if foreign:
+        raise LookalikeError(f"{bundle.directory} has commits of {', '.join(sorted(foreign))}, which is no source repo")
     history = History(connection)
     here = {repo: _told_apart(manifest, repo, history) for repo in SOURCES}
     todo = [each for each in manifest.commits if each.id not in here[each.repo]]

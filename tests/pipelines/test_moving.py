@@ -156,6 +156,17 @@ def test_nothing_is_mixed(library: Connection, other: Connection, tmp_path: Path
     assert len(History(other).commits("images")) == 1
 
 
+def test_the_bundle_of_another_library_is_not_written_over(
+    library: Connection, other: Connection, tmp_path: Path
+) -> None:
+    bundle = Bundle(tmp_path / "bundle")
+    manifest = exported(library, bundle.directory)
+    importing.replay(other, bundle, quiet)
+    with pytest.raises(LookalikeError, match="holds the library of .* with commits that are not here"):
+        exported(other, bundle.directory)
+    assert bundle.read() == manifest
+
+
 def test_a_damaged_bundle_changes_nothing(library: Connection, other: Connection, tmp_path: Path) -> None:
     bundle = Bundle(tmp_path / "bundle")
     with pytest.raises(LookalikeError, match="is no exported library"):
@@ -168,7 +179,28 @@ def test_a_damaged_bundle_changes_nothing(library: Connection, other: Connection
     content.unlink()
     with pytest.raises(LookalikeError, match="is missing"):
         importing.replay(other, bundle, quiet)
-    (bundle.directory / "manifest.json").write_text("{}")
+    written = bundle.directory / "manifest.json"
+    read = json.loads(written.read_text())
+    commit, change = read["commits"][0], read["commits"][0]["changes"][0]
+    for part, name, value in (
+        (commit, "changes", "abc"),
+        (commit, "more", ""),
+        (change, "path", 5),
+        (change, "sha256", "../../x"),
+        (read["outputs"][0], "files", []),
+        (read, "commits", 3),
+    ):
+        before = dict(part)
+        part[name] = value
+        written.write_text(json.dumps(read))
+        with pytest.raises(LookalikeError, match=r"manifest\.json is damaged"):
+            importing.replay(other, bundle, quiet)
+        part.clear()
+        part.update(before)
+    written.write_text(json.dumps(read).replace('"repo": "queries"', '"repo": "others"'))
+    with pytest.raises(LookalikeError, match="has commits of others, which is no source repo"):
+        importing.replay(other, bundle, quiet)
+    written.write_text("{}")
     with pytest.raises(LookalikeError, match="of another version"):
         importing.replay(other, bundle, quiet)
     assert History(other).commits("images") == []
