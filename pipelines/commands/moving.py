@@ -77,7 +77,7 @@ def _say_comparison(connection: Connection, manifest: Manifest) -> None:
 
 def _words(each: Comparison) -> str:
     if each.equal:
-        return f"all {files(each.files)} are equal, byte for byte"
+        return f"{files(each.files)}, all equal byte for byte"
     parts = [
         f"{files(len(paths))} {what} ({', '.join(paths[:_MOST_PATHS])}{', …' if len(paths) > _MOST_PATHS else ''})"
         for what, paths in (("missing", each.missing), ("here only", each.extra), ("different", each.differing))
