@@ -7,6 +7,7 @@ command would pay for.
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -99,11 +100,29 @@ def main() -> int:
     return 1
 
 
+class _Complaints(logging.Handler):
+    """What Kubernetes' client only logs: a program for logging in that is missing, or fails. It would go on as nobody,
+    and be refused without a word about that."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
 def _configure(namespace: str) -> str:
     """Finds the cluster as kubectl does, or as a pod within it; returns the namespace, where "" is the context's."""
+    logging.getLogger().addHandler(complaints := _Complaints())
     try:
-        config.load_kube_config()
-        _, active = config.list_kube_config_contexts()
+        try:
+            config.load_kube_config()
+            _, active = config.list_kube_config_contexts()
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ConfigException(f"kubectl's configuration is none ({error})") from error
+        if complaints.said:
+            raise ConfigException(complaints.said[0])
         namespace = namespace or active["context"].get("namespace", "")
     except ConfigException as error:
         try:

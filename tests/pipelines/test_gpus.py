@@ -167,6 +167,44 @@ def test_a_cluster_out_of_reach_is_one_line(
         cluster.holdings()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda read: [], "kubectl's configuration is none"),
+        (
+            lambda read: (
+                read
+                | {
+                    "users": [
+                        {
+                            "name": "u",
+                            "user": {
+                                "exec": {
+                                    "apiVersion": "client.authentication.k8s.io/v1",
+                                    "command": "log-in-to-nowhere",
+                                    "interactiveMode": "Never",
+                                }
+                            },
+                        }
+                    ]
+                }
+            ),
+            "No such file .*log-in-to-nowhere",
+        ),
+    ],
+    ids=["no object", "a missing program for logging in"],
+)
+def test_a_configuration_that_does_not_work_is_one_line(
+    api_server: str, change: Callable[[dict[str, Any]], Any], said: str
+) -> None:
+    path = Path(os.environ["KUBECONFIG"])
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(
+        LookalikeError, match=f"^no Kubernetes cluster to ask: .*{said}.*; kubectl must work here, too$"
+    ):
+        cluster.holdings()
+
+
 @pytest.fixture
 def no_localpachd(stranger: str) -> Iterator[Connection]:
     """A connection to a server that does not lease GPUs, as a real Pachyderm does not."""
