@@ -48,8 +48,7 @@ def deploy(
 
 
 def make_repo(connection: Connection, repo: str) -> str:
-    """Sees to it that a source repo is there: what was done about it."""
-    """Creates a repo unless it is there; says which of the two."""
+    """Creates a source repo unless it is there; says which of the two."""
     try:
         connection.client.inspect_repo(repo, project_name=connection.project)
     except grpc.RpcError as error:
