@@ -15,7 +15,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sdk lint format lock images clean
+.PHONY: help setup demo test sdk bench experiment lint format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -51,7 +51,7 @@ $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
 	@$(SDK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(SDK_TESTS)/requirements.lock
 	@touch $@
 
-bench: $(READY) ## Measure localpachd beside bare lower bounds, then the stages; ARGS="put --rounds 5" and the like choose of the first.
+bench: $(READY) ## Measure localpachd beside lower bounds, then the stages; ARGS="put --rounds 5" chooses of the first.
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python -m benchmarks.experiment)
 
