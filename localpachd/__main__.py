@@ -11,6 +11,8 @@ from pathlib import Path
 from localpachd.errors import PachError
 from localpachd.server import Options, Server
 
+_LAST_PORT = 65535
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serves until SIGTERM or SIGINT; returns the exit status."""
@@ -46,8 +48,8 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(
         prog="localpachd", description="An embedded server that speaks Pachyderm's API on one machine."
     )
-    parser.add_argument("--root", type=Path, required=True, help="directory that holds all state; made when missing")
-    parser.add_argument("--port", type=int, default=30650, help="port to listen on; 0 picks a free one")
+    parser.add_argument("--root", type=_root, required=True, help="directory that holds all state; made when missing")
+    parser.add_argument("--port", type=_port, default=30650, help="port to listen on; 0 picks a free one")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on: there is no authentication, so keep it to loopback"
     )
@@ -74,7 +76,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
     )
     given = parser.parse_args(arguments)
     return Options(
-        root=given.root.absolute(),
+        root=given.root,
         host=given.host,
         port=given.port,
         gpus=given.gpus,
@@ -84,6 +86,22 @@ def _options(arguments: Sequence[str] | None) -> Options:
         log_days=given.log_days,
         log_lines=given.log_lines,
     )
+
+
+def _root(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("name a directory")
+    root = Path(text).absolute()
+    if root.exists() and not root.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is not a directory")
+    return root
+
+
+def _port(text: str) -> int:
+    # gRPC would listen on the remainder.
+    if not text.isdecimal() or int(text) > _LAST_PORT:
+        raise argparse.ArgumentTypeError(f"{text} is not a port: give a number from 0 to {_LAST_PORT}")
+    return int(text)
 
 
 def _not_negative(text: str) -> int:

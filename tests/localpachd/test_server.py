@@ -67,6 +67,10 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
         (["--gpus", "some"], "the number of GPUs must be auto or a number"),
         (["--runner", "magic"], "invalid choice: 'magic'"),
         (["--log-days", "-1"], "-1 is not a whole number, 0 or above"),
+        (["--port", "99999"], "99999 is not a port: give a number from 0 to 65535"),
+        (["--port", "-1"], "-1 is not a port"),
+        (["--root", ""], "name a directory"),
+        (["--root", __file__], "is not a directory"),
     ],
 )
 def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: str) -> None:
