@@ -116,7 +116,7 @@ def download(url: str, recursive: bool = False) -> Iterator[tuple[str, Iterator[
 
 
 def _directory(url: str, host: str, path: str) -> str:
-    if host not in ("", "localhost") or not path.strip("/"):
+    if host not in ("", "localhost") or not path.startswith("/") or not path.strip("/"):
         raise PachError(f"{url} names no directory: write file:///some/directory")
     return path
 

@@ -156,6 +156,7 @@ def test_the_web_is_read(address: str) -> None:
         ("/just/a/path", "unrecognized object store: "),
         ("s3:///x", "names no bucket"),
         ("file://host/x", "names no directory"),
+        ("file:beside", "names no directory"),
         ("local://", "names no directory"),
         ("s3://bucket/x?regoin=eu-west-1", "unknown parameters regoin"),
     ],
