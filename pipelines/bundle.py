@@ -75,7 +75,9 @@ class Bundle:
             ) from error
         except ValueError as error:
             raise LookalikeError(f"{path} is damaged ({error}): export the library again") from error
-        if not isinstance(read, dict) or read.get("format") != _FORMAT:
+        if not isinstance(read, dict) or "format" not in read:
+            raise LookalikeError(f"{path} is not of an exported library: name another directory")
+        if read["format"] != _FORMAT:
             raise LookalikeError(f"{path} is of another version of lookalike: import it with that one")
         try:
             return _manifest(read)

@@ -13,6 +13,7 @@ from pipelines.connection import Connection
 from pipelines.deploy import make_repo
 from pipelines.errors import LookalikeError
 from pipelines.exporting import code_of, contents
+from pipelines.history import Commit as Made
 from pipelines.history import History
 from pipelines.jobs import Jobs
 from pipelines.repository import Put, Remove, Repository
@@ -102,15 +103,21 @@ def _compared(output: Output, here: Mapping[str, str], same_code: bool) -> Compa
 def _told_apart(manifest: Manifest, repo: str, history: History) -> dict[str, str]:
     """The commits of the bundle that are in a repo already: the ids they had, with those they have. Raises
     LookalikeError unless they are the first of the bundle, and all that has changed anything."""
-    made = [each for each in history.commits(repo) if _WAS.search(each.description) or any(history.changes(each))]
-    were = [found[1] if (found := _WAS.search(each.description)) else "" for each in made]
     wanted = [each.id for each in manifest.commits if each.repo == repo]
+    made = [each for each in history.commits(repo) if _WAS.search(each.description) or any(history.changes(each))]
+    were = [each.id if each.id in wanted else _was(each) for each in made]  # its own where the bundle comes from here
     if were != wanted[: len(were)]:
         raise LookalikeError(
             f"{repo} has commits that are not of this library: import into a project or a server whose repos "
             f"{', '.join(SOURCES)} are empty, or delete them first (`pachctl delete repo {repo}`)"
         )
     return {was: each.id for was, each in zip(were, made, strict=True)}
+
+
+def _was(commit: Made) -> str:
+    """The id of an imported commit where it was exported; "" for others."""
+    found = _WAS.search(commit.description)
+    return found[1] if found else ""
 
 
 def _changes(bundle: Bundle, commit: Commit) -> Iterator[Put | Remove]:

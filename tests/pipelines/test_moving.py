@@ -156,6 +156,17 @@ def test_nothing_is_mixed(library: Connection, other: Connection, tmp_path: Path
     assert len(History(other).commits("images")) == 1
 
 
+def test_into_the_server_that_it_came_from_nothing_is_imported(library: Connection, tmp_path: Path) -> None:
+    manifest = exported(library, tmp_path / "bundle")
+    made = importing.replay(library, Bundle(tmp_path / "bundle"), quiet)
+    assert [new for _, new in made] == [each.id for each in manifest.commits]
+    (compared,) = importing.compare(library, manifest)
+    assert compared.equal
+    put(library, "images", e="later")
+    with pytest.raises(LookalikeError, match="images has commits that are not of this library"):
+        importing.replay(library, Bundle(tmp_path / "bundle"), quiet)
+
+
 def test_the_bundle_of_another_library_is_not_written_over(
     library: Connection, other: Connection, tmp_path: Path
 ) -> None:
@@ -200,9 +211,10 @@ def test_a_damaged_bundle_changes_nothing(library: Connection, other: Connection
     written.write_text(json.dumps(read).replace('"repo": "queries"', '"repo": "others"'))
     with pytest.raises(LookalikeError, match="has commits of others, which is no source repo"):
         importing.replay(other, bundle, quiet)
-    written.write_text("{}")
-    with pytest.raises(LookalikeError, match="of another version"):
-        importing.replay(other, bundle, quiet)
+    for text, said in (("{}", "not of an exported library"), ('{"format": 2}', "of another version")):
+        written.write_text(text)
+        with pytest.raises(LookalikeError, match=said):
+            importing.replay(other, bundle, quiet)
     assert History(other).commits("images") == []
 
 
