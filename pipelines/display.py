@@ -75,6 +75,7 @@ def show_status(status: Status) -> None:
     """Every pipeline, and the reasons of what failed or was refused."""
     if status.pipelines:
         table = _table("pipeline", "state", "newest job")
+        table.collapse_padding = True  # or the names do not fit into 80 columns
         for each in status.pipelines:
             newest = coloured(each.job.state) if each.job else "none"
             counts = _counts([each.job] if each.job else [])

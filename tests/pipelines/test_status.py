@@ -1,11 +1,15 @@
 """How things are told: rejected files, the reasons of failed datums, and what is missing."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipelines import ingest, pictures, query, specs, status
+import pytest
+from rich.console import Console
+
+from pipelines import display, ingest, pictures, query, specs, status
 from pipelines.connection import Connection
 from pipelines.deploy import deploy
 from pipelines.jobs import Job, Jobs
@@ -117,6 +121,18 @@ def test_what_is_empty_is_told(preprocessing: Connection, tmp_path: Path) -> Non
     assert len(told()) == 1
     ingest.remove(preprocessing, ["a.jpg"])
     assert told()[1:] == ["the library is empty"]
+
+
+def test_names_are_whole_on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(display, "console", Console(file=written, width=80))
+    names = [spec.name for spec in specs.load()]
+    job = Job(names[0], "0" * 32, "success", 100_000, 2_000, 3, 102_003, 12_345.6, "")
+    standing = [status.PipelineStatus(name, "crashing", "", job) for name in names]
+    display.show_status(status.Status(standing, [], [], []))
+    heading, *rows = written.getvalue().splitlines()[: 1 + len(names)]
+    assert "newest job" in heading and [row.split()[0] for row in rows] == names
+    assert rows[0].split()[1:7] == ["crashing", "success", "100000", "2000", "3", "12345.6"]
 
 
 def test_an_empty_server_can_be_asked(connection: Connection) -> None:
