@@ -46,7 +46,8 @@ def troubles(namespace: str) -> dict[str, list[str]]:
     names: dict[tuple[str, str], str] = {}
     found: dict[str, list[str]] = {}
     for controller in _all(core.list_namespaced_replication_controller, namespace=namespace, label_selector=_WORKERS):
-        names["ReplicationController", controller.metadata.name] = _pipeline(controller)
+        if _lacks_workers(controller):
+            names["ReplicationController", controller.metadata.name] = _pipeline(controller)
     for pod in _all(core.list_namespaced_pod, namespace=namespace, label_selector=_WORKERS):
         if _healthy(pod):
             continue
@@ -202,6 +203,11 @@ def _pipeline(thing: Any) -> str:
     labels = thing.metadata.labels or {}
     name = labels.get("pipelineName", "")
     return f"{labels.get('pipelineProject', 'default')}/{name}" if name else ""
+
+
+def _lacks_workers(controller: Any) -> bool:
+    """Whether events of a controller are about now: Kubernetes keeps them for an hour."""
+    return (controller.status.ready_replicas or 0) < (controller.spec.replicas or 0)
 
 
 def _healthy(pod: Any) -> bool:

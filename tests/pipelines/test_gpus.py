@@ -109,10 +109,19 @@ PODS = [
         ],
     ),
 ]
-CONTROLLERS = [{"metadata": {"name": "default-index-v1", "namespace": "pach", "labels": labels("index")}}]
+CONTROLLERS = [
+    {
+        "metadata": {"name": f"default-{name}-v1", "namespace": "pach", "labels": labels(name)},
+        "spec": {"replicas": wanted},
+        "status": {"replicas": there, "readyReplicas": there},
+    }
+    for name, wanted, there in (("index", 1, 0), ("features", 1, 1), ("preprocess", 0, 0))
+]
 EVENTS = [
     event("ReplicationController", "default-index-v1", "FailedCreate", QUOTA),
     event("ReplicationController", "default-index-v1", "FailedCreate", QUOTA),
+    event("ReplicationController", "default-features-v1", "FailedCreate", "until it had what it needs"),
+    event("ReplicationController", "default-preprocess-v1", "FailedCreate", "until it had nothing to do"),
     event("Pod", "default-search-v1-fghij", "FailedScheduling", UNSCHEDULABLE),
     event("Pod", "default-features-v2-abcde", "Unhealthy", "long ago"),
     event("Pod", "somebody-else", "BackOff", "not ours"),
