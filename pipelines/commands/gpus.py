@@ -28,7 +28,10 @@ def gpus(
     if total:
         say(f"{allocated} of {counted(total, 'GPU', 'GPUs')} allocated ({allocated / total:.0%})")
         return
-    say("there is no GPU here: pipelines that ask for one run on the CPU on localpachd, and wait for ever on a cluster")
+    if found:  # localpachd's machine
+        say("there is no GPU here: pipelines that ask for one run on the CPU, or wait if the server has --strict-gpus")
+    else:
+        say("no node of the cluster has GPUs now: pipelines that ask for one wait until such a node joins")
     if details:
         _say_wishes(connection)
 

@@ -257,6 +257,15 @@ def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection)
     ]
 
 
+def test_the_command_says_that_a_cluster_has_no_gpus_now(
+    serve_api: Callable[[Any], str], no_localpachd: Connection
+) -> None:
+    serve_api(ANSWERS | {"/api/v1/nodes": [], "/api/v1/pods": []})
+    assert command(no_localpachd) == [
+        "no node of the cluster has GPUs now: pipelines that ask for one wait until such a node joins"
+    ]
+
+
 def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
     api_server: str,
     like_a_cluster: Connection,
@@ -323,6 +332,6 @@ def test_a_machine_without_gpus_says_what_that_means(start_pachd: Any, tmp_path:
     holder(tmp_path, "holder", tmp_path / "gate")
     deploy(connection, [specs.read(tmp_path / "holder.json")])
     assert command(connection, "-d")[-2:] == [
-        "there is no GPU here: pipelines that ask for one run on the CPU on localpachd, and wait for ever on a cluster",
+        "there is no GPU here: pipelines that ask for one run on the CPU, or wait if the server has --strict-gpus",
         "holder asks for 1 GPU for each worker",
     ]
