@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from pipelines import drafts, imagecache, overlays, specs, writing
+from pipelines import drafts, imagecache, overlays, scheduling, specs, writing
+from pipelines.checks import pods
+from pipelines.checks.resources import quantity
 from pipelines.drafts import Draft
 from pipelines.errors import LookalikeError
 from pipelines.overlays import Overlay
@@ -148,6 +151,17 @@ class TestThoseThatShip:
                 gpu = draft.get("resource_limits") is not None
                 assert (draft.get("scheduling_spec", "node_selector") is not None) == gpu
                 assert (draft.get("tolerations") is not None) == gpu
+
+    def test_without_gpus_all_workers_fit_on_one_small_machine(self) -> None:
+        """As the guide has it: of 4 cores and 12 GB some are Pachyderm's own."""
+        found, _ = self.overlaid("cpu")
+        values = yaml.safe_load((specs.HERE.parent / "docs" / "helm" / "kind.yaml").read_text())["pachd"]
+        asked = [scheduling.wanted(pods.finished(draft)) for draft in found.values()]
+        assert {name for each in asked for name in each} == {"cpu", "memory"}
+        for name, key, most in (("cpu", "CPU", "3"), ("memory", "Memory", "8Gi")):
+            sidecar, limit = quantity(values[f"defaultSidecar{key}Request"]), quantity(most)
+            assert sidecar is not None and limit is not None
+            assert sum(each[name] + sidecar for each in asked) <= limit
 
     def test_eci_puts_everything_on_virtual_nodes(self) -> None:
         found, _ = self.overlaid("eci", ECI_SPECS="ecs.gn7i-c8g1.2xlarge")
