@@ -1,6 +1,7 @@
 """Branches: where heads point and what each branch is made from."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -154,9 +155,11 @@ def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool =
 
 
 def downstream_first(conn: sqlite3.Connection, found: Sequence[Branch]) -> list[Branch]:
-    """Branches in an order in which each comes before those it is made from."""
-    depth = {branch: len(graph.upstream(conn, lookup.branch_row(conn, branch)["id"])) for branch in found}
-    return sorted(found, key=lambda branch: -depth[branch])
+    """Branches in an order in which each comes before those it is made from; first those that were deleted, from which
+    nothing is made."""
+    rows = {branch: lookup.find_branch(conn, branch) for branch in found}
+    depth = {branch: len(graph.upstream(conn, row["id"])) for branch, row in rows.items() if row is not None}
+    return sorted(found, key=lambda branch: -depth.get(branch, math.inf))
 
 
 def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:

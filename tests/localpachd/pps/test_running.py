@@ -65,6 +65,14 @@ def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_agai
     assert sorted(texts.files("copy")) == ["/a", "/b", "/c"]
 
 
+def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(texts):
+    for name, source in (("first", "texts"), ("second", "first"), ("third", "second")):
+        texts.create(name, {"pfs": {"repo": source, "name": "in", "glob": "/*"}}, "true")
+        texts.settle(name)
+    texts.pfs.transact(lambda txn: branches.delete(txn, Branch(Repo("default", "third"), "master"), force=True))
+    assert {each.name for each in texts.pps.delete_pipelines()} == {"first", "second", "third"}
+
+
 @pytest.mark.parametrize("with_pipeline", [False, True])
 def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(texts, caplog, with_pipeline):
     texts.create("hang", ONE, "sleep 1000")
