@@ -54,7 +54,7 @@ def replay(connection: Connection, bundle: Bundle, done: Callable[[int], None]) 
     here = {repo: _told_apart(manifest, repo, history) for repo in SOURCES}
     todo = [each for each in manifest.commits if each.id not in here[each.repo]]
     bundle.check(todo)
-    for repo in SOURCES:
+    for repo in sorted({each.repo for each in todo}):
         make_repo(connection, repo)
     for commit in manifest.commits:
         if commit.id not in here[commit.repo]:

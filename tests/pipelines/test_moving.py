@@ -78,6 +78,8 @@ def library(connection: Connection, settle: Settle, tmp_path: Path) -> Connectio
         connection.client.create_repo(repo, project_name=connection.project)
     put(connection, "images", a="one", b="two", c="")
     put(connection, "queries", q="two")
+    connection.client.create_repo("labels", project_name=connection.project)
+    put(connection, "labels", l="a,cat")
     put(connection, "images", b="three", a=None)
     settle(put(connection, "images", d="one"))
     return connection
@@ -89,16 +91,17 @@ def exported(connection: Connection, directory: Path) -> Manifest:
 
 def test_every_commit_comes_again_in_its_order(library: Connection, other: Connection, tmp_path: Path) -> None:
     manifest = exported(library, tmp_path / "bundle")
-    assert [each.repo for each in manifest.commits] == ["images", "queries", "images", "images"]
+    assert [each.repo for each in manifest.commits] == ["images", "queries", "labels", "images", "images"]
     assert [[(change.path, bool(change.sha256)) for change in each.changes] for each in manifest.commits] == [
         [("/a", True), ("/b", True), ("/c", True)],
         [("/q", True)],
+        [("/l", True)],
         [("/a", False), ("/b", True)],
         [("/d", True)],
     ]
     made = importing.replay(other, Bundle(tmp_path / "bundle"), quiet)
     history = History(other)
-    there = {each.id: each for repo in ("images", "queries") for each in history.commits(repo)}
+    there = {each.id: each for repo in ("images", "queries", "labels") for each in history.commits(repo)}
     assert [new for _, new in made] == [each.id for each in sorted(there.values(), key=lambda each: each.started)]
     for old, new in made:
         assert there[new].description == f"(was {old.id} of {old.started})"
@@ -126,8 +129,8 @@ def test_an_import_that_was_broken_off_goes_on(library: Connection, other: Conne
     assert [each.id for each in History(other).commits("images")][:1] == [each.id for each in first]
     assert importing.replay(other, bundle, quiet) == made
     put(library, "images", e="five")
-    assert len(exported(library, bundle.directory).commits) == 5
-    assert importing.replay(other, bundle, quiet)[:4] == made
+    assert len(exported(library, bundle.directory).commits) == 6
+    assert importing.replay(other, bundle, quiet)[:5] == made
 
 
 def test_outputs_are_compared_byte_by_byte(library: Connection, other: Connection, tmp_path: Path) -> None:
@@ -252,9 +255,9 @@ def test_the_commands_tell_it(
     run = CliRunner()
     wrote = run.invoke(app, ["export", str(tmp_path / "bundle")])
     assert wrote.exit_code == 0
-    assert wrote.output.startswith("wrote 4 commits with 7 files, and the hashes of the output of 0 pipelines")
+    assert wrote.output.startswith("wrote 5 commits with 8 files, and the hashes of the output of 0 pipelines")
     text = own_configuration.read_text()
     own_configuration.write_text(text.replace(as_user.project, other.project))
     brought = run.invoke(app, ["import", str(tmp_path / "bundle")])
     assert brought.exit_code == 0
-    assert re.match(r"4 commits are here; their ids there and here: .*ids\.tsv\n", brought.output)
+    assert re.match(r"5 commits are here; their ids there and here: .*ids\.tsv\n", brought.output)
