@@ -7,49 +7,22 @@ one thread then feeds all the pipes that have a reader.
 import contextlib
 import fcntl
 import os
-import resource
 import select
 import selectors
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localpachd.worker.budget import PipeBudget
 from localpachd.worker.inotify import CLOSED_READER, CLOSED_WRITER, OPENED, Inotify
 
 _BUFFER = 1 << 20
-_OPEN_FILES = 1 << 16
+_CLOSES_WITHIN = 1.0
+"""Seconds in which a reader of whose closing inotify has told has closed."""
+_LOOK_EVERY = 0.02
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
-
-
-class PipeBudget:
-    """How many pipes all datums together may hold open: half of the files that this process may have open.
-
-    Making one raises the process's limit of open files as far as is sensible and allowed.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-        if soft != resource.RLIM_INFINITY and soft < wanted:
-            with contextlib.suppress(OSError, ValueError):
-                resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._left = (_OPEN_FILES if soft == resource.RLIM_INFINITY else soft) // 2
-
-    def take(self) -> bool:
-        """Whether one more may be opened."""
-        with self._lock:
-            if self._left == 0:
-                return False
-            self._left -= 1
-            return True
-
-    def give_back(self, count: int) -> None:
-        """Says that so many were closed."""
-        with self._lock:
-            self._left += count
 
 
 @dataclass(slots=True)
@@ -82,6 +55,7 @@ class LazyPipes:
         self._note = note
         self._misused = misused
         self._pipes: dict[int, _Pipe] = {}
+        self._doubtful: dict[int, tuple[_Pipe, float]] = {}
         self._inotify: Inotify | None = None
         self._stop: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
@@ -129,6 +103,7 @@ class LazyPipes:
         for pipe in self._pipes.values():
             if pipe.writer is not None:
                 os.close(pipe.writer)
+        self._doubtful.clear()
         self._budget.give_back(len(self._pipes))
         self._pipes.clear()
         self.bytes_served = 0
@@ -160,7 +135,7 @@ class LazyPipes:
 
     def _round(self, selector: selectors.BaseSelector, inotify: Inotify, stop: int) -> bool:
         """Does what can be done without waiting; False when it is time to stop."""
-        for key, _ in selector.select():
+        for key, _ in selector.select(_LOOK_EVERY if self._doubtful else None):
             if key.fd == stop:
                 return False
             if key.fd == inotify.fileno:
@@ -168,7 +143,17 @@ class LazyPipes:
                     self._happened(selector, watch, mask)
             elif key.data.writer == key.fd:
                 self._feed(selector, key.data)
+        self._settle_doubts()
         return True
+
+    def _settle_doubts(self) -> None:
+        """Sees which readers have gone after all; those that stay have opened a pipe a second time."""
+        for writer, (pipe, deadline) in list(self._doubtful.items()):
+            if not _has_reader(writer):
+                del self._doubtful[writer]
+            elif time.monotonic() > deadline:
+                del self._doubtful[writer]
+                self._opened_again(pipe)
 
     def _happened(self, selector: selectors.BaseSelector, watch: int, mask: int) -> None:
         pipe = self._pipes.get(watch)
@@ -229,9 +214,10 @@ class LazyPipes:
         with contextlib.suppress(OSError):  # deleted by its reader, as a rule
             self._arm(pipe)
             pipe.closing += 1
-            # Who came while we did this is not told of: his opening looks like ours.
+            # Who came while we did this is not told of: his opening looks like ours. But whom we were told has closed
+            # the pipe may be a little longer in doing so.
             if pipe.writer is not None and _has_reader(pipe.writer):
-                self._opened_again(pipe)
+                self._doubtful[pipe.writer] = pipe, time.monotonic() + _CLOSES_WITHIN
 
     def _opened_again(self, pipe: _Pipe) -> None:
         self._misused(

@@ -12,9 +12,9 @@ from typing import Protocol
 
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
+from localpachd.worker.budget import PipeBudget
 from localpachd.worker.commands import Process
 from localpachd.worker.layout import SCRATCH, Layout
-from localpachd.worker.pipes import PipeBudget
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.surroundings import Surroundings
 from localpachd.worker.tasks import ImageStatus, Ports, Task

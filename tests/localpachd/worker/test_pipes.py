@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localpachd.worker.pipes import LazyPipes, PipeBudget
+from localpachd.worker.budget import PipeBudget
+from localpachd.worker.pipes import LazyPipes
 from localpachd.worker.tasks import Task
 
 if TYPE_CHECKING:
