@@ -11,7 +11,7 @@ from localpachd.db import Database
 def connections() -> list[sqlite3.Connection]:
     """The connections that this process has. Their files would not do: SQLite may close these late."""
     gc.collect()
-    return [each for each in gc.get_objects() if isinstance(each, sqlite3.Connection)]
+    return [each for each in gc.get_objects() if type(each) is sqlite3.Connection]
 
 
 def test_of_many_readers_only_a_few_connections_are_kept(tmp_path: Path) -> None:
