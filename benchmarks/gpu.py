@@ -7,10 +7,9 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
-from benchmarks import arrays, embedding, knn, report
+from benchmarks import arrays, embedding, knn, program
 from benchmarks.arrays import Arrays, XpArrays
 from benchmarks.report import Result
 
@@ -47,7 +46,7 @@ _SECTIONS: dict[str, _Section] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments (the command line's, if none are given) name; 1 where there is no GPU."""
-    given = _parser().parse_args(arguments)
+    given = program.parse(_parser(), tuple(_SECTIONS), arguments)
     gpu = {} if given.cpu else _gpu()
     if not gpu and not given.cpu:
         print(
@@ -57,16 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     devices: list[Arrays] = [XpArrays("numpy")] if given.cpu else arrays.on_gpu()
-    results = []
-    for name in given.sections or _SECTIONS:
-        print(f"measuring {name} ...", file=sys.stderr, flush=True)
-        results.append(_SECTIONS[name](given, devices))
-    surroundings = report.machine() | gpu
-    used, code = report.versions(_installed()), report.commit()
-    lines = [line for result in results for line in result.lines]
-    print(report.markdown(lines, surroundings, used, code) if given.markdown else report.plain(lines))
-    if given.json:
-        report.write_json(given.json, [row for each in results for row in each.rows], surroundings, used, code)
+    program.run(given, lambda name: _SECTIONS[name](given, devices), _installed(), gpu)
     return 0
 
 
@@ -93,10 +83,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.gpu",
         description="Measures search and embedding on a GPU beside bare lower bounds and the article's figures.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     full = knn.FULL
-    parser.add_argument("sections", nargs="*", choices=[[], *_SECTIONS], metavar="SECTION", help=", ".join(_SECTIONS))
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each measurement")
     parser.add_argument("--queries", type=int, default=full.queries, metavar="N", help="vectors that are searched for")
     parser.add_argument("--library", type=int, default=full.library, metavar="N", help="vectors that are searched")
@@ -104,8 +92,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pictures", type=int, default=4096, metavar="N", help="pictures that are embedded")
     parser.add_argument("--sides", type=int, nargs="+", default=embedding.SIZES, metavar="N", help="their sizes")
     parser.add_argument("--cpu", action="store_true", help="try the benchmark without a GPU")
-    parser.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to a file, too")
     return parser
 
 

@@ -1,0 +1,57 @@
+"""What the benchmarks share as programs: which sections are measured, and where what they found goes. Knows none."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.report import Result
+
+Surroundings = Mapping[str, Any]
+
+
+def positive(text: str) -> int:
+    """A number of an option, above 0."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+    return int(text)
+
+
+def parse(
+    parser: argparse.ArgumentParser, sections: Sequence[str], arguments: Sequence[str] | None
+) -> argparse.Namespace:
+    """The arguments (the command line's, if none are given), with the sections that they name, or all, and the options
+    that every benchmark has."""
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; without any, all")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to a file, too")
+    given = parser.parse_args(arguments)
+    for unknown in sorted({*given.sections} - {*sections}):
+        parser.error(f"{unknown} is none of {', '.join(sections)}")
+    given.sections = given.sections or list(sections)
+    return given
+
+
+def run(
+    given: argparse.Namespace,
+    measure: Callable[[str], Result],
+    packages: Sequence[str],
+    also: Surroundings | None = None,
+) -> tuple[list[report.Row], Surroundings]:
+    """Measures the sections named, prints the table and writes the file. Returns the measurements and the machine,
+    which `also` says more of, as it was before."""
+    surroundings = {**report.machine(), **(also or {})}
+    used, code = report.versions(packages), report.commit()
+    results = []
+    for name in given.sections:
+        print(f"measuring {name} ...", file=sys.stderr, flush=True)
+        results.append(measure(name))
+    lines = [line for result in results for line in result.lines]
+    rows = [row for result in results for row in result.rows]
+    print(report.markdown(lines, surroundings, used, code) if given.markdown else report.plain(lines))
+    if given.json:
+        report.write_json(given.json, rows, surroundings, used, code)
+    return rows, surroundings
