@@ -16,7 +16,7 @@ _COLUMNS = 8192
 _TILE_BYTES = 80 << 20
 """Of a product. Fewer queries at once and BLAS would spend its time on rearranging the library for each product."""
 
-_CHUNK_BYTES = 3 << 19
+_CHUNK_BYTES = 1 << 19
 """Of a product that is looked through at once: it stays in a core's second-level cache."""
 
 _GROUPS = 8
@@ -33,7 +33,7 @@ class Product:
         """library: float32 (n, d), C order."""
         self._library = library
         with np.errstate(over="ignore"):  # infinite then: see `candidates`
-            self._squares = np.einsum("ij,ij->i", library, library)
+            self._halves = np.einsum("ij,ij->i", library, library) / 2
         self.rounding: Rounding = expanded(library.shape[1])
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
@@ -48,29 +48,29 @@ class Product:
         return distances, rows
 
     def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        scaled = queries * np.float32(-2)  # exactly
-        distances, rows = self._columns(scaled, slice(0, _COLUMNS), count)
+        halves, rows = self._columns(queries, slice(0, _COLUMNS), count)
         for start in range(_COLUMNS, len(self._library), _COLUMNS):
-            more, further = self._columns(scaled, slice(start, start + _COLUMNS), count)
-            together = np.concatenate([distances, more], axis=1), np.concatenate([rows, further], axis=1)
-            distances, rows = _smallest(*together, count)
-        distances += np.einsum("ij,ij->i", queries, queries)[:, None]
-        return distances, rows
+            more, further = self._columns(queries, slice(start, start + _COLUMNS), count)
+            together = np.concatenate([halves, more], axis=1), np.concatenate([rows, further], axis=1)
+            halves, rows = _smallest(*together, count)
+        return 2 * halves + np.einsum("ij,ij->i", queries, queries)[:, None], rows
 
-    def _columns(self, scaled: Vectors, columns: slice, count: int) -> tuple[Distances, Rows]:
-        """|x|² - 2 q·x for some of the library: at least its `count` smallest, or all if there are fewer."""
-        library, squares = self._library[columns], self._squares[columns]
+    def _columns(self, queries: Vectors, columns: slice, count: int) -> tuple[Distances, Rows]:
+        """|x|²/2 - q·x, half of what a distance is beyond |q|², for some of the library: at least its `count` smallest,
+        or all if there are fewer."""
+        library, halves = self._library[columns], self._halves[columns]
+        product = queries @ library.T
         groups = _GROUPS * count
         depth = -(-len(library) // groups)
-        product = np.empty((len(scaled), groups * depth if depth > 1 else len(library)), np.float32)
-        np.matmul(scaled, library.T, out=product[:, : len(library)])
-        product[:, len(library) :] = np.inf
+        step = max(1, _CHUNK_BYTES // (4 * groups * depth))
+        chunk = np.full((min(step, len(queries)), groups * depth if depth > 1 else len(library)), np.inf, np.float32)
         found = []
-        step = max(1, _CHUNK_BYTES // (4 * product.shape[1]))
-        for start in range(0, len(product), step):
-            chunk = product[start : start + step]
-            chunk[:, : len(library)] += squares
-            found.append(_least(chunk, count, groups) if depth > 1 else _smallest(chunk, None, count))
+        for start in range(0, len(queries), step):
+            some = product[start : start + step]
+            # Into memory that stays in the cache: written back, the product would cost the bus as much again.
+            np.subtract(halves, some, out=chunk[: len(some), : len(library)])
+            part = chunk[: len(some)]
+            found.append(_least(part, count, groups) if depth > 1 else _smallest(part, None, count))
         distances = np.concatenate([each[0] for each in found])
         rows = np.concatenate([each[1] for each in found])
         return distances, np.where(np.isposinf(distances), NONE, rows + columns.start)
@@ -85,8 +85,9 @@ def _least(chunk: Distances, count: int, groups: int) -> tuple[Distances, Rows]:
     values = by_group[row, :, group]
     pair, member = np.divmod(np.flatnonzero(values <= limits[row][:, None]), values.shape[1])
     row, column = row[pair], member * groups + group[pair]
-    place = np.arange(len(row)) - np.searchsorted(row, row)
-    width = max(count, int(place.max(initial=-1)) + 1)
+    held = np.bincount(row, minlength=len(chunk))
+    place = np.arange(len(row)) - (np.cumsum(held) - held)[row]
+    width = max(count, int(held.max()))
     distances = np.full((len(chunk), width), np.inf, np.float32)
     columns = np.full((len(chunk), width), NONE, np.int64)
     distances[row, place], columns[row, place] = values[pair, member], column
