@@ -1,129 +1,140 @@
-"""One way to search or to multiply, in a process of its own, so that it has its own kernels and its own peak memory.
-
-`python -m benchmarks.contenders NAME DIR`: DIR holds library.npy and queries.npy. For each line on its standard input
-it does the work once and answers with the seconds; at the end of its input it writes what it found to DIR/NAME.npz, if
-it searches, and says its peak memory in MiB. Knows no other contender.
-"""
+"""What is compared, each in a process of its own, so that it has its own kernels and its own peak memory: both ends of
+the pipe between them. Knows nothing of what is done."""
 
 import os
-import resource
+import re
+import subprocess
 import sys
-from collections.abc import Callable
-from itertools import pairwise
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
+from benchmarks.report import interleaved, timed
 
-from benchmarks.report import timed
+_ROOT = Path(__file__).resolve().parent.parent
 
-SEGMENTS = 16
-K = 3
-_BLOCK = 4096  # queries multiplied at once
-
-Found = tuple[NDArray[np.float32], NDArray[np.int64]]
-Work = Callable[[], Found | None]
+T = TypeVar("T")
 
 
-def main(name: str, directory: Path) -> None:
-    """Works for as long as it is asked to."""
-    library = np.load(directory / "library.npy", mmap_mode="r").view(np.ndarray)
-    queries = np.load(directory / "queries.npy", mmap_mode="r").view(np.ndarray)
-    bounds = [len(library) * number // SEGMENTS for number in range(SEGMENTS + 1)]
-    segments = [library[begin:end] for begin, end in pairwise(bounds)]
-    work = _WAYS[name.partition(":")[0]](segments, queries)
-    found = work()  # what is loaded or compiled is so now
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        print(timed(work), flush=True)
-    if found is not None:
-        np.savez(directory / f"{name}.npz", distances=found[0], rows=found[1])
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, flush=True)
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a contender took: seconds until it was open (its process started, its libraries and its input loaded), the
+    first time that it did its work, and the best time after that; and the most memory that it held, in MiB."""
+
+    opening: float
+    first: float
+    seconds: float
+    peak_mib: float
 
 
-def _numpy(segments: list[Any], queries: Any) -> Work:
-    out = np.empty((min(_BLOCK, len(queries)), max(map(len, segments))), np.float32)
+class Contender:
+    """A process that does one thing over and over: `python -m MODULE NAME DIRECTORY`, which calls `serve`.
 
-    def multiply() -> None:
-        for segment in segments:
-            for start in range(0, len(queries), _BLOCK):
-                some = queries[start : start + _BLOCK]
-                np.matmul(some, segment.T, out=out[: len(some), : len(segment)])
+    Used in a `with` statement. Every call raises RuntimeError, saying why, where the process has come to its end.
+    """
 
-    return multiply
+    def __init__(self, module: str, name: str, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.opening = 0.0
+        self._command = [sys.executable, "-m", module, name, str(directory)]
+        self._environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **(environment or {})}
+        self._complaints = directory / f"{name}.err"
 
+    def __enter__(self) -> "Contender":
+        with self._complaints.open("w") as complaints:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=_ROOT,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                text=True,
+            )
+        try:
+            self.opening = timed(self._said)
+        except RuntimeError:
+            self.__exit__(None, None, None)
+            raise
+        return self
 
-def _tensorflow(segments: list[Any], queries: Any) -> Work:
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    import tensorflow as tf  # noqa: PLC0415  (seconds, and memory, that the others must not have)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.kill()
+        self._process.communicate()
 
-    held = [tf.constant(segment) for segment in segments]
-    asked = [tf.constant(queries[start : start + _BLOCK]) for start in range(0, len(queries), _BLOCK)]
+    def seconds(self) -> float:
+        """Does it once more."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._said())
 
-    def multiply() -> None:
-        for segment in held:
-            for some in asked:
-                tf.linalg.matmul(some, segment, transpose_b=True).numpy()
+    def finish(self) -> float:
+        """Lets it write its answers; returns its peak memory in MiB."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.stdin = None  # communicate must not flush it
+        return round(float(self._said()), 1)
 
-    return multiply
-
-
-def _ours(segments: list[Any], queries: Any) -> Work:
-    """As the stage search does it, segment by segment, and the answers merged as render does."""
-    from stages.neighbours.choice import open_searcher  # noqa: PLC0415
-    from stages.neighbours.found import merge, nothing  # noqa: PLC0415
-    from stages.neighbours.points import Points  # noqa: PLC0415
-    from stages.neighbours.settings import Settings  # noqa: PLC0415
-
-    def search() -> Found:
-        asked, best, begin = Points(queries), nothing(len(queries), K), 0
-        for segment in segments:
-            found = open_searcher(Points(segment), Settings(k=K), {"CUDA_VISIBLE_DEVICES": ""}).search(asked, K)
-            query, rank = np.nonzero(found.rows >= 0)
-            best = merge(best, query, found.distances[query, rank], found.rows[query, rank] + begin)
-            begin += len(segment)
-        return best.distances, best.rows
-
-    return search
-
-
-def _faiss(segments: list[Any], queries: Any) -> Work:
-    """As it comes: a flat index over everything."""
-    import faiss  # noqa: PLC0415
-
-    library = np.concatenate(segments)
-
-    def search() -> Found:
-        index = faiss.IndexFlatL2(library.shape[1])
-        index.add(library)
-        squares, rows = index.search(queries, K)
-        return np.sqrt(np.maximum(squares, 0)), rows
-
-    return search
+    def _said(self) -> str:
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline().strip()
+        if not said:
+            self._process.wait()
+            why = self._complaints.read_text(errors="replace").strip().splitlines()
+            raise RuntimeError(f"{self.name} does not run here: {why[-1] if why else 'it ended'}")
+        return said
 
 
-def _sklearn(segments: list[Any], queries: Any) -> Work:
-    """As the article has it."""
-    from sklearn.neighbors import NearestNeighbors  # noqa: PLC0415
+def race(
+    module: str,
+    directory: Path,
+    names: Sequence[str],
+    rounds: int,
+    environments: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Taken]:
+    """All of these contenders side by side: opened and warmed one after the other, then in turns for some rounds.
 
-    library = np.concatenate(segments)
-
-    def search() -> Found:
-        distances, rows = NearestNeighbors(n_neighbors=K, n_jobs=-1).fit(library).kneighbors(queries)
-        return distances.astype(np.float32), rows
-
-    return search
-
-
-_WAYS: dict[str, Callable[[list[Any], Any], Work]] = {
-    "numpy": _numpy,
-    "tensorflow": _tensorflow,
-    "ours": _ours,
-    "faiss": _faiss,
-    "sklearn": _sklearn,
-}
+    environments: variables of some of them, by name. Raises RuntimeError where one does not run.
+    """
+    with ExitStack() as stack:
+        running, firsts = [], []
+        for name in names:
+            own = (environments or {}).get(name)
+            running.append(stack.enter_context(Contender(module, name, directory, own)))
+            firsts.append(running[-1].seconds())
+            print(f"  {name}: {firsts[-1]:.1f} s at first", file=sys.stderr, flush=True)
+        best = interleaved(rounds, *(each.seconds for each in running))
+        return {
+            each.name: Taken(each.opening, first, seconds, each.finish())
+            for each, first, seconds in zip(running, firsts, best, strict=True)
+        }
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+def serve(opened: Callable[[], Callable[[], T]], keep: Callable[[T], None] = lambda _: None) -> None:
+    """The other end of the pipe: opens the work; for each line on standard input does it once and answers with the
+    seconds; at the end of the input keeps what it found last, and says its peak memory in MiB."""
+    answers = sys.stdout
+    with redirect_stdout(sys.stderr):  # what libraries print must not be taken for an answer
+        work = opened()
+        print("ready", file=answers, flush=True)
+        found: list[T] = []
+        for _ in sys.stdin:
+            begun = time.perf_counter()
+            found[:] = [work()]
+            print(time.perf_counter() - begun, file=answers, flush=True)
+        for each in found:
+            keep(each)
+        print(_peak(), file=answers, flush=True)
+
+
+def _peak() -> float:
+    """The most memory that this process has held, in MiB. Not getrusage's figure: that one counts what the process held
+    which this one was forked from."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None, "the kernel always says it"
+    return int(found[1]) / 1024

@@ -1,66 +1,96 @@
 """The original experiment's parts, side by side in one run: `python -m benchmarks.experiment --help`.
 
-Preprocessing into packs, ResNet50's forward passes, and exact search, each beside what others do it with and beside
-its ceiling.
+Preprocessing into packs, features, exact search, and all of it in small from pictures to the sheet, each beside what
+others do it with and beside its ceiling.
 """
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import preprocessing, program, searching
+from benchmarks import answering, features, preprocessing, program, searching
+from benchmarks.features import Backbone
 from benchmarks.plots import bars
 from benchmarks.program import positive
 from benchmarks.report import Result
+from pipelines import stl10
+from pipelines.errors import LookalikeError
 
 PACKAGES = ("numpy", "tensorflow", "keras", "faiss-cpu", "scikit-learn", "pillow")
 
-_SECTIONS = ("preprocess", "knn", "features")
+_FEWEST, _MOST = 1_000, 100_000
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
+    "preprocess": lambda given: preprocessing.measure(given.rounds),
+    "features": lambda given: features.measure(given.forwards, given.rounds, _backbone(given), given.data_dir),
+    "knn": lambda given: searching.measure(given.pictures, given.rounds, not given.without_sklearn),
+    "sheet": lambda given: answering.measure(
+        given.sheet_pictures,
+        given.rounds,
+        _backbone(given) or answering.OWN,
+        given.data_dir,
+        given.sheet,
+        not given.without_sklearn,
+    ),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
-    given = program.parse(_parser(), _SECTIONS, arguments)
-    rows, surroundings = program.run(given, lambda name: _measure(name, given), PACKAGES)
+    """Measures what the arguments (the command line's, if none are given) name, and prints the table; 1 where something
+    that is asked for cannot be had."""
+    given = program.parse(_parser(), tuple(SECTIONS), arguments)
+    try:
+        rows, surroundings = program.run(given, lambda name: SECTIONS[name](given), PACKAGES)
+    except (LookalikeError, RuntimeError) as error:
+        print(f"benchmarks.experiment: {error}", file=sys.stderr)
+        return 1
     if given.plot:
         given.plot.write_text(bars(rows, surroundings))
     return 0
 
 
-def _measure(name: str, given: argparse.Namespace) -> Result:
-    if name == "preprocess":
-        return preprocessing.measure(given.rounds)
-    if name == "knn":
-        return searching.measure(given.pictures, given.rounds, not given.without_sklearn)
-    from benchmarks import forwards  # noqa: PLC0415  TensorFlow takes seconds, and memory that the others need
-
-    return forwards.measure(given.forwards, given.rounds)
+def _backbone(given: argparse.Namespace) -> Backbone | None:
+    """What is asked for, or None. Weights alone are those of the article's network."""
+    asked = given.backbone or (given.weights and "resnet50")
+    return Backbone(asked, given.weights) if asked else None
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.experiment",
-        description="Measures preprocessing, forward passes and exact search beside others and beside their ceilings.",
+        description="Measures the stages and exact search beside others and beside their ceilings.",
     )
-    parser.add_argument("--rounds", type=positive, default=3, metavar="N", help="rounds of each measurement")
-    parser.add_argument(
-        "--pictures",
-        type=_hundreds,
-        default=30_000,
-        metavar="N",
-        help="vectors, a tenth of them queries: 1,000 to 100,000, the original's size",
-    )
-    parser.add_argument("--forwards", type=positive, default=512, metavar="N", help="pictures of the forward passes")
-    parser.add_argument("--without-sklearn", action="store_true", help="leave out scikit-learn, the slowest by far")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of the rates (SVG) to a file, too")
+    add = parser.add_argument
+    add("--rounds", type=positive, default=3, metavar="N", help="rounds of each measurement")
+    vectors = f"knn: made vectors, a tenth of them queries, {_FEWEST:,} to {_MOST:,}, the original's size"
+    add("--pictures", type=_size, default=30_000, metavar="N", help=vectors)
+    add("--forwards", type=positive, default=700, metavar="N", help="features: pictures")
+    small = f"sheet: pictures, a tenth of them queries, {_FEWEST:,} to {_MOST:,}"
+    add("--sheet-pictures", type=_size, default=2_000, metavar="N", help=small)
+    add("--sheet", type=Path, metavar="FILE", help="keep the sheet of five queries and their nearest (PNG)")
+    add("--data-dir", type=_data_dir, metavar="DIR", help="the pictures of features and sheet: STL-10's files")
+    named = "as `lookalike model push` takes it, or made by stages.zoo"
+    otherwise = f"without it, ResNet50 with random weights, and for the sheet {answering.OWN.source}"
+    add("--backbone", metavar="NAME|FILE|DIR", help=f"{named}; {otherwise}")
+    add("--weights", type=Path, metavar="FILE", help="weights of that backbone, or of ResNet50")
+    add("--without-sklearn", action="store_true", help="leave out scikit-learn, the slowest by far")
+    add("--plot", type=Path, metavar="FILE", help="write a plot of the rates (SVG) to a file, too")
     return parser
 
 
-def _hundreds(text: str) -> int:
-    if not text.isdecimal() or not 1_000 <= int(text) <= 1_000_000:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1,000 to 1,000,000")
+def _size(text: str) -> int:
+    if not text.isdecimal() or not _FEWEST <= int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from {_FEWEST:,} to {_MOST:,}")
     return int(text)
+
+
+def _data_dir(text: str) -> Path:
+    if stl10.find(Path(text)) is None:
+        raise argparse.ArgumentTypeError(
+            f"{text} holds no extracted files of STL-10: `lookalike add stl10 --data-dir {text}` brings them"
+        )
+    return Path(text)
 
 
 if __name__ == "__main__":

@@ -1,61 +1,80 @@
-"""Owns the measurement of the forward passes of features, on ResNet50: Keras's `predict` as the article has it, ours,
-and the bare forward pass, at our fixed shape and at the best one. Weights are random: they do not change the speed."""
+"""The ways to turn pictures into vectors that are compared: `python -m benchmarks.forwards NAME DIR`, see
+benchmarks.contenders. DIR holds a backbone in models/, packs as preprocess writes them in packs/, and in pictures.npy
+the same pictures as one array, but for `ours`, which leaves what it made in features/."""
 
-import os
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
+import importlib
+import sys
 from collections.abc import Callable
-from functools import partial
+from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
-import tensorflow as tf
-from numpy.typing import NDArray
 
-from benchmarks.embedding import BATCH, resnet50
-from benchmarks.report import Line, Result, Row, interleaved, line, timed
-from stages import devices
-from stages.backbonespec import BackboneSpec, Weights
-from stages.embedders import Embedder
+from benchmarks.contenders import serve
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
+from stages.contract import Datum, Input
 
-SIZE = 96
-_LARGER = (64, 128, 256)
+Work = Callable[[], object]
 
 
-def measure(pictures: int, rounds: int) -> Result:
-    """Pictures a second; so many of them, rounded up to whole batches of any size."""
+def main(name: str, directory: Path) -> None:
+    """Works for as long as it is asked to. Only what one way needs is loaded: the rest would count as its memory."""
+    serve(lambda: _ours(directory) if name == "ours" else _bare(name, directory))
+
+
+def _ours(directory: Path) -> Work:
+    """The stage: part after part as Pachyderm would give them to it, thumbnails, tables and all. The model is loaded
+    before the first part, and kept."""
+    stage = importlib.import_module("stages.features").start({})
+    packs = directory / "packs"
+    parts = [Input("pictures", part, str(part.relative_to(packs)), "") for part in sorted(packs.glob("*/*"))]
+    parts = [part for part in parts if not part.repo_path.startswith("rejected/")]
+    models = Input("models", directory / "models", "", "kept")  # the same commit for all, so it is loaded once
+
+    def compute() -> None:
+        for part in parts:
+            stage(Datum({"models": models, "pictures": part}, directory / "features"))
+
+    return compute
+
+
+def _bare(name: str, directory: Path) -> Work:
+    """Something less than the stage: on one array, and with nothing to be written."""
+    devices, backbones = importlib.import_module("stages.devices"), importlib.import_module("stages.backbones")
     print(devices.prepare({}))
-    count = -(-pictures // max(_LARGER)) * max(_LARGER)
-    noise = np.random.default_rng(0).integers(0, 256, (count, SIZE, SIZE, 3), np.uint8)
-    model = resnet50(keras, SIZE)
-    ours = Embedder(model, BackboneSpec("resnet50", SIZE, "max", 2048, BATCH, "float32", Weights("random", "")))
+    spec = parse_spec((directory / "models" / SPEC_FILE).read_bytes())
+    model = backbones.load_backbone(directory / "models" / MODEL_FILE, spec)
+    pictures = np.load(directory / "pictures.npy")
+    way, _, batch = name.partition(":")
+    return _WAYS[way](model, spec, pictures, int(batch or spec.batch))
+
+
+def _embedder(model: Any, spec: BackboneSpec, pictures: Any, _batch: int) -> Work:
+    embedder = importlib.import_module("stages.embedders").Embedder(model, spec)
+    return lambda: embedder(pictures)
+
+
+def _predict(model: Any, _spec: BackboneSpec, pictures: Any, _batch: int) -> Work:
+    """As the article has it. Without XLA, which Keras did not take by itself then, and which is slower on the CPU."""
+    model.compile(jit_compile=False)
+    return lambda: model.predict(pictures)
+
+
+def _passes(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> Work:
+    tf = importlib.import_module("tensorflow")
     forward = tf.function(lambda some: model(some, training=False), autograph=False)
-    ways: dict[str, Callable[[], object]] = {
-        "ours": lambda: ours(noise),
-        "keras": lambda: model.predict(noise, verbose=0),
-        **{f"bare {batch}": partial(_bare, forward, noise, batch) for batch in (BATCH, *_LARGER)},
-    }
-    for work in ways.values():
-        work()  # what compiles does so now
-    taken = dict(zip(ways, interleaved(rounds, *(partial(timed, work) for work in ways.values())), strict=True))
-    rates = {name: count / seconds for name, seconds in taken.items()}
-    best = max((name for name in rates if name.startswith("bare")), key=rates.__getitem__)
-    rows = [Row("features", name, seconds, rates[name]) for name, seconds in taken.items()]
-    rows.append(Row("features", "ceiling", taken[best], rates[best]))
-    ratio = rates[f"bare {BATCH}"] / rates["ours"]
-    what = f"features, ResNet50, {SIZE} px, ours, beside the bare pass of {BATCH}"
-    padded = -(-400 // BATCH) * BATCH
-    lines = [
-        line(what, taken["ours"], taken[f"bare {BATCH}"], "s", "1.10", ratio <= 1.1, 2),
-        Line("features, ours", f"{rates['ours']:,.0f} pictures/s"),
-        Line("features, Keras's predict", f"{rates['keras']:,.0f} pictures/s"),
-        Line(f"features, {best}, the ceiling", f"{rates[best]:,.0f} pictures/s"),
-        Line("padding of a part of 400 pictures", f"{padded} are computed, {padded / 400 - 1:.0%} more"),
-    ]
-    return Result(tuple(rows), tuple(lines))
+    shape = (-(-len(pictures) // batch) * batch, *pictures.shape[1:])
+    filled = np.zeros(shape, np.uint8)  # whole batches, so that there is one shape
+    filled[: len(pictures)] = pictures
+    return lambda: [forward(tf.constant(filled[at : at + batch])).numpy() for at in range(0, len(filled), batch)]
 
 
-def _bare(forward: Any, noise: NDArray[np.uint8], batch: int) -> list[NDArray[np.float32]]:
-    return [forward(tf.constant(noise[start : start + batch])).numpy() for start in range(0, len(noise), batch)]
+_WAYS: dict[str, Callable[[Any, BackboneSpec, Any, int], Work]] = {
+    "embedder": _embedder,
+    "keras": _predict,
+    "bare": _passes,
+}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from benchmarks.arrays import Arrays, Vectors
 from benchmarks.report import Line, Result, Row, timed
+from benchmarks.searchers import as_the_article
 from stages.neighbours.backend import Backend
 
 ARTICLE = {
@@ -142,8 +143,7 @@ def _ways(size: Size, queries: Vectors, library: Vectors, arrays: list[Arrays]) 
     for name, backend in _backends():
         yield f"lookalike, exact, on {name} (from host memory)", _house(backend, queries, library, size.k)
     if _there("sklearn"):
-        neighbours = importlib.import_module("sklearn.neighbors").NearestNeighbors(algorithm="brute")
-        yield "scikit-learn", lambda: neighbours.fit(library).kneighbors(queries, size.k, return_distance=False)
+        yield "scikit-learn", lambda: as_the_article("sklearn", library, queries, size.k, n_jobs=-1)[1]
 
 
 def _cuml(size: Size, queries: Vectors, library: Vectors) -> Iterator[tuple[str, Search]]:
@@ -152,8 +152,10 @@ def _cuml(size: Size, queries: Vectors, library: Vectors) -> Iterator[tuple[str,
     fitted = made(algorithm="brute", output_type="cupy").fit(cupy.asarray(library))
     there = cupy.asarray(queries)
     yield "cuML (kneighbors, on the device)", lambda: fitted.kneighbors(there, size.k)[1].get()
-    whole = made(algorithm="brute", output_type="numpy")
-    yield "cuML (fit and kneighbors, from host memory)", lambda: whole.fit(library).kneighbors(queries, size.k)[1]
+    yield (
+        "cuML (fit and kneighbors, from host memory)",
+        lambda: as_the_article("cuml", library, queries, size.k, algorithm="brute", output_type="numpy")[1],
+    )
 
 
 def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vectors, k: int) -> Search:

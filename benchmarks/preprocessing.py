@@ -1,25 +1,23 @@
 """Owns the measurement of preprocess: pictures a second of one core, from files into packs. Time is that of the
 processor, so that it does not count what else the machine is busy with."""
 
-import contextlib
-import io
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
 import numpy as np
 from PIL import Image
 
+from benchmarks.pictures import process, write_block
 from benchmarks.report import Line, Result, Row
 from pipelines import blocks
 from pipelines.blocks import Span
 from pipelines.samples import PHOTOGRAPHS, crop_box, open_photograph
 from pipelines.stl10 import UNLABELLED
 from pipelines.stl10samples import write_stl10
-from stages.contract import Datum, Input
+from stages.contract import Input
 from stages.preprocess import start
 from stages.stl10 import RECORD, record_name
 
@@ -51,10 +49,9 @@ def measure(rounds: int) -> Result:
 def _seconds(path: Path, out: Path) -> float:
     """Seconds of processor time for one datum."""
     out.mkdir()
-    process = start({})
+    stage = start({})
     begun = time.process_time()
-    with contextlib.redirect_stdout(io.StringIO()):
-        process(Datum({"images": Input("images", path, path.name, "")}, out))
+    process(stage, out, Input("images", path, path.name, ""))
     taken = time.process_time() - begun
     shutil.rmtree(out)
     return taken
@@ -71,7 +68,7 @@ def _jpegs(directory: Path) -> Path:
         crop = photograph.crop(crop_box(photograph.size, 0, photograph.width, lot))
         crop.resize((96, 96), Image.Resampling.LANCZOS).save(path, quality=92)
         spans[path.name] = Span(path)
-    return _written(directory / _BLOCK, blocks.tar(spans))
+    return write_block(directory / _BLOCK, spans)
 
 
 def _stl10(directory: Path) -> Path:
@@ -82,7 +79,7 @@ def _stl10(directory: Path) -> Path:
 def _stl10_block(directory: Path) -> Path:
     records = range(blocks.LIMIT)
     spans = {record_name(UNLABELLED, each): Span(directory / UNLABELLED, each * RECORD, RECORD) for each in records}
-    return _written(directory / _BLOCK, blocks.tar(spans))
+    return write_block(directory / _BLOCK, spans)
 
 
 def _large(directory: Path) -> Path:
@@ -92,10 +89,4 @@ def _large(directory: Path) -> Path:
     noisy = scaled + np.random.default_rng(0).normal(0, 2, (3000, 4000, 1)).astype(np.float32)
     path = directory / "large.jpg"
     Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(path, quality=85)
-    return path
-
-
-def _written(path: Path, pieces: Iterable[bytes]) -> Path:
-    with path.open("wb") as file:
-        file.writelines(pieces)
     return path

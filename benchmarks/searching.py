@@ -1,19 +1,19 @@
-"""Owns the measurement of exact search on the CPU: ours beside scikit-learn, FAISS and the fastest bare matrix product
-of the same run, each warm and in a process of its own, in turns; and how far their answers agree."""
+"""Owns the measurement of exact search: ours beside scikit-learn, FAISS, cuML where there is a GPU, and the fastest
+bare matrix product of the same run, each warm and in a process of its own, in turns; and how far they agree."""
 
+import importlib.util
 import os
-import subprocess
-import sys
 import tempfile
-from contextlib import ExitStack
-from itertools import combinations
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.report import Line, Result, Row, interleaved, line
+from benchmarks.agreement import agreement
+from benchmarks.contenders import Taken, race
+from benchmarks.report import Line, Result, Row, line
+from stages.neighbours.choice import gpu_visible
 
 DIMENSION = 2048
 _CHUNK = 10_000
@@ -24,133 +24,89 @@ _KERNELS = {
     "SapphireRapids": {"avx512f", "avx512_bf16", "avx512_fp16"},
     "Zen": {"avx2", "fma", "sse4a"},
 }
-"""OpenBLAS's sorts of kernels, and what a processor must have for each."""
+"""OpenBLAS's sorts of kernels that can be the fastest, and what a processor must have for each. An older processor has
+the sort that OpenBLAS takes for it."""
 
-
-class Contender:
-    """A process that does one thing over and over; see benchmarks.contenders."""
-
-    def __init__(self, name: str, directory: Path) -> None:
-        self.name = name
-        self.peak_mib: float | None = None
-        kernels = name.partition(":")[2]
-        self._complaints = directory / f"{name}.err"
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.contenders", name, str(directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._complaints.open("w"),
-            text=True,
-            env={**os.environ, **({"OPENBLAS_CORETYPE": kernels} if kernels else {})},
-        )
-
-    def __enter__(self) -> "Contender":
-        self._said("ready")
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.kill()
-        self._process.wait()
-
-    def seconds(self) -> float:
-        """Does it once more."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return float(self._said())
-
-    def finish(self) -> None:
-        """Lets it write its answers and say its peak."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self.peak_mib = round(float(self._said()), 1)
-
-    def _said(self, wanted: str = "") -> str:
-        assert self._process.stdout is not None
-        said = self._process.stdout.readline().strip()
-        if not said or (wanted and said != wanted):
-            self._process.wait()
-            why = self._complaints.read_text(errors="replace").strip().splitlines()
-            raise RuntimeError(f"{self.name} does not run here: {why[-1] if why else 'it ended'}")
-        return said
+_MODULE = "benchmarks.searchers"
+_CEILING, _TIMES_FAISS, _TIMES_SKLEARN, _MEMORY = 1.15, 1.0, 3.0, 1536.0
 
 
 def measure(pictures: int, rounds: int, sklearn: bool = True) -> Result:
-    """The search of a tenth of so many vectors among the rest, 2,048 numbers each, k = 3."""
+    """The search of a tenth of so many made vectors among the rest, 2,048 numbers each, k = 3."""
     queries = pictures // 10
-    operations = 2.0 * queries * (pictures - queries) * DIMENSION
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, ExitStack() as stack:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         directory = Path(scratch)
         _write_vectors(directory, pictures - queries, queries)
-        products = ["numpy", *(f"numpy:{each}" for each in _kernels()), "tensorflow"]
-        searchers = ["ours", "faiss", *(["sklearn"] if sklearn else [])]
-        running = [stack.enter_context(Contender(name, directory)) for name in (*products, *searchers)]
-        taken = dict(
-            zip((each.name for each in running), interleaved(rounds, *(e.seconds for e in running)), strict=True)
-        )
-        for each in running:
-            each.finish()
-        peaks = {each.name: each.peak_mib for each in running}
-        fastest = min(products, key=taken.__getitem__)
-        rows = [Row("knn", "ceiling", taken[fastest], queries / taken[fastest], peaks[fastest])]
-        rows += [Row("product", name, taken[name], operations / taken[name], peaks[name]) for name in products]
-        rows += [Row("knn", name, taken[name], queries / taken[name], peaks[name]) for name in searchers]
-        agreed = _agreements(directory, searchers)
-    what = f"{queries:,} × {pictures - queries:,} × {DIMENSION:,}"
+        products = {"numpy": {}, **_by_kernels(), "tensorflow": {}}
+        names, absent = _searchers(sklearn)
+        taken = race(_MODULE, directory, [*products, *names], rounds, products)
+        agreed = agreement(directory, names)
+    operations = 2.0 * queries * (pictures - queries) * DIMENSION
+    fastest = min(products, key=lambda name: taken[name].seconds)
+    rows = [_row("product", name, taken[name], operations) for name in products]
+    rows += [
+        _row("knn", "ceiling", taken[fastest], queries),
+        *(_row("knn", name, taken[name], queries) for name in names),
+    ]
     lines = [
-        Line(f"bare product, {name}", f"{taken[name]:.2f} s", f"{operations / taken[name] / 1e9:,.0f} GFLOP/s")
+        Line(f"bare product, {name}", _said(taken[name]), f"{operations / taken[name].seconds / 1e9:,.0f} GFLOP/s")
         for name in products
     ]
-    ratio = taken["ours"] / taken[fastest]
-    lines.append(
-        line(f"search {what}, ours, beside {fastest}", taken["ours"], taken[fastest], "s", "1.15", ratio <= 1.15, 2)
-    )
-    for name, goal in (("faiss", 1.0), ("sklearn", 3.0)):
-        if name in taken:
-            times = taken[name] / taken["ours"]
-            lines.append(
-                Line(
-                    f"search, {name}",
-                    f"{taken[name]:.2f} s",
-                    "",
-                    f"{times:.2f} × ours",
-                    f"over {goal:g}",
-                    "yes" if times > goal else "no",
-                )
-            )
-    lines.append(
-        Line(
-            "peak memory of ours",
-            f"{peaks['ours']:,.0f} MiB",
-            "",
-            "",
-            "1,536 MiB",
-            "yes" if (peaks["ours"] or 0) < 1536 else "no",
-        )
-    )
-    return Result((*rows, *agreed[0]), (*lines, *agreed[1]))
+    ours, bound = taken["ours"].seconds, taken[fastest].seconds
+    what = f"search {queries:,} × {pictures - queries:,} × {DIMENSION:,}"
+    goal = f"{_CEILING} × the product"
+    lines.append(line(f"{what}, ours, beside {fastest}", ours, bound, "s", goal, ours <= _CEILING * bound, 2))
+    lines += [_beside(name, taken) for name in names if name != "ours"]
+    peak = taken["ours"].peak_mib
+    lines.append(line("peak memory of ours", peak, None, "MiB", f"under {_MEMORY:,.0f} MiB", peak < _MEMORY, 0))
+    return Result((*rows, *agreed.rows), (*lines, *absent, *agreed.lines))
 
 
-def _agreements(directory: Path, names: list[str]) -> tuple[list[Row], list[Line]]:
-    """Between all pairs: the most that distances differ, and the share of neighbours that are the same or as near."""
-    found = {name: np.load(directory / f"{name}.npz") for name in names}
-    rows, lines = [], []
-    for one, other in combinations(names, 2):
-        apart = np.abs(found[one]["distances"] - found[other]["distances"])
-        same = (found[one]["rows"] == found[other]["rows"]) | (apart <= 1e-5 * found[one]["distances"])
-        rows.append(Row("agreement", f"{one} and {other}", rate=float(same.mean())))
-        said = f"{same.mean():.2%} of neighbours, distances within {apart.max():.2g}"
-        lines.append(
-            Line(
-                f"agreement of {one} and {other}",
-                said,
-                "",
-                "",
-                "distances within 1",
-                "yes" if apart.max() < 1 else "no",
-            )
-        )
-    return rows, lines
+def compare(directory: Path, what: str, rounds: int, sklearn: bool, also: Sequence[str] = ()) -> Result:
+    """Every search of the vectors in a directory (library.npy, queries.npy), which are `what`, and how far the answers
+    agree, with those of others that are there already, too."""
+    names, absent = _searchers(sklearn)
+    taken = race(_MODULE, directory, names, rounds)
+    agreed = agreement(directory, [*names, *also])
+    queries = len(np.load(directory / "queries.npy", mmap_mode="r"))
+    rows = [_row(f"knn of {what}", name, taken[name], queries) for name in names]
+    lines = [Line(f"search, {what}, {name}", _said(taken[name], 3)) for name in names]
+    return Result((*rows, *agreed.rows), (*lines, *absent, *agreed.lines))
+
+
+def _searchers(sklearn: bool) -> tuple[list[str], list[Line]]:
+    """Who can search here, ours first; and a line on cuML where it cannot."""
+    without = _without_cuml()
+    names = ["ours", "faiss", *(["sklearn"] if sklearn else []), *([] if without else ["cuml"])]
+    return names, [Line("search, cuml", without)] if without else []
+
+
+def _without_cuml() -> str:
+    """Why cuML cannot be measured, or ""."""
+    if not gpu_visible(os.environ):
+        return "not measured: no NVIDIA GPU"
+    return "" if importlib.util.find_spec("cuml") else "not measured: cuML is not installed"
+
+
+def _row(section: str, name: str, taken: Taken, things: float) -> Row:
+    return Row(section, name, taken.seconds, things / taken.seconds, taken.peak_mib)
+
+
+def _said(taken: Taken, digits: int = 2) -> str:
+    return f"{taken.seconds:,.{digits}f} s, {taken.peak_mib:,.0f} MiB"
+
+
+def _beside(name: str, taken: Mapping[str, Taken]) -> Line:
+    times = taken[name].seconds / taken["ours"].seconds
+    goal = {"faiss": _TIMES_FAISS, "sklearn": _TIMES_SKLEARN}.get(name)
+    met = "" if goal is None else "yes" if times > goal else "no"
+    said = "" if goal is None else f"over {goal:g} × ours"
+    return Line(f"search, {name}", _said(taken[name]), "", f"{times:.2f} × ours", said, met)
+
+
+def _by_kernels() -> dict[str, Mapping[str, str]]:
+    """The bare products with each sort of kernels, and the variable that chooses it."""
+    return {f"numpy:{each}": {"OPENBLAS_CORETYPE": each} for each in _kernels()}
 
 
 def _write_vectors(directory: Path, library: int, queries: int) -> None:

@@ -1,14 +1,24 @@
 """The experiment's benchmark at tiny sizes: it measures what it says, and what it is measured beside is right too."""
 
 import json
+import re
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
+from PIL import Image
 
-from benchmarks import experiment, searching
+from benchmarks import answering, experiment, features, searching
+from benchmarks.agreement import agreement
+from benchmarks.contenders import Contender, race
+from benchmarks.features import Backbone
 from benchmarks.plots import bars
 from benchmarks.report import Row
+from stages.backbones import describe, save_backbone
+from stages.backbonespec import Weights
+from stages.sheets import TILE
+from stages.stl10 import SIDE
 
 
 def test_preprocessing_is_measured_written_and_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,19 +37,61 @@ def test_preprocessing_is_measured_written_and_plotted(tmp_path: Path, capsys: p
     assert (tmp_path / "r.svg").read_text().count("<rect") == 5
 
 
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
+    """A network that takes STL-10's pictures, and hardly any time."""
+    pixels = keras.Input((SIDE, SIDE, 3), dtype="uint8")
+    edges = keras.layers.Conv2D(12, 5, strides=4, activation="relu")(keras.layers.Rescaling(1 / 255)(pixels))
+    model = keras.Model(pixels, keras.layers.GlobalMaxPooling2D()(edges))
+    directory = tmp_path_factory.mktemp("model")
+    save_backbone(model, describe(model, "tiny", "max", Weights("random", "")), directory)
+    return Backbone(str(directory))
+
+
+def test_features_are_measured_as_the_stage_and_bare(tiny: Backbone) -> None:
+    result = features.measure(500, 1, tiny, larger=())
+    rows = {row.name: row for row in result.rows}
+    assert rows.keys() == {"ours", "embedder", "keras", "bare 32", "ceiling"}
+    assert {row.section for row in result.rows} == {"features"}
+    assert all(row.rate and row.peak_mib and row.peak_mib > 100 for row in result.rows)
+    assert rows["ceiling"].rate == rows["bare 32"].rate
+    lines = {line.what.rpartition(", ")[2]: line for line in result.lines}
+    assert lines["each pass of 32"].goal == "1.1 × the bare pass"
+    padding = re.match(r"([\d,]+) pictures are computed for (\d+) in 2 parts, (.+)% more", lines["its padding"].ours)
+    assert padding is not None
+    computed, pictures = (int(padding[each]) for each in (1, 2))
+    assert computed % 32 == 0
+    assert 480 < pictures < 500, "copies are one picture"
+    assert padding[3] == f"{100 * (computed / pictures - 1):.1f}"
+    assert re.match(r".+ s: Python, TensorFlow and Keras .+, the model", result.lines[-1].ours)
+
+
+def test_the_experiment_ends_in_a_sheet_of_real_neighbours(tiny: Backbone, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.png"
+    result = answering.measure(300, 1, tiny, sheet=sheet, sklearn=False)
+    with Image.open(sheet) as drawn:
+        assert drawn.height > 5 * TILE
+        assert drawn.width > 4 * TILE
+    done = [row.name for row in result.rows if row.section == "end to end"]
+    assert done == ["preprocess", "features", "index", "search"]
+    searched = {row.name: row for row in result.rows if row.section == "knn of the pictures' vectors"}
+    assert {"ours", "faiss"} <= searched.keys()
+    assert all(row.rate and row.peak_mib for row in searched.values())
+    agreed = {row.name: row.rate for row in result.rows if row.section == "agreement"}
+    assert {"ours and faiss", "ours and pipeline", "faiss and pipeline"} <= agreed.keys()
+    assert set(agreed.values()) == {1.0}
+
+
 def test_contenders_answer_and_agree(tmp_path: Path) -> None:
     searching._write_vectors(tmp_path, 300, 40)
     names = ["ours", "faiss", "sklearn"]
-    for name in [*names, "numpy:Haswell"]:
-        with searching.Contender(name, tmp_path) as contender:
-            assert contender.seconds() > 0
-            contender.finish()
-            assert contender.peak_mib is not None
-            assert contender.peak_mib > 20
-    rows, lines = searching._agreements(tmp_path, names)
-    assert len(rows) == 3
-    assert {line.met for line in lines} == {"yes"}
-    assert {row.rate for row in rows} == {1.0}
+    kernels = {"numpy:Haswell": {"OPENBLAS_CORETYPE": "Haswell"}}
+    taken = race("benchmarks.searchers", tmp_path, [*names, *kernels], 1, kernels)
+    assert all(min(each.opening, each.first, each.seconds) > 0 for each in taken.values())
+    assert all(20 < each.peak_mib < 1000 for each in taken.values())
+    agreed = agreement(tmp_path, names)
+    assert {line.met for line in agreed.lines} == {"yes"}
+    assert [row.rate for row in agreed.rows if row.section == "agreement"] == [1.0] * 3
     library, queries = (np.load(tmp_path / f"{name}.npy").astype(float) for name in ("library", "queries"))
     true = np.sqrt(((queries[:, None] - library) ** 2).sum(axis=2))
     found = np.load(tmp_path / "ours.npz")
@@ -47,10 +99,40 @@ def test_contenders_answer_and_agree(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.take_along_axis(true, found["rows"], axis=1), found["distances"], rtol=1e-6)
 
 
+def test_ties_agree_and_other_neighbours_do_not(tmp_path: Path) -> None:
+    np.save(tmp_path / "library.npy", np.array([[0, 0], [0, 0], [3, 4]], np.float32))
+    np.save(tmp_path / "queries.npy", np.array([[0, 0], [0, 1]], np.float32))
+    rows = {"one": [[0], [0]], "tied": [[1], [0]], "wrong": [[0], [2]]}
+    distances = {"one": [[0], [1]], "tied": [[0.5], [1]], "wrong": [[0], [4.2]]}
+    for name in rows:
+        np.savez(tmp_path / f"{name}.npz", rows=np.array(rows[name]), distances=np.array(distances[name], np.float32))
+    agreed = agreement(tmp_path, list(rows))
+    shares = {row.name: row.rate for row in agreed.rows if row.section == "agreement"}
+    assert shares == {"one and tied": 1.0, "one and wrong": 0.5, "tied and wrong": 0.5}
+    apart = {row.name: row.rate for row in agreed.rows if row.section == "distances apart"}
+    assert apart == pytest.approx({"one and tied": 0.5, "one and wrong": 3.2, "tied and wrong": 3.2})
+    assert [line.met for line in agreed.lines] == ["yes", "no", "no"]
+
+
 def test_a_contender_that_cannot_run_says_why(tmp_path: Path) -> None:
     searching._write_vectors(tmp_path, 30, 4)
     with pytest.raises(RuntimeError, match="annoy does not run here: KeyError: 'annoy'"):
-        searching.Contender("annoy", tmp_path).__enter__()
+        Contender("benchmarks.searchers", "annoy", tmp_path).__enter__()
+
+
+def test_cuml_takes_part_where_it_can_and_is_said_to_be_missing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    names, lines = searching._searchers(sklearn=True)
+    assert names == ["ours", "faiss", "sklearn"]
+    assert [line.ours for line in lines] == ["not measured: no NVIDIA GPU"]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(searching._without_cuml()), reason=searching._without_cuml() or "cuML is here")
+def test_cuml_agrees(tmp_path: Path) -> None:
+    searching._write_vectors(tmp_path, 3000, 200)
+    race("benchmarks.searchers", tmp_path, ["ours", "cuml"], 1)
+    assert {line.met for line in agreement(tmp_path, ["ours", "cuml"]).lines} == {"yes"}
 
 
 @pytest.mark.parametrize(

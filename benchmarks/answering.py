@@ -1,0 +1,134 @@
+"""Owns the original experiment in small, from pictures to the sheet: the stages one after the other as the pipelines
+run them, everybody's search of the vectors that came out, and how far all answers agree, the sheet's among them."""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import features, pictures, searching
+from benchmarks.contenders import Contender
+from benchmarks.features import Backbone
+from benchmarks.report import Line, Result, Row, timed
+from pipelines.stl10 import ENTRY, Split
+from stages import index, render, search
+from stages.answers import Answers
+from stages.contract import Input
+from stages.tables import read_images
+
+OWN = Backbone("efficientnet-lite0")
+"""The pipelines' own, which needs no download."""
+
+_K = 3
+
+
+def measure(
+    count: int,
+    rounds: int,
+    backbone: Backbone = OWN,
+    data_dir: Path | None = None,
+    sheet: Path | None = None,
+    sklearn: bool = True,
+) -> Result:
+    """Nine tenths of so many pictures searched for the others; sheet: where five of these are drawn with their three
+    nearest, a PNG."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        stages = _Stages(Path(scratch), pictures.split(Path(scratch), count, data_dir))
+        taken = {}
+        for name, work in stages.works(backbone).items():
+            print(f"  {name} ...", file=sys.stderr, flush=True)
+            taken[name] = timed(work)
+        vectors = stages.write_vectors()
+        _keep(stages.answers(), stages.ids(), vectors / "pipeline.npz")
+        compared = searching.compare(vectors, "the pictures' vectors", rounds, sklearn, ["pipeline"])
+        drawn = stages.sheet.read_bytes()
+        if sheet is not None:
+            sheet.write_bytes(drawn)
+    asked = count // 10
+    what = f"{asked:,} pictures searched for among {count - asked:,}, {backbone.source}"
+    rows = [Row("end to end", name, seconds, count / seconds) for name, seconds in taken.items()]
+    said = ", ".join(f"{name} {seconds:.1f}" for name, seconds in taken.items())
+    lines = [
+        Line(what, f"{sum(taken.values()):.1f} s: {said}"),
+        Line("its sheet of 5 × 4 pictures", str(sheet) if sheet is not None else "drawn; --sheet FILE keeps it"),
+    ]
+    return Result((*rows, *compared.rows), (*lines, *compared.lines))
+
+
+class _Stages:
+    """The stages of one split of pictures, on plain directories."""
+
+    def __init__(self, place: Path, split: Split) -> None:
+        self._place = place
+        self._split = split
+        self.sheet = place / "render" / ENTRY / "grid.png"
+
+    def works(self, backbone: Backbone) -> dict[str, Callable[[], None]]:
+        """What is to be done, in order; features loads the backbone, which is made now."""
+        backbone.write(self._place / "models")
+        return {
+            "preprocess": self._preprocess,
+            "features": self._features,
+            "index": self._index,
+            "search": self._search,
+        }
+
+    def ids(self) -> list[str]:
+        """The library's pictures, sorted."""
+        return [id for segment in self._segments() for id in read_images(segment / "images.parquet").ids]
+
+    def write_vectors(self) -> Path:
+        """The vectors in one file for the library and one for the queries, in a directory."""
+        directory = self._place / "vectors"
+        directory.mkdir()
+        segments = [np.load(segment / "vectors.npy", mmap_mode="r") for segment in self._segments()]
+        np.save(directory / "library.npy", np.concatenate(segments))
+        np.save(directory / "queries.npy", np.load(self._queries / "vectors.npy", mmap_mode="r"))
+        return directory
+
+    def answers(self) -> Answers:
+        """What the sheet is drawn of, in the order of the queries' vectors."""
+        return render.read(ENTRY, _K, self._queries, self._place / "search" / ENTRY)
+
+    @property
+    def _queries(self) -> Path:
+        return self._place / "features" / "queries" / ENTRY
+
+    def _segments(self) -> list[Path]:
+        return sorted((self._place / "index").iterdir())
+
+    def _preprocess(self) -> None:
+        packs = self._place / "packs"
+        pictures.write_library(self._split.library, self._place, packs)
+        pictures.write_queries(self._split.queries, self._place, packs)
+
+    def _features(self) -> None:
+        with Contender(features.MODULE, "ours", self._place) as ours:
+            ours.seconds()
+
+    def _index(self) -> None:
+        stage = index.start({})
+        for segment in sorted((self._place / "features" / "library").iterdir()):
+            pictures.process(stage, self._place / "index", Input("features", segment, f"library/{segment.name}", ""))
+
+    def _search(self) -> None:
+        """And the sheet."""
+        stage, out = search.start({}), self._place / "search"
+        queries = Input("queries", self._queries, f"queries/{ENTRY}", "")
+        for segment in self._segments():
+            pictures.process(stage, out, Input("index", segment, segment.name, ""), queries)
+        found = Input("search", out / ENTRY, ENTRY, "")
+        pictures.process(render.start({}), self._place / "render", queries, found)
+
+
+def _keep(answers: Answers, ids: list[str], path: Path) -> None:
+    """Writes answers as benchmarks.searchers does."""
+    rows = {id: row for row, id in enumerate(ids)}
+    matches = [answer.matches for answer in answers.answers]
+    np.savez(
+        path,
+        distances=np.array([[match.distance for match in row] for row in matches], np.float32),
+        rows=np.array([[rows[match.id] for match in row] for row in matches], np.int64),
+    )

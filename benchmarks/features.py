@@ -1,0 +1,126 @@
+"""Owns the measurement of features: the stage on packs as preprocess writes them, beside what it consists of, beside
+Keras's `predict` as the article has it, and beside bare forward passes, each in a process of its own, in turns."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import pictures
+from benchmarks.contenders import Taken, race
+from benchmarks.report import Line, Result, Row, line
+from pipelines import models
+from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.wording import counted
+
+MODULE = "benchmarks.forwards"
+LARGER = (64, 128, 256)
+_GOAL = 1.1
+_RANDOM = "random"
+
+
+@dataclass(frozen=True, slots=True)
+class Backbone:
+    """What is asked for, as `lookalike model push` takes it: a name or a .keras file, and a file of weights. Or a
+    directory that holds a backbone's two files already."""
+
+    source: str
+    weights: Path | None = None
+
+    def write(self, directory: Path) -> BackboneSpec:
+        """Makes its two files in a directory, which is made. Raises LookalikeError if it cannot be made."""
+        if Path(self.source).is_dir():
+            shutil.copytree(self.source, directory)
+            return parse_spec((directory / SPEC_FILE).read_bytes())
+        directory.mkdir()
+        options = [] if self.weights is None else [f"--weights={self.weights}"]
+        return models.make(self.source, options, directory)[0]
+
+
+def random_resnet50(directory: Path) -> Backbone:
+    """The article's network with random weights, which are written to a directory: they do not change the speed."""
+    weights = directory / f"{_RANDOM}.weights.h5"
+    command = [sys.executable, "-m", "benchmarks.weights", str(weights)]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if done.returncode:
+        raise RuntimeError(f"random weights cannot be written: {done.stderr.strip().splitlines()[-1:]}")
+    return Backbone("resnet50", weights)
+
+
+def measure(
+    count: int,
+    rounds: int,
+    backbone: Backbone | None = None,
+    data_dir: Path | None = None,
+    larger: Sequence[int] = LARGER,
+) -> Result:
+    """Pictures a second of so many pictures; without a backbone, of ResNet50 with random weights; larger: batches that
+    the ceiling is looked for with."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        place = Path(scratch)
+        split = pictures.split(place, count, data_dir)
+        pictures.write_library([*split.library, *split.queries], place, place / "packs")
+        parts = [sum(len(pack.pictures) for pack in part) for part in pictures.parts(place / "packs")]
+        pixels = [pack.pixels for part in pictures.parts(place / "packs") for pack in part]
+        np.save(place / "pictures.npy", np.concatenate(pixels))
+        spec = (backbone or random_resnet50(place)).write(place / "models")
+        passes = {f"bare:{batch}": batch for batch in (spec.batch, *larger)}
+        taken = race(MODULE, place, ["ours", "embedder", "keras", *passes], rounds)
+    for name, batch in passes.items():
+        taken[name] = _at_its_pace(taken[name], sum(parts), batch)
+    fastest = min(passes, key=lambda name: taken[name].seconds)
+    described = f"{spec.name}, {spec.image_size} px, weights of {spec.weights.origin}"
+    return Result(
+        (*(_row(name, each, sum(parts)) for name, each in taken.items()), _row("ceiling", taken[fastest], sum(parts))),
+        (
+            *_beside_passes(f"features, {described}, the stage", parts, spec.batch, taken),
+            *(_said(name, taken[name], sum(parts)) for name in taken),
+            Line("features, ceiling", f"the bare pass of {fastest.partition(':')[2]}"),
+            _loading(taken["ours"]),
+        ),
+    )
+
+
+def _beside_passes(what: str, parts: Sequence[int], batch: int, taken: dict[str, Taken]) -> list[Line]:
+    """Ours beside the bare pass of its own shape: for each pass that it makes, and for each picture."""
+    count, made = sum(parts), sum(-(-part // batch) for part in parts)
+    ours, bound = taken["ours"].seconds, taken[f"bare:{batch}"].seconds
+    each, bare = 1e3 * ours / made, 1e3 * bound * batch / count
+    padding = made * batch / count - 1
+    said = f"{made * batch:,} pictures are computed for {count:,} in {counted(len(parts), 'part', 'parts')}"
+    goal = f"{_GOAL} × the bare pass"
+    return [
+        line(f"{what}, each pass of {batch}", each, bare, "ms", goal, each <= _GOAL * bare),
+        line("the same for each picture, padding included", 1e3 * ours / count, 1e3 * bound / count, "ms", digits=2),
+        Line("its padding", f"{said}, {padding:.1%} more"),
+    ]
+
+
+def _at_its_pace(taken: Taken, count: int, batch: int) -> Taken:
+    """The seconds of so many pictures at the pace of whole batches, of which the last one had to be filled up."""
+    computed = -(-count // batch) * batch
+    return replace(taken, seconds=taken.seconds * count / computed)
+
+
+def _said(name: str, taken: Taken, count: int) -> Line:
+    return Line(f"features, {_name(name)}", f"{count / taken.seconds:,.0f} pictures/s, {taken.peak_mib:,.0f} MiB")
+
+
+def _row(name: str, taken: Taken, count: int) -> Row:
+    return Row("features", _name(name), taken.seconds, count / taken.seconds, taken.peak_mib)
+
+
+def _loading(ours: Taken) -> Line:
+    first = max(0.0, ours.first - ours.seconds)
+    libraries = f"Python, TensorFlow and Keras {ours.opening:.1f}"
+    said = f"{ours.opening + first:.1f} s: {libraries}, the model and its first pass {first:.1f}"
+    return Line("what features loads before its first picture", said)
+
+
+def _name(contender: str) -> str:
+    return contender.replace(":", " ")

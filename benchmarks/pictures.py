@@ -1,0 +1,72 @@
+"""STL-10's pictures as the stages see them: real ones or made ones, in blocks as `lookalike add` puts them, and the
+packs that preprocess makes of those. Knows no model and no search."""
+
+import contextlib
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pipelines import blocks, stl10
+from pipelines.blocks import Span
+from pipelines.pictures import Source
+from pipelines.stl10 import Split
+from pipelines.stl10samples import write_stl10
+from stages import preprocess
+from stages.contract import Datum, Input
+from stages.packs import Pack, read_packs
+
+_SHARE = 0.9  # of the library
+_SEED = 0
+
+
+def split(place: Path, count: int, data_dir: Path | None) -> Split:
+    """So many unlabelled pictures, a tenth of them queries: of STL-10's files in a directory; without one, of files
+    that are made in `place`."""
+    found = stl10.find(data_dir) if data_dir is not None else None
+    if found is None:
+        found = place / "stl10"
+        write_stl10(found, count, (1, 1))
+    whole = stl10.split(found, _SHARE, _SEED)
+    queries = count // 10
+    return Split(whole.library[: count - queries], whole.queries[:queries])
+
+
+def write_library(sources: Sequence[Source], place: Path, packs: Path) -> None:
+    """Puts pictures into a directory in blocks; what preprocess makes of each goes to packs/library/<part>."""
+    stage = preprocess.start({})
+    for block in _in_blocks(sources, place / "images"):
+        process(stage, packs, Input("images", block, block.name, ""))
+
+
+def write_queries(sources: Sequence[Source], place: Path, packs: Path) -> None:
+    """The same as the one entry of queries, which is one datum: packs/queries/<entry>."""
+    directory = place / "queries" / stl10.ENTRY
+    for _ in _in_blocks(sources, directory):
+        pass
+    process(preprocess.start({}), packs, Input("queries", directory, stl10.ENTRY, ""))
+
+
+def parts(packs: Path) -> Iterator[list[Pack]]:
+    """The packs of each of the library's parts."""
+    for part in sorted((packs / "library").iterdir()):
+        yield list(read_packs(part))
+
+
+def process(stage: Callable[[Datum], None], out: Path, *inputs: Input) -> None:
+    """Lets a stage process one datum, without what it says."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        stage(Datum({each.name: each for each in inputs}, out))
+
+
+def write_block(path: Path, spans: Mapping[str, Span]) -> Path:
+    """Writes the block of these pictures, by true name."""
+    with path.open("wb") as file:
+        file.writelines(blocks.tar(spans))
+    return path
+
+
+def _in_blocks(sources: Sequence[Source], directory: Path) -> Iterator[Path]:
+    directory.mkdir(parents=True)
+    spans = {source.name: source.span for source in sources}
+    for prefix, names in sorted(blocks.divide(spans).items()):
+        yield write_block(directory / blocks.file_name(prefix), {name: spans[name] for name in names})

@@ -1,0 +1,119 @@
+"""The ways to search, and to multiply, that are compared: `python -m benchmarks.searchers NAME DIR`, see
+benchmarks.contenders. DIR holds library.npy and queries.npy; what is found goes to DIR/NAME.npz."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.contenders import serve
+
+SEGMENTS = 16
+K = 3
+_BLOCK = 4096  # queries multiplied at once
+
+Vectors = NDArray[np.float32]
+Found = tuple[NDArray[np.float32], NDArray[np.int64]]
+Work = Callable[[], Found | None]
+
+
+def main(name: str, directory: Path) -> None:
+    """Works for as long as it is asked to. Only what one way needs is loaded: the rest would count as its memory."""
+    library, queries = (np.load(directory / f"{each}.npy", mmap_mode="r") for each in ("library", "queries"))
+
+    def keep(found: Found | None) -> None:
+        if found is not None:
+            np.savez(directory / f"{name}.npz", distances=found[0], rows=found[1])
+
+    serve(lambda: _WAYS[name.partition(":")[0]](library.view(np.ndarray), queries.view(np.ndarray)), keep)
+
+
+def as_the_article(package: str, library: Vectors, queries: Vectors, k: int, **options: Any) -> Found:
+    """What the article runs: NearestNeighbors of cuML, or of scikit-learn, whose names are the same; fitted, and asked
+    for the distances and rows of the k nearest."""
+    neighbours = importlib.import_module(f"{package}.neighbors").NearestNeighbors(n_neighbors=k, **options)
+    distances, rows = neighbours.fit(library).kneighbors(queries)
+    return np.asarray(distances, np.float32), np.asarray(rows, np.int64)
+
+
+def _segments(library: Vectors) -> list[Vectors]:
+    bounds = [len(library) * number // SEGMENTS for number in range(SEGMENTS + 1)]
+    return [library[begin:end] for begin, end in pairwise(bounds)]
+
+
+def _numpy(library: Vectors, queries: Vectors) -> Work:
+    segments = _segments(library)
+    out = np.empty((min(_BLOCK, len(queries)), max(map(len, segments))), np.float32)
+
+    def multiply() -> None:
+        for segment in segments:
+            for start in range(0, len(queries), _BLOCK):
+                some = queries[start : start + _BLOCK]
+                np.matmul(some, segment.T, out=out[: len(some), : len(segment)])
+
+    return multiply
+
+
+def _tensorflow(library: Vectors, queries: Vectors) -> Work:
+    tf = importlib.import_module("tensorflow")
+    held = [tf.constant(segment) for segment in _segments(library)]
+    asked = [tf.constant(queries[start : start + _BLOCK]) for start in range(0, len(queries), _BLOCK)]
+
+    def multiply() -> None:
+        for segment in held:
+            for some in asked:
+                # One number of it: .numpy() of the whole would copy it, which is no part of a bare product.
+                tf.linalg.matmul(some, segment, transpose_b=True)[0, 0].numpy()
+
+    return multiply
+
+
+def _ours(library: Vectors, queries: Vectors) -> Work:
+    """As the stage search does it, segment by segment on the CPU, and the answers merged as render does."""
+    open_searcher = importlib.import_module("stages.neighbours.choice").open_searcher
+    found_in = importlib.import_module("stages.neighbours.found")
+    points = importlib.import_module("stages.neighbours.points").Points
+    chosen = importlib.import_module("stages.neighbours.settings").Settings(k=K)
+
+    def search() -> Found:
+        asked, best, begin = points(queries), found_in.nothing(len(queries), K), 0
+        for segment in _segments(library):
+            found = open_searcher(points(segment), chosen, {"CUDA_VISIBLE_DEVICES": ""}).search(asked, K)
+            query, rank = np.nonzero(found.rows >= 0)
+            best = found_in.merge(best, query, found.distances[query, rank], found.rows[query, rank] + begin)
+            begin += len(segment)
+        return best.distances, best.rows
+
+    return search
+
+
+def _faiss(library: Vectors, queries: Vectors) -> Work:
+    """As it comes: a flat index over everything."""
+    faiss = importlib.import_module("faiss")
+
+    def search() -> Found:
+        index = faiss.IndexFlatL2(library.shape[1])
+        index.add(library)
+        squares, rows = index.search(queries, K)
+        return np.sqrt(np.maximum(squares, 0)), rows
+
+    return search
+
+
+_WAYS: dict[str, Callable[[Vectors, Vectors], Work]] = {
+    "numpy": _numpy,
+    "tensorflow": _tensorflow,
+    "ours": _ours,
+    "faiss": _faiss,
+    "sklearn": lambda library, queries: lambda: as_the_article("sklearn", library, queries, K, n_jobs=-1),
+    "cuml": lambda library, queries: lambda: as_the_article("cuml", library, queries, K),
+}
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
