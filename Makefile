@@ -15,7 +15,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sdk bench experiment lint format lock images clean
+.PHONY: help setup demo test sdk bench experiment pipeline lint format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -57,6 +57,9 @@ bench: $(READY) ## Measure localpachd beside lower bounds, then the stages; ARGS
 
 experiment: $(READY) ## Measure the stages beside others; ARGS="knn --pictures 100000" and the like choose.
 	@$(BIN)/python -m benchmarks.experiment $(ARGS)
+
+pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000 100000" and the like choose.
+	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
 lint: $(READY) ## Check style, types and the layering of the packages.
 	@$(BIN)/ruff check .

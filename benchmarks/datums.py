@@ -1,7 +1,6 @@
 """What jobs and datums cost beyond the work itself, beside loops that do only what cannot be left out."""
 
 import json
-import math
 import os
 import sqlite3
 import subprocess
@@ -9,13 +8,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from hashlib import blake2b
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 
 import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from benchmarks import files, servers, trivial
+from benchmarks.growth import growth
 from benchmarks.report import Line, Result, Row, interleaved, line, timed
 
 JOB_GOAL = 20.0
@@ -32,7 +32,8 @@ def measure_jobs(sizes: Sequence[int], rounds: int) -> Result:
     results = [_measure_job(size, rounds) for size in sizes]
     lines = [each for result in results for each in result.lines]
     rows = [each for result in results for each in result.rows]
-    return Result(tuple(rows), (*lines, *_growth(sizes, [row.seconds or 0.0 for row in rows if row.name == "ours"])))
+    ours = [row.seconds or 0.0 for row in rows if row.name == "ours"]
+    return Result(tuple(rows), (*lines, *growth(dict(zip(sizes, ours, strict=True)))))
 
 
 def _measure_job(size: int, rounds: int) -> Result:
@@ -145,18 +146,6 @@ def _batched_bound(number: int) -> float:
 def _each(section: str, number: int, ours: float, bound: float, goal: float) -> Line:
     mine, least = 1000 * ours / number, 1000 * bound / number
     return line(section, mine, least, "ms", f"at most {goal:.0f} ms beyond", mine - least <= goal, 2)
-
-
-def _growth(sizes: Sequence[int], seconds: Sequence[float]) -> list[Line]:
-    """How the time grows from one size to the next, beside n log n."""
-    lines = []
-    for (size, before), (larger, after) in pairwise(zip(sizes, seconds, strict=True)):
-        allowed = larger * math.log(larger) / (size * math.log(size))
-        factor = after / before
-        lines.append(
-            line(f"its growth from {size} to {larger}", factor, allowed, "times", "no more", factor <= allowed)
-        )
-    return lines
 
 
 def _keep(database: Path, size: int) -> None:

@@ -1,13 +1,29 @@
-"""Plots as SVG, written by hand: bars of what was measured. Knows no benchmark."""
+"""Plots as SVG, written by hand: bars of what was measured, curves of how it grows. Knows no benchmark."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from itertools import groupby
 from typing import Any
 
+from benchmarks.growth import allowed
 from benchmarks.report import Row
 
 _WIDTH, _LABEL, _BAR, _STEP = 760, 190, 420, 22
+_HEIGHT, _CURVES = 320, 520
+_COLOURS = (
+    "#2b6cb0",
+    "#c05621",
+    "#2f855a",
+    "#6b46c1",
+    "#b83280",
+    "#2c7a7b",
+    "#744210",
+    "#4a5568",
+    "#e53e3e",
+    "#1a202c",
+)
 
 
 def bars(rows: Sequence[Row], surroundings: Mapping[str, Any]) -> str:
@@ -29,17 +45,7 @@ def bars(rows: Sequence[Row], surroundings: Mapping[str, Any]) -> str:
             parts.append(f'<text x="{_LABEL + long + 6:.1f}" y="{top + 14}">{_short(rate)}/s</text>')
             top += _STEP
         top += 10
-    title = f"{surroundings['processor']}, {surroundings['cores']} cores, {surroundings['date']}"
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{top}" font-family="sans-serif" '
-            'font-size="12">',
-            f'<rect width="{_WIDTH}" height="{top}" fill="white"/>',
-            f'<text x="10" y="18">{escape(title)}</text>',
-            *parts,
-            "</svg>\n",
-        ]
-    )
+    return _drawing(parts, top, surroundings)
 
 
 def _short(rate: float) -> str:
@@ -48,3 +54,83 @@ def _short(rate: float) -> str:
         if rate >= size:
             return f"{rate / (1e3 if letter == ' k' else size):,.1f}{letter}"
     return f"{rate:,.0f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One diagram: what its upright axis is, and the values of each line of it by size. All are above 0."""
+
+    title: str
+    lines: Mapping[str, Mapping[int, float]]
+
+
+def curves(panels: Sequence[Panel], surroundings: Mapping[str, Any]) -> str:
+    """Values against size, both logarithmic, a diagram below the other; dashed is n log n from the first line's first
+    value on."""
+    parts, top = [], 30
+    for panel in panels:
+        parts += _diagram(panel, top)
+        top += _HEIGHT + 60
+    return _drawing(parts, top, surroundings)
+
+
+def _diagram(panel: Panel, top: int) -> list[str]:
+    sizes = sorted({size for line in panel.lines.values() for size in line})
+    values = [value for line in panel.lines.values() for value in line.values()]
+    first = next(iter(panel.lines.values()))
+    guide = {size: first[sizes[0]] * (1 if size == sizes[0] else allowed(sizes[0], size)) for size in sizes}
+    across = _Scale(sizes, _LABEL - 120, _CURVES)
+    upright = _Scale([*values, *guide.values()], top + _HEIGHT, -_HEIGHT + 24)
+    parts = [f'<text x="10" y="{top + 14}" font-weight="bold">{escape(panel.title)}</text>']
+    for size in sizes:
+        parts.append(f'<text x="{across(size):.1f}" y="{top + _HEIGHT + 18}" text-anchor="middle">{size:,}</text>')
+    for power in upright.powers:
+        y = upright(10.0**power)
+        parts.append(f'<path d="M{_LABEL - 120} {y:.1f}h{_CURVES}" stroke="#e2e8f0"/>')
+        parts.append(f'<text x="{_LABEL - 126}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:,g}</text>')
+    parts.append(_path(guide, across, upright, "#718096", ' stroke-dasharray="5 4"'))
+    below = -1e9
+    ends = sorted(((upright(line[max(line)]), name) for name, line in panel.lines.items()), key=lambda end: end[0])
+    for y, name in ends:
+        line = panel.lines[name]
+        colour = _COLOURS[list(panel.lines).index(name) % len(_COLOURS)]
+        parts.append(_path(line, across, upright, colour))
+        parts += [
+            f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colour}"/>'
+            for size, value in line.items()
+        ]
+        below = max(y + 4, below + 13)  # so that no name lies on another
+        parts.append(f'<text x="{across(max(line)) + 8:.1f}" y="{below:.1f}" fill="{colour}">{escape(name)}</text>')
+    return parts
+
+
+class _Scale:
+    """Where a value lies on an axis, by its logarithm: the least at `start`, the most `length` further."""
+
+    def __init__(self, values: Sequence[float], start: float, length: float) -> None:
+        self._least, most = math.log10(min(values)), math.log10(max(values))
+        self._start, self._each = start, length / ((most - self._least) or 1.0)
+        self.powers = range(math.ceil(self._least), math.floor(most) + 1)
+
+    def __call__(self, value: float) -> float:
+        return self._start + self._each * (math.log10(value) - self._least)
+
+
+def _path(line: Mapping[int, float], across: _Scale, upright: _Scale, colour: str, dashes: str = "") -> str:
+    points = " ".join(f"{across(size):.1f},{upright(line[size]):.1f}" for size in sorted(line))
+    return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.5"{dashes}/>'
+
+
+def _drawing(parts: Sequence[str], height: int, surroundings: Mapping[str, Any]) -> str:
+    """The parts below a line that says where it was."""
+    title = f"{surroundings['processor']}, {surroundings['cores']} cores, {surroundings['date']}"
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" font-family="sans-serif" '
+            'font-size="12">',
+            f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
+            f'<text x="10" y="18">{escape(title)}</text>',
+            *parts,
+            "</svg>\n",
+        ]
+    )

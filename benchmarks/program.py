@@ -23,15 +23,17 @@ def parse(
     parser: argparse.ArgumentParser, sections: Sequence[str], arguments: Sequence[str] | None
 ) -> argparse.Namespace:
     """The arguments (the command line's, if none are given), with the sections that they name, or all, and the options
-    that every benchmark has."""
+    that every benchmark has. Without sections, whoever calls says which there are."""
     parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
-    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; without any, all")
+    if sections:
+        parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; without any, all")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to a file, too")
     given = parser.parse_args(arguments)
-    for unknown in sorted({*given.sections} - {*sections}):
-        parser.error(f"{unknown} is none of {', '.join(sections)}")
-    given.sections = given.sections or list(sections)
+    if sections:
+        for unknown in sorted({*given.sections} - {*sections}):
+            parser.error(f"{unknown} is none of {', '.join(sections)}")
+        given.sections = given.sections or list(sections)
     return given
 
 

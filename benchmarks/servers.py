@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: its process and port; `directory` is its own and goes with it."""
+    """A running server: its process and port, and the directory that it has for itself."""
 
     process: subprocess.Popen[str]
     port: int
@@ -51,12 +51,14 @@ class Server:
 
 
 @contextmanager
-def localpachd(*options: str) -> Iterator[Server]:
-    """A localpachd on an empty root directory and a free port. Raises RuntimeError when it does not start."""
-    with tempfile.TemporaryDirectory(prefix="localpachd-") as directory:
-        root = Path(directory) / "root"
-        with _running(("localpachd", "--root", str(root), "--port", "0", *options), root) as server:
-            yield server
+def localpachd(*options: str, root: Path | None = None) -> Iterator[Server]:
+    """A localpachd on a free port, and on `root`, which stays, or on an empty root directory. Raises RuntimeError when
+    it does not start."""
+    with ExitStack() as stack:
+        if root is None:
+            root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="localpachd-"))) / "root"
+        arguments = ("localpachd", "--root", str(root), "--port", "0", *options)
+        yield stack.enter_context(_running(arguments, root))
 
 
 @contextmanager

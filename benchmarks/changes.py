@@ -1,0 +1,101 @@
+"""Owns the small changes of a library that are measured. What comes is a query's very pixels, so that it must be in the
+sheet, and what goes must no longer be."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.library import Library, Step
+from pipelines import blocks, ingest, pictures, stl10
+from pipelines.pictures import Source
+from pipelines.stl10samples import write_stl10
+from stages.stl10 import RECORD, SIDE
+
+MOST_ADDED = 1_000
+
+_LONE = "lone.png"
+
+
+def one(library: Library, place: Path) -> Iterator[Step]:
+    """A picture that is a file of its own comes, changes and goes."""
+    first, second, *_ = _distinct(library.split.queries)
+    file = place / _LONE
+    _write_png(file, _bytes(first))
+    yield library.change("add one picture", _adding(library, _LONE, file))
+    library.answers.check_nearest(first.name, _LONE, True)
+    _write_png(file, _bytes(second))
+    yield library.change("change one picture, a file", _adding(library, _LONE, file))
+    library.answers.check_nearest(second.name, _LONE, True)
+    library.answers.check_nearest(first.name, _LONE, False)
+    yield library.change("remove one picture, a file", _removing(library, _LONE))
+    library.answers.check_gone(_LONE)
+
+
+def block(library: Library, place: Path) -> Iterator[Step]:
+    """One picture in a block changes, and another one goes."""
+    names = {each.name for each in library.split.library}
+    changed, removed, *_ = dict.fromkeys(each for each in library.answers.names() if each in names)
+    asked = _distinct(library.split.queries)[-1]
+    file = place / "record"
+    file.write_bytes(_bytes(asked))
+    yield library.change("change one picture, in a block", _adding(library, changed, file))
+    library.answers.check_nearest(asked.name, changed, True)
+    yield library.change("remove one picture, in a block", _removing(library, removed), more=-RECORD)
+    library.answers.check_gone(removed)
+
+
+def more(library: Library, place: Path) -> Iterator[Step]:
+    """A tenth as many pictures come as there are, 1,000 at most, each as a file."""
+    directory = place / "more"
+    number = min(MOST_ADDED, (len(library.split.library) + len(library.split.queries)) // 10)
+    _write_more(place, directory, number)
+    found = pictures.find([directory]).sources
+    size = sum(each.size for each in found)
+
+    def add() -> list[str]:
+        return [ingest.add(library.connection, found).commit]
+
+    yield library.change(f"add {number:,} pictures", add, number, size)
+
+
+CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {"one": one, "more": more, "block": block}
+"""The changes by what the command line calls them, in the order in which they are made."""
+
+
+def _adding(library: Library, name: str, file: Path) -> Callable[[], list[str]]:
+    source = Source(name, file, file.stat().st_size)
+    return lambda: [ingest.add(library.connection, [source]).commit]
+
+
+def _removing(library: Library, name: str) -> Callable[[], list[str]]:
+    return lambda: [ingest.remove(library.connection, [name]).commit]
+
+
+def _distinct(sources: Iterable[Source], number: int = 3) -> list[Source]:
+    """The first so many whose bytes are not equal."""
+    found: dict[bytes, Source] = {}
+    for source in sources:
+        if len(found) < number:
+            found.setdefault(_bytes(source), source)
+    return list(found.values())
+
+
+def _bytes(source: Source) -> bytes:
+    return b"".join(blocks.content(source.span))
+
+
+def _write_more(place: Path, directory: Path, number: int) -> None:
+    """Writes so many other pictures into a new directory."""
+    directory.mkdir()
+    write_stl10(place / "other", number, (1, 1), seed=1)
+    with (place / "other" / stl10.UNLABELLED).open("rb") as records:
+        for index in range(number):
+            _write_png(directory / f"{index:04}.png", records.read(RECORD))
+
+
+def _write_png(path: Path, record: bytes) -> None:
+    """Writes a record of STL-10, in which columns come first, as a picture file."""
+    pixels = np.frombuffer(record, np.uint8).reshape(3, SIDE, SIDE).transpose(2, 1, 0)
+    Image.fromarray(np.ascontiguousarray(pixels)).save(path)

@@ -1,0 +1,91 @@
+"""The whole pipeline, from pictures to sheets, at several sizes: `python -m benchmarks.pipeline --help`.
+
+Every size has a localpachd of its own, with the specifications as they stand.
+"""
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import figures, program, whole
+from benchmarks.changes import CHANGES
+from benchmarks.library import RESNET50, make_backbone
+from benchmarks.plots import curves
+from benchmarks.program import positive
+from benchmarks.report import Result
+from benchmarks.whole import SWAP, Whole
+from pipelines.errors import LookalikeError
+
+PACKAGES = ("numpy", "tensorflow", "keras", "grpcio", "protobuf", "python-pachyderm")
+BACKBONES = (RESNET50, "efficientnet-lite0")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
+    given = program.parse(_parser(), (), arguments)
+    sizes = {f"{size:,} pictures": size for size in sorted(set(given.pictures))}
+    given.sections = list(sizes)
+    # Whoever ends this ends the server, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    done: dict[int, Whole] = {}
+    try:
+        _check_room(max(sizes.values()))
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+            print("making the backbones ...", file=sys.stderr, flush=True)
+            other = given.other or next(each for each in BACKBONES if each != given.model)
+            backbone = make_backbone(given.model, Path(scratch) / "first")
+            swapped = make_backbone(other, Path(scratch) / "other") if SWAP in given.changes else backbone
+
+            def measure(name: str) -> Result:
+                done[sizes[name]] = whole.measure(sizes[name], backbone, swapped, given.changes)
+                return figures.result(done)
+
+            _, surroundings = program.run(given, measure, PACKAGES)
+    except (LookalikeError, RuntimeError) as error:
+        print(f"benchmarks.pipeline: {error}", file=sys.stderr)
+        return 1
+    if given.plot:
+        given.plot.write_text(curves(figures.panels(done), surroundings))
+    return 0
+
+
+def _check_room(pictures: int) -> None:
+    """Raises RuntimeError unless there is room for what a run writes."""
+    place = tempfile.gettempdir()
+    wanted, free = whole.room(pictures), shutil.disk_usage(place).free
+    if free < wanted:
+        raise RuntimeError(
+            f"{pictures:,} pictures need {wanted / 1e9:,.1f} GB in {place}, where {free / 1e9:,.1f} GB are free: free "
+            "some, name another place in TMPDIR, or give smaller --pictures"
+        )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.pipeline",
+        description="Measures the whole pipeline on localpachd: libraries of several sizes, changes of them, storage.",
+    )
+    sizes = "sizes of libraries, a tenth of each queries; 60 at least"
+    parser.add_argument("--pictures", type=_sixty, nargs="+", default=[1_000, 3_000], metavar="N", help=sizes)
+    named = f"{' or '.join(BACKBONES)}, or a .keras file; {RESNET50} gets random weights"
+    parser.add_argument("--model", default=BACKBONES[0], metavar="NAME|FILE", help=named)
+    parser.add_argument("--other", metavar="NAME|FILE", help="the backbone to swap it with; without, another named one")
+    changes = (*CHANGES, SWAP)
+    parser.add_argument("--changes", nargs="*", choices=changes, default=changes, help="which changes to make")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of time and bytes (SVG) to a file, too")
+    return parser
+
+
+def _sixty(text: str) -> int:
+    number = positive(text)
+    if number < 60:
+        raise argparse.ArgumentTypeError(f"{text} is too few: 60 at least")
+    return number
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""Owns what a server's state takes on disk, beside what it could not do without: the source files, and one copy each of
+pixels, vectors and thumbnails. Looks at files' sizes, never into them."""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.connection import Connection
+from pipelines.repository import Repository
+from stages.tables import Images, read_images
+
+_BRANCH = "master"
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Bytes that are needed at least: what was put, and one copy of each other thing."""
+
+    sources: int
+    pixels: int
+    vectors: int
+    thumbnails: int
+
+    @property
+    def total(self) -> int:
+        return self.sources + self.pixels + self.vectors + self.thumbnails
+
+
+def needed(connection: Connection, sources: int) -> Needed:
+    """What the library and the queries need, as they are now; sources: bytes of the files that were put."""
+    tables = [*_tables(connection, "index", "/*/images.parquet")]
+    tables += _tables(connection, "features-queries", "/queries/*/images.parquet")
+    return Needed(
+        sources,
+        sum(len(each) * each.image_size**2 * 3 for each in tables),
+        sum(len(each) * each.dimension * 4 for each in tables),
+        sum(len(thumbnail) for each in tables for thumbnail in each.thumbnails),
+    )
+
+
+def _tables(connection: Connection, repo: str, pattern: str) -> list[Images]:
+    found = Repository(connection, repo).read_all(pattern)
+    return [read_images(io.BytesIO(content)) for _, content in found]
+
+
+def on_disk(root: Path) -> dict[str, int]:
+    """Bytes that the files of a root directory take, by what they are for."""
+    found: dict[str, int] = {}
+    for path in root.rglob("*"):
+        try:
+            size = path.stat().st_blocks * 512 if path.is_file() else 0
+        except FileNotFoundError:
+            continue  # it has gone meanwhile
+        found[_kind(path.relative_to(root))] = found.get(_kind(path.relative_to(root)), 0) + size
+    return {kind: size for kind, size in sorted(found.items()) if size}
+
+
+def _kind(path: Path) -> str:
+    if path.parts[0] == "chunks":
+        return "small chunks" if path.name.startswith("small.sqlite") else "chunks"
+    return "database" if path.name.startswith("pachd.sqlite") else path.parts[0]
+
+
+def by_repo(connection: Connection) -> dict[str, int]:
+    """Bytes of the newest commit of every repo, meta repos too. Content that several hold is stored once, so they may
+    be more than what is on disk."""
+    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+    found = {}
+    for info in stub.ListRepo(pfs_pb2.ListRepoRequest(type="")):
+        if info.repo.type == "spec":
+            continue
+        branch = pfs_pb2.Branch(repo=info.repo, name=_BRANCH)
+        request = pfs_pb2.InspectCommitRequest(
+            commit=pfs_pb2.Commit(repo=info.repo, branch=branch), wait=pfs_pb2.CommitState.FINISHED
+        )
+        name = info.repo.name if info.repo.type == "user" else f"{info.repo.name}.{info.repo.type}"
+        found[name] = stub.InspectCommit(request).details.size_bytes
+    return found
+
+
+def forget_history(connection: Connection, repos: list[str], old: list[str]) -> str:
+    """Makes a new commit of each of some source repos, all in one commit set, in which nothing changes; then nothing
+    newer needs the old commit sets, and they are squashed, the newest first. Returns the new one's id."""
+    client = connection.client
+    with client.transaction():
+        commits = [client.start_commit(repo, _BRANCH) for repo in repos]
+        for each in commits:
+            client.finish_commit(each)
+    (new,) = {each.id for each in commits}
+    client.wait_commit(new)
+    for each in reversed(old):
+        client.squash_commit(each)
+    return str(new)

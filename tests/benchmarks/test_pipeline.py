@@ -1,0 +1,169 @@
+"""The benchmark of the whole pipeline at its smallest size: it measures what it says, and sees what is wrong."""
+
+import json
+import math
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import pipeline, whole
+from benchmarks.engine import Work, longest, share
+from benchmarks.growth import allowed, growth
+from benchmarks.plots import Panel, curves
+from benchmarks.sheets import Answers
+from benchmarks.trees import Tree, members, parents
+
+PLACE = {"processor": "A & B", "cores": 2, "date": "2026-01-01"}
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory with what a run has written: figures.json, figures.svg."""
+    import keras  # noqa: PLC0415  takes seconds; the other tests do without
+
+    home = tmp_path_factory.mktemp("pipeline")
+    pixels = keras.Input((96, 96, 3), dtype="uint8", name="pixels")
+    patches = keras.layers.AveragePooling2D(24, name="patches")(keras.layers.Rescaling(1 / 255, name="scaled")(pixels))
+    keras.Model(pixels, keras.layers.Flatten(name="vector")(patches), name="small").save(home / "small.keras")
+    arguments = ["--pictures", "60", "--changes", "one", f"--model={home}/small.keras"]
+    assert pipeline.main([*arguments, f"--json={home}/figures.json", f"--plot={home}/figures.svg"]) == 0
+    return home
+
+
+def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
+    figures = json.loads((run / "figures.json").read_text())
+    assert figures.keys() == {"machine", "versions", "commit", "rows"}
+    rows = {(row["section"], row["name"]): row for row in figures["rows"]}
+    steps = ("fill", "add one picture", "change one picture, a file", "remove one picture, a file")
+    for step in steps:
+        measured = rows["60 pictures", step]
+        assert 0 < rows["60 pictures", f"{step}, user code"]["seconds"] < measured["seconds"]
+        assert 0 < rows["60 pictures", f"{step}, put"]["seconds"] < measured["seconds"]
+        assert measured["peak_mib"] > rows["60 pictures", "server"]["peak_mib"] > 20
+    for name in ("preprocess", "features", "index", "search", "render"):
+        work = rows["60 pictures", f"fill, {name}"]
+        assert 0 < rows["60 pictures", f"fill, {name}, user code"]["seconds"] < work["seconds"]
+    assert ("60 pictures", "remove one picture, a file, features") in rows
+    for when in ("full", whole.HISTORY, "history forgotten"):
+        assert rows[f"60 pictures, bytes, {when}", "chunks"]["rate"] > 60 * 2 * 96 * 96 * 3
+        assert rows[f"60 pictures, bytes, {when}", "needed"]["rate"] > 60 * 2 * 96 * 96 * 3
+
+
+def test_a_run_is_plotted(run: Path) -> None:
+    drawn = ElementTree.fromstring((run / "figures.svg").read_text())
+    texts = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"seconds", "MiB", "to the sheet", "features", "add one picture", "on disk", "needed", "60"} <= texts
+
+
+def test_the_engines_share_is_what_is_no_user_code() -> None:
+    works = [Work("a", 10.0, 9.0, 1, 0), Work("b", 2.0, 0.0, 1, 0)]
+    assert share(works) == pytest.approx(0.25)
+    assert share(works[:1]) == pytest.approx(0.1)
+    assert share([]) == 0
+
+
+def test_the_longest_chain_goes_through_what_is_read() -> None:
+    reads = {"a": {"in"}, "b": {"a"}, "beside": {"in"}, "c": {"b", "beside"}}
+    assert longest({"a": 1, "b": 2, "beside": 2.5, "c": 4}, reads) == 7
+    assert longest({"a": 1, "b": 2, "beside": 5, "c": 4}, reads) == 9
+    assert longest({"c": 4}, reads) == 4
+    assert longest({}, {}) == 0
+
+
+@given(st.integers(2, 10**6), st.integers(2, 10**6), st.floats(0.1, 1e6))
+def test_growth_is_met_up_to_n_log_n(one: int, other: int, first: float) -> None:
+    size, larger = sorted((one, other))
+    exactly = first * allowed(size, larger)
+    for factor, met in ((0.99, "yes"), (1.01, "no")):
+        assert [line.met for line in growth({size: first, larger: factor * exactly})] == (
+            [met] if larger > size else []
+        )
+
+
+def test_growth_is_between_neighbours() -> None:
+    assert allowed(1000, 10_000) == pytest.approx(10 * 4 / 3)
+    lines = growth({10_000: 30.0, 1_000: 2.0, 100_000: 300.0}, "growth of it")
+    assert [line.what for line in lines] == ["growth of it from 1000 to 10000", "growth of it from 10000 to 100000"]
+    assert [line.met for line in lines] == ["no", "yes"]
+    assert growth({1_000: 2.0}) == []
+
+
+def _points(line: str) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in (each.split(",") for each in line.split())]
+
+
+def test_curves_are_drawn_on_logarithmic_axes() -> None:
+    sizes = (1_000, 10_000, 100_000)
+    drawn = curves([Panel("seconds", {"n < m": {n: n / 100 for n in sizes}, "even": dict.fromkeys(sizes, 5.0)})], PLACE)
+    lines = [_points(each) for each in re.findall(r'points="([^"]+)"', drawn)]
+    assert "n &lt; m" in drawn
+    assert "A &amp; B" in drawn
+    assert len(lines) == 3
+    # Equal factors are equal distances, and what is larger is higher.
+    guide, rising, even = sorted(lines, key=lambda line: line[-1][1])
+    assert rising[1][0] - rising[0][0] == pytest.approx(rising[2][0] - rising[1][0], abs=0.2)
+    assert rising[0][1] - rising[1][1] == pytest.approx(rising[1][1] - rising[2][1], abs=0.2)
+    assert even[0][1] == even[2][1]
+    each = (rising[0][1] - rising[2][1]) / 2
+    assert guide[0] == rising[0]
+    assert (guide[0][1] - guide[2][1]) / each == pytest.approx(math.log10(allowed(1_000, 100_000)), abs=0.01)
+
+
+def test_one_size_is_plotted_too() -> None:
+    assert curves([Panel("seconds", {"all": {60: 3.0}})], PLACE).count("<circle") == 1
+
+
+ANSWERS = Answers(
+    (
+        {
+            "sources": ["q1", "q2"],
+            "neighbors": [{"distance": 0.0, "sources": ["a"]}, {"distance": 2.5, "sources": ["b", "c"]}],
+        },
+    )
+)
+
+
+def test_a_sheet_that_lacks_something_is_seen() -> None:
+    ANSWERS.check(2, 2)
+    with pytest.raises(RuntimeError, match="answers 2 queries, and 3 were put"):
+        ANSWERS.check(3, 2)
+    with pytest.raises(RuntimeError, match=r"2 neighbours of \['q1', 'q2'\], not the 3 nearest"):
+        ANSWERS.check(2, 3)
+    (line,) = ANSWERS.lines
+    with pytest.raises(RuntimeError, match="not the 2 nearest"):
+        Answers(({**line, "neighbors": line["neighbors"][::-1]},)).check(2, 2)
+
+
+def test_a_picture_that_should_be_in_a_sheet_or_not_is_seen() -> None:
+    ANSWERS.check_nearest("q2", "a", True)
+    ANSWERS.check_nearest("q1", "b", False)
+    ANSWERS.check_gone("d")
+    with pytest.raises(RuntimeError, match="does not find b, asked for q1"):
+        ANSWERS.check_nearest("q1", "b", True)
+    with pytest.raises(RuntimeError, match="still finds a, asked for q1"):
+        ANSWERS.check_nearest("q1", "a", False)
+    with pytest.raises(RuntimeError, match="still shows c"):
+        ANSWERS.check_gone("c")
+
+
+def test_the_memory_of_a_tree_counts_children_and_grandchildren() -> None:
+    assert members(1, {2: 1, 3: 2, 4: 9, 5: 3}) == {1, 2, 3, 5}
+    me = Path("/proc/self").resolve().name
+    assert int(me) in parents()
+    with Tree(int(me)) as tree:
+        assert tree.peak > 20
+        tree.forget_peak()
+        assert tree.peak > 20
+
+
+def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["fill"], ["--pictures", "59"], ["--pictures", "many"], ["--changes", "all"]):
+        with pytest.raises(SystemExit):
+            pipeline.main(wrong)
+    assert "59 is too few: 60 at least" in capsys.readouterr().err
+    assert pipeline.main(["--pictures", "1000000000000"]) == 1
+    assert "benchmarks.pipeline: 1,000,000,000,000 pictures need 140,000,002.1 GB in" in capsys.readouterr().err
