@@ -5,6 +5,7 @@ others do it with and beside its ceiling.
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,11 +41,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures what the arguments (the command line's, if none are given) name, and prints the table; 1 where something
     that is asked for cannot be had."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
+    # Whoever ends this ends what it started and leaves no vectors on disk, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         rows, surroundings = program.run(given, lambda name: SECTIONS[name](given), PACKAGES)
     except (LookalikeError, RuntimeError) as error:
         print(f"benchmarks.experiment: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     if given.plot:
         given.plot.write_text(bars(rows, surroundings))
     return 0
