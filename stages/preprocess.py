@@ -25,12 +25,14 @@ STAGE = "preprocess"
 PART = 400
 """About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model's."""
 
+_BUCKET_DIGITS = 4  # of an id: they decide on its bucket
+
 
 def start(environment: Mapping[str, str]) -> Preprocess:
-    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKET_DIGITS (hex digits that name a lone picture's bucket, 2)."""
+    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKETS (how many parts lone pictures are dealt to, 64)."""
     return Preprocess(
         side=whole(environment, "IMAGE_SIZE", default=96, lowest=8, highest=1024),
-        bucket_digits=whole(environment, "BUCKET_DIGITS", default=2, lowest=1, highest=4),
+        buckets=whole(environment, "BUCKETS", default=64, lowest=1, highest=16**_BUCKET_DIGITS),
     )
 
 
@@ -42,14 +44,14 @@ class Preprocess:
     `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex digits of the sha256 of the
     datum's path in its repo, since no two datums may write one path.
 
-    A part is what features computes at once. A lone picture shares one with the other lone ones of its bucket (the
-    first digits of the id), since a part of one picture costs a whole batch. Several pictures of one datum are a part
+    A part is what features computes at once. A lone picture shares one with the other lone ones of its bucket, which
+    follows from its id, since a part of one picture costs a whole batch. Several pictures of one datum are a part
     of their own, or about one for each PART of them: what is added later must not compute them again.
     """
 
-    def __init__(self, side: int, bucket_digits: int) -> None:
+    def __init__(self, side: int, buckets: int) -> None:
         self.side = side
-        self.bucket_digits = bucket_digits
+        self.buckets = buckets
 
     def __call__(self, datum: Datum) -> None:
         """Raises StageError for an input that the spec got wrong; nothing that a user puts makes a datum fail."""
@@ -72,8 +74,8 @@ class Preprocess:
 
     def _write_library(self, gathering: Gathering, library: Path, src: str) -> None:
         lone = len(gathering) == 1
-        for prefix, members in gathering.by_prefix(self.bucket_digits if lone else _digits(len(gathering))):
-            part = prefix if lone else "-".join(filter(None, (src, prefix)))
+        for prefix, members in gathering.by_prefix(_digits(len(gathering))):
+            part = _bucket(members[0].id, self.buckets) if lone else "-".join(filter(None, (src, prefix)))
             write_pack(library / part / f"{src}.npy", (self.side, self.side), members, gathering.rows(members))
 
     def _write_entry(self, gathering: Gathering, rejections: list[Rejection], entry: Path, src: str) -> None:
@@ -81,6 +83,12 @@ class Preprocess:
         write_pack(entry / f"{src}.npy", (self.side, self.side), members, gathering.rows(members))
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
+
+
+def _bucket(picture: str, buckets: int) -> str:
+    """The bucket of an id, in hex digits: each has an equal range of the ids."""
+    number = int(picture[:_BUCKET_DIGITS], 16) * buckets // 16**_BUCKET_DIGITS
+    return f"{number:0{len(f'{buckets - 1:x}')}x}"
 
 
 def _digits(pictures: int) -> int:

@@ -63,11 +63,21 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     made = datums.run("a%2Fcat.png", picture(1))
     pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
     digest = picture_id(pixels)
-    npy = f"library/{digest[:2]}/{src('a%2Fcat.png')}.npy"
+    npy = f"library/{int(digest[:2], 16) // 4:02x}/{src('a%2Fcat.png')}.npy"
     assert list(made) == [npy]
     pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
     assert pack.pictures == (Picture(digest, (Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest()),)),)
+
+
+@pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("256", 2), ("4096", 3), ("65536", 4)])
+def test_a_power_of_sixteen_buckets_are_the_first_digits_of_ids(buckets: str, digits: int, datums: Datums) -> None:
+    (npy,) = datums.run("a", picture(1), BUCKETS=buckets)
+    assert npy.split("/")[1] == picture_id(np.asarray(Image.open(io.BytesIO(picture(1)))))[:digits]
+
+
+def test_a_single_bucket_holds_all(datums: Datums) -> None:
+    assert {name.split("/")[1] for seed in range(4) for name in datums.run("a", picture(seed), BUCKETS="1")} == {"0"}
 
 
 @pytest.mark.parametrize(("part", "digits"), [(60, 0), (59, 1), (3, 2)])
@@ -77,7 +87,7 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
     monkeypatch.setattr(preprocess, "PART", part)
     content = {f"{number}.png": picture(number) for number in range(60)}
     content |= {f"again/{number}.bmp": picture(number, "BMP") for number in range(0, 60, 7)}
-    made = datums.run("all", content, BUCKET_DIGITS="1")
+    made = datums.run("all", content)
     seen: dict[str, list[str]] = {}
     for directory in sorted((tmp_path / "1.out" / "library").iterdir()):
         (pack,) = read_packs(directory)
@@ -166,13 +176,15 @@ def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Dat
 
 
 def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None:
-    made = datums.run("a", picture(1), IMAGE_SIZE="32", BUCKET_DIGITS="3")
+    made = datums.run("a", picture(1), IMAGE_SIZE="32", BUCKETS="300")
     (npy,) = [name for name in made if name.endswith(".npy")]
     assert read_pack(tmp_path / "1.out" / npy).pixels.shape == (1, 32, 32, 3)
     assert len(npy.split("/")[1]) == 3
 
 
-@pytest.mark.parametrize(("name", "value"), [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("BUCKET_DIGITS", "9")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("IMAGE_SIZE", "0"), ("IMAGE_SIZE", "big"), ("BUCKETS", "0"), ("BUCKETS", "65537")]
+)
 def test_bad_parameters_are_named(name: str, value: str) -> None:
     with pytest.raises(StageError, match=rf"^{name}='{value}': must be a whole number from"):
         preprocess.start({name: value})
