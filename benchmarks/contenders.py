@@ -3,6 +3,7 @@ the pipe between them. Knows nothing of what is done."""
 
 import os
 import re
+import select
 import subprocess
 import sys
 import time
@@ -16,6 +17,8 @@ from typing import TypeVar
 from benchmarks.report import interleaved, timed
 
 _ROOT = Path(__file__).resolve().parent.parent
+_TELL_EVERY = 30.0
+"""Seconds between two lines on a contender that takes long."""
 
 T = TypeVar("T")
 
@@ -81,13 +84,19 @@ class Contender:
         return round(float(self._said()), 1)
 
     def _said(self) -> str:
-        assert self._process.stdout is not None
-        said = self._process.stdout.readline().strip()
+        answers = self._process.stdout
+        assert answers is not None
+        while not select.select([answers], [], [], _TELL_EVERY)[0]:
+            print(f"  {self.name}: {self._last_complaint() or 'at work'}", file=sys.stderr, flush=True)
+        said = answers.readline().strip()
         if not said:
             self._process.wait()
-            why = self._complaints.read_text(errors="replace").strip().splitlines()
-            raise RuntimeError(f"{self.name} does not run here: {why[-1] if why else 'it ended'}")
+            raise RuntimeError(f"{self.name} does not run here: {self._last_complaint() or 'it ended'}")
         return said
+
+    def _last_complaint(self) -> str:
+        said = self._complaints.read_text(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(said) if line.strip()), "")
 
 
 def race(

@@ -32,8 +32,9 @@ def _ours(directory: Path) -> Work:
     models = Input("models", directory / "models", "", "kept")  # the same commit for all, so it is loaded once
 
     def compute() -> None:
-        for part in parts:
+        for number, part in enumerate(parts, 1):
             stage(Datum({"models": models, "pictures": part}, directory / "features"))
+            print(f"{number} of {len(parts)} parts")
 
     return compute
 
