@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 SDK := .venv-sdk
 SDK_READY := $(SDK)/.ready
 SDK_TESTS := tests/parity/sdk
+# DVC and Snakemake have an environment of their own, which the benchmark makes.
+PEERS := benchmarks/setups
 # The first Python here that the dependencies run on and that can make an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
@@ -15,7 +17,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sdk bench experiment pipeline lint format lock images clean
+.PHONY: help setup demo test sdk bench experiment pipeline peers lint format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -61,6 +63,9 @@ experiment: $(READY) ## Measure the stages beside others; ARGS="knn --pictures 1
 pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000 100000" and the like choose.
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
+peers: $(READY) ## Measure adding one picture beside DVC and Snakemake, which are installed apart at the first time.
+	@$(BIN)/python -m benchmarks.peers $(ARGS)
+
 lint: $(READY) ## Check style, types and the layering of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -77,6 +82,8 @@ lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
 	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SDK_TESTS)/requirements.lock
+	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(PEERS)/requirements.lock
 	@for image in $(ENVIRONMENTS); do \
 		uv pip compile --group pyproject.toml:$$image --constraints requirements.lock --python-version 3.11 \
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \

@@ -42,9 +42,10 @@ def run(
     measure: Callable[[str], Result],
     packages: Sequence[str],
     also: Surroundings | None = None,
+    beside: str = report.BOUND,
 ) -> tuple[list[report.Row], Surroundings]:
-    """Measures the sections named, prints the table and writes the file. Returns the measurements and the machine,
-    which `also` says more of, as it was before."""
+    """Measures the sections named, prints the table and writes the file; `beside` is what the table calls that which
+    ours is measured beside. Returns the measurements and the machine, which `also` says more of, as it was before."""
     surroundings = {**report.machine(), **(also or {})}
     used, code = report.versions(packages), report.commit()
     results = []
@@ -53,7 +54,7 @@ def run(
         results.append(measure(name))
     lines = [line for result in results for line in result.lines]
     rows = [row for result in results for row in result.rows]
-    print(report.markdown(lines, surroundings, used, code) if given.markdown else report.plain(lines))
+    print(report.markdown(lines, surroundings, used, code, beside) if given.markdown else report.plain(lines, beside))
     if given.json:
         report.write_json(given.json, rows, surroundings, used, code)
     return rows, surroundings

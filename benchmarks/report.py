@@ -11,7 +11,8 @@ from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-_HEADER = ("what", "ours", "lower bound", "ratio", "goal", "met")
+BOUND = "lower bound"
+"""What ours is measured beside, if nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,22 +101,25 @@ def commit() -> str:
     return said.stdout.strip()
 
 
-def plain(lines: Sequence[Line]) -> str:
-    """The table for a terminal."""
-    table = [_HEADER, *(astuple(each) for each in lines)]
+def plain(lines: Sequence[Line], beside: str = BOUND) -> str:
+    """The table for a terminal; `beside` is what ours is measured beside."""
+    table = [_header(beside), *(astuple(each) for each in lines)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table)
     return "\n".join(rows)
 
 
-def markdown(lines: Sequence[Line], surroundings: Mapping[str, Any], used: Mapping[str, str], code: str) -> str:
+def markdown(
+    lines: Sequence[Line], surroundings: Mapping[str, Any], used: Mapping[str, str], code: str, beside: str = BOUND
+) -> str:
     """The table for a document, below a sentence on where and with what it was measured."""
     place = (
         f"Measured on {surroundings['date']}: {surroundings['processor']}, {surroundings['cores']} cores, "
         f"{surroundings['memory_gib']} GiB, {surroundings['system']}, load {surroundings['load']} at the start; "
         f"{', '.join(f'{name} {version}' for name, version in used.items())}; commit {code or 'unknown'}."
     )
-    rows = [_HEADER, ("---",) * len(_HEADER), *(astuple(each) for each in lines)]
+    header = _header(beside)
+    rows = [header, ("---",) * len(header), *(astuple(each) for each in lines)]
     return "\n".join([place, "", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
@@ -125,6 +129,10 @@ def write_json(
     """Writes {"machine", "versions", "commit", "rows"}."""
     content = {"machine": surroundings, "versions": used, "commit": code, "rows": [asdict(row) for row in rows]}
     path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _header(beside: str) -> tuple[str, ...]:
+    return ("what", "ours", beside, "ratio", "goal", "met")
 
 
 def _processor() -> str:

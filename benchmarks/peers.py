@@ -1,0 +1,146 @@
+"""lookalike beside DVC and Snakemake: one picture more in a library (`python -m benchmarks.peers --help`).
+
+The same stages, pictures, queries and backbone on the same machine, in turns; all answers are compared.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from benchmarks import environment, program, racing
+from benchmarks.environment import Tool, Unavailable
+from benchmarks.program import positive
+from benchmarks.racing import ACTS, OURS, Found, Make
+from benchmarks.report import Line, Result, Row
+from benchmarks.workflows import Dvc, DvcInBatches, Lookalike, Snakemake
+from pipelines import models
+from pipelines.errors import LookalikeError
+
+PACKAGES = ("numpy", "tensorflow", "keras", "grpcio")
+BACKBONE = "efficientnet-lite0"
+SECTIONS = {
+    "first": "a first run, from nothing",
+    "add": "adding one picture",
+    "again": "a run with nothing changed",
+    "remove": "deleting one picture",
+    "disk": "on disk in the end",
+}
+STEPS = {OURS: "datums", "dvc": "stages", "dvc in batches": "stages", "snakemake": "jobs"}
+
+_FEWEST = 50  # so that no segment and no batch is empty
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
+    given = program.parse(_parser(), tuple(SECTIONS), arguments)
+    # Whoever ends this ends the server, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        tools = environment.tools(given.environment or environment.place(os.environ))
+    except Unavailable as missing:
+        print(f"benchmarks.peers: DVC and Snakemake are left out: {missing}", file=sys.stderr)
+        tools = {}
+    try:
+        with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+            inputs = Path(scratch) / "inputs"
+            racing.write_inputs(inputs, given.pictures, given.rounds)
+            (inputs / "models").mkdir()
+            models.make(BACKBONE, [], inputs / "models")
+            acts = [act for act in ACTS if act in given.sections]
+            found = cache(lambda: racing.race(makers(inputs, tools), inputs, given.rounds, acts))
+            program.run(given, lambda section: result(section, found(), labels(tools)), PACKAGES, beside="peer")
+    except (LookalikeError, RuntimeError) as error:
+        print(f"benchmarks.peers: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def makers(inputs: Path, tools: Mapping[str, Tool]) -> dict[str, Make]:
+    """Who takes part, ours first."""
+    found: dict[str, Make] = {OURS: partial(Lookalike, inputs)}
+    if "dvc" in tools:
+        found["dvc"] = partial(Dvc, inputs, tool=tools["dvc"])
+        found["dvc in batches"] = partial(DvcInBatches, inputs, tool=tools["dvc"])
+    if "snakemake" in tools:
+        found["snakemake"] = partial(Snakemake, inputs, tool=tools["snakemake"])
+    return found
+
+
+def labels(tools: Mapping[str, Tool]) -> dict[str, str]:
+    """What the table calls the peers."""
+    versions = {name: tool.version for name, tool in tools.items()}
+    names = {"dvc": "DVC {dvc}", "dvc in batches": "DVC {dvc} in batches", "snakemake": "Snakemake {snakemake}"}
+    return {name: text.format(**versions) for name, text in names.items()} if tools else {}
+
+
+def result(section: str, found: Found, labels: Mapping[str, str]) -> Result:
+    """Rows and lines of one section. A row's rate is steps (datums, stages or jobs) a second; those of disk have their
+    MiB where others have memory."""
+    what = SECTIONS[section]
+    if section == "disk":
+        sizes = {name: f"{size:,.1f} MiB" for name, size in found.disk.items()}
+        rows = tuple(Row(section, name, peak_mib=round(size, 1)) for name, size in found.disk.items())
+        lines = _beside(what, sizes, found.disk, labels)
+        return Result(rows, (*lines, *_agreement(found, labels)))
+    seconds = {name: taken for (act, name), taken in found.seconds.items() if act == section}
+    steps = {name: found.steps[section, name] for name in seconds}
+    said = {name: f"{taken:.2f} s, {steps[name]:,} {STEPS[name]}" for name, taken in seconds.items()}
+    rows = tuple(Row(section, name, taken, steps[name] / taken) for name, taken in seconds.items())
+    return Result(rows, tuple(_beside(what, said, seconds, labels)))
+
+
+def _beside(what: str, said: Mapping[str, str], values: Mapping[str, float], labels: Mapping[str, str]) -> list[Line]:
+    """A line for each peer, and one for us alone where there is none."""
+    lines = [
+        Line(f"{what}, beside {label}", said[OURS], said[name], f"{values[OURS] / values[name]:.2f}")
+        for name, label in labels.items()
+        if name in said
+    ]
+    return lines or [Line(what, said[OURS])]
+
+
+def _agreement(found: Found, labels: Mapping[str, str]) -> list[Line]:
+    """Whether the peers' answers were ours; and of those that gave up, why."""
+    goal, lines = "the same ids and distances", []
+    for name, label in labels.items():
+        if name in found.failed:
+            why = found.failed[name].strip().splitlines()
+            lines.append(Line(f"answers of {label}", "", f"gave up: {why[-1]}", "", goal, "no"))
+        else:
+            after = found.differing.get(name)
+            said = f"others after: {SECTIONS[after]}" if after else "the same after every step"
+            lines.append(Line(f"answers of {label}", "", said, "", goal, "no" if after else "yes"))
+    return lines
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers",
+        description="Measures adding one picture to a library with lookalike, with DVC and with Snakemake, in turns.",
+    )
+    parser.add_argument(
+        "--rounds", type=positive, default=2, metavar="N", help="rounds of everything but the first run"
+    )
+    parser.add_argument("--pictures", type=_enough, default=1200, metavar="N", help="pictures of the library")
+    parser.add_argument(
+        "--environment",
+        type=Path,
+        metavar="DIR",
+        help=f"where DVC and Snakemake are, or will be installed: else ${environment.VARIABLE}, else the user's cache",
+    )
+    return parser
+
+
+def _enough(text: str) -> int:
+    if not text.isdecimal() or int(text) < _FEWEST:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from {_FEWEST}")
+    return int(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Runs a stage once for each match of a pattern, in one process: `several.py MODULE --input NAME=ROOT::PATTERN …`.
+
+What users of a tool write that has one command for a whole directory, so that Python, TensorFlow and the model are
+loaded once. The stages are the same; a datum is one combination of the inputs' matches, as a cross of Pachyderm's has.
+"""
+
+import argparse
+import importlib
+import itertools
+import os
+from pathlib import Path
+
+from stages.contract import Datum, Input
+
+
+def main() -> None:
+    """Reads the command line; inputs that match nothing give no datum, but the directory for outputs is made."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("module")
+    parser.add_argument("--input", action="append", required=True, metavar="NAME=ROOT::PATTERN")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR")
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    datums = list(itertools.product(*map(_matches, given.input)))
+    if not datums:
+        return
+    process = importlib.import_module(given.module).start(os.environ)
+    for inputs in datums:
+        process(Datum({each.name: each for each in inputs}, given.out.absolute()))
+
+
+def _matches(argument: str) -> list[Input]:
+    name, _, place = argument.partition("=")
+    root, _, pattern = place.partition("::")
+    here = Path(root).absolute()
+    paths = sorted(here.glob(pattern)) if pattern else [here]
+    # One commit for all: what several datums have in common, such as the model, is loaded once.
+    return [Input(name, path, path.relative_to(here).as_posix() if pattern else path.name, "one") for path in paths]
+
+
+if __name__ == "__main__":
+    main()

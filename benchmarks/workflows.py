@@ -1,0 +1,247 @@
+"""The same task done by lookalike, by DVC and by Snakemake: pictures in a directory, queries, a model, and one result
+sheet that is kept up to date. Owns how each is used; times and compares nothing."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+
+from benchmarks import servers
+from benchmarks.environment import SETUPS, Tool
+from pipelines import deploy, models, specs
+from pipelines.connection import Connection
+from pipelines.repository import Repository
+from stages.backbonespec import SPEC_FILE, parse_spec
+
+ENTRY = "holiday"
+"""The one query entry; the files in benchmarks/setups name it, too."""
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+class Workflow(ABC):
+    """What has `inputs` (images/<batch>/<picture>, queries/<ENTRY>/<picture>, models/) and makes a sheet of them in a
+    directory of its own. Everything raises RuntimeError, with what was said, where a program ends badly."""
+
+    def __init__(self, inputs: Path, directory: Path) -> None:
+        self.inputs = inputs
+        self.directory = directory
+        self.running = ExitStack()
+        directory.mkdir()
+
+    @abstractmethod
+    def first(self) -> None:
+        """From nothing to the sheet."""
+
+    @abstractmethod
+    def add(self, picture: Path) -> None:
+        """Adds a picture to the library; the sheet is up to date when this returns."""
+
+    @abstractmethod
+    def again(self) -> None:
+        """Does it all again with nothing changed."""
+
+    @abstractmethod
+    def remove(self, name: str) -> None:
+        """Takes out a picture of the inputs' images, by <batch>/<picture>; the sheet is up to date afterwards."""
+
+    @abstractmethod
+    def steps(self) -> int:
+        """How many datums, jobs or stages the last of these ran."""
+
+    @abstractmethod
+    def sheet(self) -> Path:
+        """The directory of the sheet."""
+
+    def disk(self) -> float:
+        """What its directory takes on disk, in MiB; a file of several names counts once."""
+        return on_disk(self.directory)
+
+    def close(self) -> None:
+        """Ends what still runs."""
+        self.running.close()
+
+
+class Lookalike(Workflow):
+    """localpachd with the specifications as they are, and the `lookalike` command."""
+
+    def __init__(self, inputs: Path, directory: Path) -> None:
+        super().__init__(inputs, directory)
+        self._seen: set[tuple[str, str]] = set()
+
+    def first(self) -> None:
+        self._server = self.running.enter_context(servers.localpachd())
+        self._address = f"grpc://127.0.0.1:{self._server.port}"
+        connection = Connection(self._server.client(), self._address, "default")
+        deploy.deploy(connection, specs.load())
+        spec = parse_spec((self.inputs / "models" / SPEC_FILE).read_bytes())
+        models.put(Repository(connection, models.REPO), spec, self.inputs / "models")
+        self._type("add", "--no-wait", self.inputs / "images")
+        self._type("query", self.inputs / "queries" / ENTRY, "--output", "results")
+
+    def add(self, picture: Path) -> None:
+        self._type("add", picture)
+        self._type("results", "--output", "results")
+
+    def again(self) -> None:
+        self.add(self.inputs / "images")
+
+    def remove(self, name: str) -> None:
+        self._type("remove", f"images/{name}")
+        self._type("results", "--output", "results")
+
+    def steps(self) -> int:
+        client = self._server.client()
+        found = {
+            (spec.name, info.job.id): int(info.data_processed)
+            for spec in specs.load()
+            for info in client.list_job(spec.name, details=False)
+        }
+        new = sum(processed for job, processed in found.items() if job not in self._seen)
+        self._seen |= found.keys()
+        return new
+
+    def sheet(self) -> Path:
+        return self.directory / "results" / ENTRY
+
+    def disk(self) -> float:
+        return on_disk(self._server.directory)
+
+    def _type(self, *words: str | Path) -> None:
+        here = {"PACHD_ADDRESS": self._address, "PACH_CONFIG": str(self.directory / "none")}
+        run([sys.executable, "-P", "-m", "pipelines.cli", *map(str, words)], self.directory, here)
+
+
+class _Peer(Workflow):
+    """A tool that works on plain directories: the inputs are copied into its own, beside the files of its set-up."""
+
+    setup: str
+
+    def __init__(self, inputs: Path, directory: Path, tool: Tool) -> None:
+        super().__init__(inputs, directory)
+        self.said = ""
+        self._tool = tool
+        shutil.copytree(inputs, directory, dirs_exist_ok=True)
+        for file in (*SETUPS.glob("*.py"), *(SETUPS / self.setup).iterdir()):
+            shutil.copyfile(file, directory / file.name)
+
+    def add(self, picture: Path) -> None:
+        batch = self.directory / "images" / f"added-{picture.stem}"
+        batch.mkdir()
+        shutil.copyfile(picture, batch / picture.name)
+        self.again()
+
+    def remove(self, name: str) -> None:
+        (self.directory / "images" / name).unlink()
+        self.again()
+
+    def sheet(self) -> Path:
+        return self.directory / "render" / ENTRY
+
+    def type(self, *words: str) -> None:
+        """Runs the tool in its directory, with what it keeps elsewhere in there, too."""
+        here = {
+            **_parameters(),
+            "XDG_CACHE_HOME": str(self.directory / ".cache"),
+            "DVC_SITE_CACHE_DIR": str(self.directory / ".cache" / "dvc"),
+            "DVC_NO_ANALYTICS": "1",
+        }
+        self.said = run([str(self._tool.program), *words], self.directory, here)
+
+
+class Dvc(_Peer):
+    """A stage for each step, on whole directories."""
+
+    setup = "dvc"
+
+    def first(self) -> None:
+        self._list_batches()
+        self.type("init", "--no-scm")
+        self.type("config", "cache.type", "hardlink,symlink")
+        self.type("add", "images", "queries", "models")
+        self.type("repro")
+
+    def again(self) -> None:
+        self._list_batches()
+        self.type("repro")
+
+    def _list_batches(self) -> None:
+        batches = sorted(each.name for each in (self.directory / "images").iterdir())
+        listed = "".join(f"  - '{each}'\n" for each in batches)
+        (self.directory / "params.yaml").write_text(f"python: {sys.executable}\nbatches:\n{listed}")
+
+    def steps(self) -> int:
+        return stages_run(self.said)
+
+
+class DvcInBatches(Dvc):
+    """A stage for each batch and each segment."""
+
+    setup = "dvc-batches"
+
+
+class Snakemake(_Peer):
+    """A job for each batch and each segment, as many at once as there are cores."""
+
+    setup = "snakemake"
+
+    def first(self) -> None:
+        self.again()
+
+    def again(self) -> None:
+        cores = len(os.sched_getaffinity(0))
+        self.type("--cores", str(cores), "--config", f"python={sys.executable}")
+
+    def steps(self) -> int:
+        return jobs_run(self.said)
+
+
+def stages_run(said: str) -> int:
+    """How many stages `dvc repro` ran, by what it said."""
+    return len(re.findall(r"^Running stage '", said, re.M))
+
+
+def jobs_run(said: str) -> int:
+    """How many jobs Snakemake ran, by what it said; the last is the target, in which nothing is done."""
+    counted = re.findall(r"^(\d+) of \d+ steps \(100%\) done$", said, re.M)
+    return int(counted[-1]) - 1 if counted else 0
+
+
+def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
+    """What a program said that ran in a directory with these variables. Raises RuntimeError where it ends badly."""
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **here}
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode:
+        raise RuntimeError(
+            f"{Path(command[0]).name} ended with status {done.returncode}: {done.stdout.strip()[-2000:]}"
+        )
+    return done.stdout
+
+
+def on_disk(directory: Path) -> float:
+    """What the files of a directory take on disk, in MiB, each counted once however many names it has."""
+    return sum(_sizes(path for path in directory.rglob("*") if path.is_file() and not path.is_symlink())) / 2**20
+
+
+def _sizes(files: Iterable[Path]) -> Iterable[int]:
+    found = (path.stat() for path in files)
+    return {(each.st_dev, each.st_ino): each.st_blocks * 512 for each in found}.values()
+
+
+def _parameters() -> dict[str, str]:
+    """The stages' parameters, as the specifications have them."""
+    return {name: value for spec in specs.load() for name, value in spec.document["transform"]["env"].items()}

@@ -1,0 +1,180 @@
+"""The comparison with DVC and Snakemake: its files, its table, and lookalike's part in it, at a tiny size."""
+
+import json
+import os
+import re
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+
+from benchmarks import environment, peers, racing, workflows
+from benchmarks.environment import SETUPS, Unavailable
+from benchmarks.racing import OURS, Found
+from benchmarks.workflows import Lookalike
+from stages.backbonespec import Weights
+
+LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
+
+
+def test_the_lock_pins_every_package_with_hashes() -> None:
+    pinned = re.findall(r"^([a-z0-9.-]+)==\S+.* \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", _lock(), re.M)
+    assert {"dvc", "snakemake"} <= {name for name, _ in pinned}
+    assert len(pinned) == len(re.findall(r"^\S", _lock(), re.M))
+
+
+def _lock() -> str:
+    return environment.LOCK.read_text()
+
+
+@pytest.mark.parametrize("setup", ["dvc", "dvc-batches"])
+def test_the_stages_of_dvc_are_ours_and_say_what_they_read(setup: str) -> None:
+    stages = yaml.safe_load((SETUPS / setup / "dvc.yaml").read_text())["stages"]
+    commands = {
+        name: each["cmd"] if isinstance(each["cmd"], str) else "\n".join(each["cmd"]) for name, each in stages.items()
+    }
+    for name in ("preprocess", "features", "index", "search", "render"):
+        assert f"stages.{name} " in commands[name]
+    written = {Path(out).parts[0] for each in stages.values() for out in each["outs"]}
+    read = {Path(dep).parts[0] for each in stages.values() for dep in each["deps"]}
+    assert read - written == {"images", "queries", "models"}
+    assert written - read == {"render"}
+    assert all(dep in commands[name] for name, each in stages.items() for dep in each["deps"] if dep != "search")
+
+
+def test_by_segment_makes_all_segments_and_keeps_batches_apart(tmp_path: Path) -> None:
+    files = []
+    for batch in ("000", "added"):
+        file = tmp_path / batch / "library" / "a" / "ab.npy"
+        file.parent.mkdir(parents=True)
+        file.write_text(batch)
+        files.append(str(file))
+    workflows.run(["python3", str(SETUPS / "by_segment.py"), "out", *files], tmp_path, {})
+    assert sorted(each.name for each in (tmp_path / "out").iterdir()) == list("0123456789abcdef")
+    linked = tmp_path / "out" / "a" / "library" / "a"
+    assert {each.name: each.read_text() for each in linked.iterdir()} == {"000-ab.npy": "000", "added-ab.npy": "added"}
+
+
+def test_steps_are_counted_by_what_the_tools_say() -> None:
+    dvc = (
+        "'images.dvc' didn't change, skipping\nStage 'a' didn't change, skipping\nRunning stage 'index@c':\n> python\n"
+    )
+    assert workflows.stages_run(dvc + "Running stage 'render':\n> python\n") == 2
+    assert workflows.stages_run("Data and pipelines are up to date.\n") == 0
+    assert workflows.jobs_run("1 of 4 steps (25%) done\n5 of 6 steps (83%) done\n6 of 6 steps (100%) done\n") == 5
+    assert workflows.jobs_run("Nothing to be done (all requested files are present and up to date).\n") == 0
+
+
+def test_a_file_of_two_names_takes_its_room_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(bytes(2**20))
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    (tmp_path / "c").symlink_to(tmp_path / "a")
+    assert workflows.on_disk(tmp_path) == 1.0
+
+
+def test_answers_are_ids_and_distances_whatever_the_sources_are_called() -> None:
+    def text(distance: float, source: str) -> str:
+        neighbour = {"id": "1f", "distance": distance, "sources": [source]}
+        return json.dumps({"query": "ab", "sources": [source], "neighbors": [neighbour]}) + "\n"
+
+    assert racing.answers(text(0.5, "x")) == racing.answers(text(0.5, "y")) == {"ab": [("1f", 0.5)]}
+    assert racing.answers(text(0.5, "x")) != racing.answers(text(0.50001, "x"))
+
+
+def test_the_table_says_all_that_was_found() -> None:
+    found = Found(
+        seconds={("add", OURS): 10.0, ("add", "dvc"): 40.0, ("add", "snakemake"): 8.0},
+        steps={("add", OURS): 5, ("add", "dvc"): 6, ("add", "snakemake"): 5},
+        disk={OURS: 10.0, "dvc": 20.0, "snakemake": 5.0},
+        failed={"dvc in batches": "one line\ndvc: no room\n"},
+        differing={"snakemake": "remove"},
+    )
+    added = peers.result("add", found, LABELS)
+    assert [(each.what, each.ours, each.bound, each.ratio) for each in added.lines] == [
+        ("adding one picture, beside DVC 3", "10.00 s, 5 datums", "40.00 s, 6 stages", "0.25"),
+        ("adding one picture, beside Snakemake 9", "10.00 s, 5 datums", "8.00 s, 5 jobs", "1.25"),
+    ]
+    assert [(row.name, row.seconds, row.rate) for row in added.rows][:2] == [(OURS, 10.0, 0.5), ("dvc", 40.0, 0.15)]
+    disk = peers.result("disk", found, LABELS)
+    assert {row.name: row.peak_mib for row in disk.rows} == found.disk
+    assert [(each.bound, each.met) for each in disk.lines[2:]] == [
+        ("the same after every step", "yes"),
+        ("gave up: dvc: no room", "no"),
+        ("others after: deleting one picture", "no"),
+    ]
+
+
+def test_an_environment_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine").write_text("keep")
+    with pytest.raises(Unavailable, match="not empty and no virtual environment: name another directory"):
+        environment.tools(tmp_path)
+    assert (tmp_path / "mine").read_text() == "keep"
+    for name, value in {
+        "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
+        "PIP_RETRIES": "0",
+        "PIP_NO_CACHE_DIR": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        Unavailable, match=r"PyPI must be reachable once, or name .* --environment or LOOKALIKE_PEERS \("
+    ):
+        environment.tools(tmp_path / "new")
+
+
+def test_the_environment_has_a_place_of_its_own() -> None:
+    assert environment.place({"LOOKALIKE_PEERS": "/there", "XDG_CACHE_HOME": "/cache"}) == Path("/there")
+    usual = environment.place({"XDG_CACHE_HOME": "/cache"})
+    assert usual.parent == Path("/cache/lookalike")
+    assert usual != environment.place({"HOME": "/x"})
+
+
+def test_wrong_arguments_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["nothing"], ["--pictures", "10"], ["--rounds", "0"]):
+        with pytest.raises(SystemExit):
+            peers.main(wrong)
+    assert "10 is not a number from 50" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some pictures and a backbone that is made in no time."""
+    import keras  # noqa: PLC0415  takes seconds; the other tests do without
+
+    from stages.backbones import describe, save_backbone  # noqa: PLC0415
+
+    directory = tmp_path_factory.mktemp("peers") / "inputs"
+    racing.write_inputs(directory, 40, 1)
+    (directory / "models").mkdir()
+    pixels = keras.Input((96, 96, 3), dtype="uint8")
+    mean = keras.layers.GlobalAveragePooling2D()(keras.layers.Rescaling(1 / 255)(pixels))
+    model = keras.Model(pixels, mean, name="mean")
+    save_backbone(model, describe(model, "mean", "avg", Weights("a test", "")), directory / "models")
+    return directory
+
+
+def test_ours_is_timed_from_nothing_and_its_sheet_found(inputs: Path) -> None:
+    found = racing.race({OURS: partial(Lookalike, inputs)}, inputs, 1, [])
+    assert found.seconds.keys() == {("first", OURS)}
+    assert found.steps["first", OURS] > 40
+    assert found.disk[OURS] > 1
+    (line,) = peers.result("first", found, {}).lines
+    assert re.fullmatch(r"\d+\.\d\d s, \d+ datums", line.ours)
+
+
+@pytest.mark.skipif(
+    "LOOKALIKE_PEERS" not in os.environ, reason="LOOKALIKE_PEERS names no environment with DVC and Snakemake"
+)
+def test_the_peers_answer_as_we_do(inputs: Path) -> None:
+    tools = environment.tools(environment.place(os.environ))
+    found = racing.race(peers.makers(inputs, tools), inputs, 1, racing.ACTS)
+    assert not found.failed
+    assert not found.differing
+    assert found.steps["first", "dvc"] == 7
+    assert {name: found.steps["again", name] for name in (OURS, *LABELS)} == dict.fromkeys((OURS, *LABELS), 0)
+    assert {name: found.steps["add", name] for name in (OURS, *LABELS)} == {
+        OURS: 5,
+        "dvc": 5,
+        "dvc in batches": 6,
+        "snakemake": 5,
+    }
