@@ -8,6 +8,7 @@ restart its job for ever, and, after a failed datum, record the rest of the datu
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import io
 import os
@@ -150,7 +151,15 @@ def _serve(module: str, port: str) -> int:
 
 
 def _start(module: str) -> Process:
-    process: Process = importlib.import_module(module).start(os.environ)
+    """What is imported stays for good. To look for garbage among it, again and again while it grows and with every
+    later round, takes a fifth of the time until TensorFlow has its first picture."""
+    gc.disable()
+    try:
+        imported = importlib.import_module(module)
+        gc.freeze()
+    finally:
+        gc.enable()
+    process: Process = imported.start(os.environ)
     return process
 
 
