@@ -1,6 +1,6 @@
 """How far answers of one search agree: between all pairs of those who answered. Knows none of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -18,9 +18,9 @@ _STEP = 500  # queries whose differences are held at once
 Doubles = NDArray[np.float64]
 
 
-def agreement(directory: Path, names: list[str]) -> Result:
+def agreement(directory: Path, names: Sequence[str], what: str = "made vectors") -> Result:
     """Of what benchmarks.searchers left in a directory: for each pair the share of neighbours that are the same, or
-    truly as far away, and the most that the distances that they gave differ."""
+    truly as far away, and the most that the distances that they gave differ; what: was searched."""
     found = {name: dict(np.load(directory / f"{name}.npz")) for name in names}
     library, queries = (np.load(directory / f"{each}.npy", mmap_mode="r") for each in ("library", "queries"))
     true = {name: _true(queries, library, each["rows"]) for name, each in found.items()}
@@ -29,11 +29,11 @@ def agreement(directory: Path, names: list[str]) -> Result:
         same = float(_same(found[one]["rows"], found[other]["rows"], true[one], true[other]).mean())
         apart = _apart(found[one], found[other])
         pair = f"{one} and {other}"
-        rows += [Row("agreement", pair, rate=same), Row("distances apart", pair, rate=apart)]
+        rows += [Row(f"agreement, {what}", pair, rate=same), Row(f"distances apart, {what}", pair, rate=apart)]
         typical = float(found[one]["distances"].mean())
         said = f"{same:.2%} of neighbours, distances within {apart:.2g} of {typical:.3g} on average"
         met = "yes" if apart < _APART else "no"
-        lines.append(Line(f"agreement of {pair}", said, "", "", f"all distances within {_APART:g}", met))
+        lines.append(Line(f"agreement, {what}, {pair}", said, "", "", f"all distances within {_APART:g}", met))
     return Result(tuple(rows), tuple(lines))
 
 

@@ -49,14 +49,15 @@ def measure(pictures: int, rounds: int, sklearn: bool = True) -> Result:
         *(_row("knn", name, taken[name], queries) for name in names),
     ]
     lines = [
-        Line(f"bare product, {name}", _said(taken[name]), f"{operations / taken[name].seconds / 1e9:,.0f} GFLOP/s")
-        for name in products
+        Line(f"bare product, {name}", f"{each.seconds:.2f} s", f"{operations / each.seconds / 1e9:,.0f} GFLOP/s")
+        for name, each in taken.items()
+        if name in products
     ]
     ours, bound = taken["ours"].seconds, taken[fastest].seconds
     what = f"search {queries:,} × {pictures - queries:,} × {DIMENSION:,}"
     goal = f"{_CEILING} × the product"
     lines.append(line(f"{what}, ours, beside {fastest}", ours, bound, "s", goal, ours <= _CEILING * bound, 2))
-    lines += [_beside(name, taken) for name in names if name != "ours"]
+    lines += [_beside(name, taken, queries) for name in names]
     peak = taken["ours"].peak_mib
     lines.append(line("peak memory of ours", peak, None, "MiB", f"under {_MEMORY:,.0f} MiB", peak < _MEMORY, 0))
     return Result((*rows, *agreed.rows), (*lines, *absent, *agreed.lines))
@@ -65,13 +66,13 @@ def measure(pictures: int, rounds: int, sklearn: bool = True) -> Result:
 def compare(directory: Path, what: str, rounds: int, sklearn: bool, also: Sequence[str] = ()) -> Result:
     """Every search of the vectors in a directory (library.npy, queries.npy), which are `what`, and how far the answers
     agree, with those of others that are there already, too."""
-    names, absent = _searchers(sklearn)
+    names, _ = _searchers(sklearn)
     taken = race(_MODULE, directory, names, rounds)
-    agreed = agreement(directory, [*names, *also])
+    agreed = agreement(directory, [*names, *also], what)
     queries = len(np.load(directory / "queries.npy", mmap_mode="r"))
-    rows = [_row(f"knn of {what}", name, taken[name], queries) for name in names]
-    lines = [Line(f"search, {what}, {name}", _said(taken[name], 3)) for name in names]
-    return Result((*rows, *agreed.rows), (*lines, *absent, *agreed.lines))
+    rows = [_row(f"knn, {what}", name, taken[name], queries) for name in names]
+    lines = [Line(f"search, {what}, {name}", _said(taken[name], queries, 3)) for name in names]
+    return Result((*rows, *agreed.rows), (*lines, *agreed.lines))
 
 
 def _searchers(sklearn: bool) -> tuple[list[str], list[Line]]:
@@ -92,16 +93,21 @@ def _row(section: str, name: str, taken: Taken, things: float) -> Row:
     return Row(section, name, taken.seconds, things / taken.seconds, taken.peak_mib)
 
 
-def _said(taken: Taken, digits: int = 2) -> str:
-    return f"{taken.seconds:,.{digits}f} s, {taken.peak_mib:,.0f} MiB"
+def _said(taken: Taken, queries: int, digits: int = 2) -> str:
+    return f"{taken.seconds:,.{digits}f} s, {queries / taken.seconds:,.0f} queries/s, {taken.peak_mib:,.0f} MiB"
 
 
-def _beside(name: str, taken: Mapping[str, Taken]) -> Line:
+def _beside(name: str, taken: Mapping[str, Taken], queries: int) -> Line:
     times = taken[name].seconds / taken["ours"].seconds
     goal = {"faiss": _TIMES_FAISS, "sklearn": _TIMES_SKLEARN}.get(name)
-    met = "" if goal is None else "yes" if times > goal else "no"
-    said = "" if goal is None else f"over {goal:g} × ours"
-    return Line(f"search, {name}", _said(taken[name]), "", f"{times:.2f} × ours", said, met)
+    return Line(
+        f"search, {name}",
+        _said(taken[name], queries),
+        "",
+        "" if name == "ours" else f"{times:.2f} × ours",
+        "" if goal is None else f"over {goal:g} × ours",
+        "" if goal is None else "yes" if times > goal else "no",
+    )
 
 
 def _by_kernels() -> dict[str, Mapping[str, str]]:
