@@ -25,7 +25,8 @@ class Chunks:
     """The chunk store below one directory. Every method may be called from any thread; one process at a time.
 
     Small chunks are gathered in memory and written in batches; `flush` makes all puts so far durable, and must be
-    called before the transaction that refers to them. `uses` holds the work that a sweep must mind.
+    called before the transaction that refers to them. What a loss of power leaves of others nothing refers to, so it
+    must be swept before anything is put again. `uses` holds the work that a sweep must mind.
     """
 
     def __init__(self, root: Path) -> None:
@@ -36,7 +37,8 @@ class Chunks:
         for left in (root / "tmp").iterdir():  # of a process that was killed while it wrote
             left.unlink()
         self._lock = threading.Lock()
-        self._unsynced: set[Path] = set()
+        self._unsynced: dict[Path, None] = {}  # big chunks and then their directories, to be made durable
+        self._sync_lock = threading.Lock()  # held by whoever does so
         self._small = SmallChunks(root / "small.sqlite")
 
     def put(self, data: bytes) -> bytes:
@@ -65,12 +67,23 @@ class Chunks:
         return found
 
     def flush(self) -> None:
-        """Returns when every chunk put so far would survive the loss of power."""
+        """Returns when every chunk put so far would survive the loss of power.
+
+        Raises OSError, for everybody, until a chunk that the disk did not take has been put again.
+        """
         self._small.flush()
-        with self._lock:
-            directories, self._unsynced = self._unsynced, set()
-        for directory in directories:
-            _sync_directory(directory)
+        with self._sync_lock:  # whoever finds nothing left to do waits for those who are at it
+            with self._lock:
+                unsynced, self._unsynced = self._unsynced, {}
+            for path in unsynced:
+                try:
+                    _sync(path)
+                except BaseException:
+                    with self._lock:
+                        if path.is_file():
+                            path.unlink()  # its bytes cannot be trusted, even if a second try succeeds
+                        self._unsynced = {**unsynced, **self._unsynced}
+                    raise
 
     def store(self, pieces: Iterable[bytes]) -> Content:
         """Stores a file from its bytes in any pieces, holding one chunk at a time in memory."""
@@ -165,16 +178,13 @@ class Chunks:
                 pass
         temporary = self._root / "tmp" / uuid4().hex
         try:
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            temporary.write_bytes(data)
             path.parent.mkdir(exist_ok=True)
-            temporary.replace(path)
+            with self._lock:  # so that whoever finds it here finds it among the unsynced, too
+                temporary.replace(path)
+                self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
         finally:
             temporary.unlink(missing_ok=True)
-        with self._lock:
-            self._unsynced |= {path.parent, self._root}
 
     def _delete_big(self, path: Path, limit: float) -> bool:
         with self._lock:  # so that a put does not find what is about to go
@@ -208,8 +218,9 @@ def _missing(digest: bytes) -> PachError:
     return PachError(f"chunk {digest.hex()} is not in the store; was its file deleted by hand?")
 
 
-def _sync_directory(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """Makes a file or a directory durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -1,5 +1,7 @@
 """The chunk store: content in, the same content out, across sizes, threads, restarts, kills and sweeps."""
 
+import errno
+import os
 import random
 import sqlite3
 import subprocess
@@ -143,6 +145,54 @@ def test_a_write_that_fails_loses_nothing(tmp_path: Path) -> None:
         other.execute("DROP TRIGGER full")
     store.flush()
     assert list(store.hashes()) == [digest]
+    store.close()
+
+
+def test_big_chunks_are_durable_after_a_flush_and_not_waited_for_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Chunks(tmp_path)
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{handle}").readlink()))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    digests = [store.put(noise(SMALL, seed)) for seed in range(3)]
+    store.put(noise(SMALL, 0))
+    assert synced == []
+    store.flush()
+    files = [tmp_path / digest.hex()[:2] / digest.hex()[2:] for digest in digests]
+    assert sorted(synced) == sorted({str(each) for file in files for each in (file, file.parent, tmp_path)})
+    synced.clear()
+    store.flush()
+    assert synced == []
+    store.close()
+
+
+def test_nobody_relies_on_a_big_chunk_that_the_disk_did_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Chunks(tmp_path)
+    kept, lost = (store.put(noise(SMALL, seed)) for seed in (1, 2))
+    fsync = os.fsync
+
+    def fail(handle: int) -> None:
+        if lost.hex()[2:] in str(Path(f"/proc/self/fd/{handle}").readlink()):
+            raise OSError(errno.EIO, "the disk is broken")
+        fsync(handle)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="the disk is broken"):
+            store.flush()
+    with pytest.raises(FileNotFoundError):  # also for those who found it there when they put it
+        store.flush()
+    assert store.put(noise(SMALL, 2)) == lost
+    store.flush()
+    assert {store.get(kept), store.get(lost)} == {noise(SMALL, 1), noise(SMALL, 2)}
     store.close()
 
 
