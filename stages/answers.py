@@ -6,14 +6,18 @@ Owns the merge and the lines of neighbors.jsonl. Knows the tables' values, but n
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stages.contract import StageError
 from stages.packs import Rejection, Source
-from stages.tables import Images, Neighbours, unite
+from stages.tables import Images, Neighbours, Wanted, unite
+
+Segment = Callable[[Wanted], Neighbours]
+"""Reads the rows of one segment's table that are wanted."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,12 @@ class _Merge:
             )
         self.model = model
 
+    def wanted(self, queries: Sequence[str], distances: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Which rows of a further table can be among the best: with 16 segments a quarter of them."""
+        worst = {query: best[-1].distance for query, best in self.best.items() if len(best) == self.k}
+        limits = np.fromiter((worst.get(query, np.inf) for query in queries), np.float64, len(queries))
+        return distances <= limits
+
     def add(self, table: Neighbours) -> None:
         self.expect_model(table.model)
         if self.metric not in (None, table.metric):
@@ -98,19 +108,20 @@ class _Merge:
 
 
 def merge(
-    entry: str, k: int, queries: Images | None, segments: Iterable[Neighbours], rejected: Iterable[Rejection] = ()
+    entry: str, k: int, queries: Images | None, segments: Iterable[Segment], rejected: Iterable[Rejection] = ()
 ) -> Answers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
-    Equal ids are one neighbour with all their sources. `queries` is None where the entry's own table is missing (the
-    join is an outer one); results then stand without the queries' names and pictures.
+    Segments are asked one after the other for what may still be among the best, and then forgotten. Equal ids are one
+    neighbour with all their sources. `queries` is None where the entry's own table is missing (the join is an outer
+    one); results then stand without the queries' names and pictures.
     Raises StageError if the tables come from different models or metrics, or hold fewer than `k` by design.
     """
     merged = _Merge(k)
     if queries is not None:
         merged.expect_model(queries.model)
-    for table in segments:
-        merged.add(table)
+    for read in segments:
+        merged.add(read(merged.wanted))
     known = _Query.table(queries)
     answers = []
     for query in sorted({*known, *merged.best}):

@@ -11,6 +11,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.render"))
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from stages.answers import Answers, json_lines, merge
@@ -47,7 +48,7 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answe
     rejected = _rejections(queries)
     tables = sorted(search.glob("*.parquet")) if search is not None else []
     name = true_name(entry, images, rejected)
-    return merge(name, k, images, map(read_neighbours, tables), rejected)
+    return merge(name, k, images, [partial(read_neighbours, each) for each in tables], rejected)
 
 
 def write(entry: str, answers: Answers, directory: Path) -> None:

@@ -4,7 +4,7 @@ Equal values give equal bytes (for one version of pyarrow). Knows no stage, no m
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -115,6 +115,10 @@ class Neighbours:
             )
 
 
+Wanted = Callable[[Sequence[str], "np.ndarray[Any, np.dtype[np.float32]]"], "np.ndarray[Any, np.dtype[np.bool_]]"]
+"""Says of the queries and the distances (float32) of n rows which of these are wanted: bool (n,)."""
+
+
 def write_images(images: Images, path: Path) -> None:
     """Writes a table of pictures; equal values give equal bytes."""
     facts = {"model": images.model, "image_size": str(images.image_size), "dimension": str(images.dimension)}
@@ -188,14 +192,18 @@ def write_neighbours(neighbours: Neighbours, path: Path) -> None:
     _write(columns, _NEIGHBOURS, facts, path)
 
 
-def read_neighbours(file: Path | BinaryIO) -> Neighbours:
-    """Reads what write_neighbours wrote, from a path or a seekable binary file.
+def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neighbours:
+    """Reads what write_neighbours wrote, from a path or a seekable binary file: all rows, or those that are wanted.
 
     Raises StageError if it is no such table.
     """
     table, facts = _read(file, _NEIGHBOURS, "model", "metric", "k")
+    queries = table["query"].to_pylist()
+    if wanted is not None:  # before anything is made of what most rows hold, their sources and pictures
+        chosen = np.flatnonzero(wanted(queries, table["distance"].to_numpy()))
+        table, queries = table.take(chosen), [queries[row] for row in chosen.tolist()]
     return Neighbours(
-        queries=table["query"].to_pylist(),
+        queries=queries,
         ranks=table["rank"].to_numpy(),
         ids=table["id"].to_pylist(),
         distances=table["distance"].to_numpy(),
@@ -215,10 +223,11 @@ def _stored(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, str]]]:
 
 
 def _true(rows: list[list[dict[str, str]]]) -> list[tuple[Source, ...]]:
-    return [
-        tuple(Source(_STORED.sub(lambda c: chr(int(c[1], 16)), item["path"]), item["sha256"]) for item in row)
-        for row in rows
-    ]
+    return [tuple(Source(_true_path(item["path"]), item["sha256"]) for item in row) for row in rows]
+
+
+def _true_path(stored: str) -> str:
+    return _STORED.sub(lambda c: chr(int(c[1], 16)), stored) if "\0" in stored else stored
 
 
 def _write(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, str], path: Path) -> None:

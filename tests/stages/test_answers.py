@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.answers import Answers, Match, json_lines, merge
+from stages.answers import Answers, Match, Segment, json_lines, merge
 from stages.contract import StageError
 from stages.packs import Rejection, Source
-from stages.tables import Images, Neighbours
+from stages.tables import Images, Neighbours, read_neighbours, write_neighbours
 
 QUERY, OTHER = "0" * 64, "1" * 64
 MODEL = "a" * 64
@@ -31,11 +34,11 @@ def source(path: str) -> Source:
 
 def segment(
     rows: Sequence[tuple[str, str, float, Sequence[Source]]], k: int = 3, model: str = MODEL, metric: str = "euclidean"
-) -> Neighbours:
-    """A segment's table of (query, id, distance, sources), in any order."""
+) -> Segment:
+    """A segment's table, written, of (query, id, distance, sources), in any order."""
     ordered = sorted(rows, key=lambda row: (row[0], row[2], row[1]))
     queries = [row[0] for row in ordered]
-    return Neighbours(
+    table = Neighbours(
         queries=queries,
         ranks=np.array([queries[:n].count(query) for n, query in enumerate(queries)], np.int32),
         ids=[row[1] for row in ordered],
@@ -46,6 +49,11 @@ def segment(
         metric=metric,
         k=k,
     )
+    with TemporaryDirectory() as directory:
+        path = Path(directory) / "segment.parquet"
+        write_neighbours(table, path)
+        content = path.read_bytes()
+    return lambda wanted: read_neighbours(BytesIO(content), wanted)
 
 
 def asked(*queries: str, model: str = MODEL) -> Images:
