@@ -41,18 +41,20 @@ def place(environment: Mapping[str, str]) -> Path:
 
 def tools(directory: Path) -> dict[str, Tool]:
     """The tools by name, of an environment that is made where there is none. Raises Unavailable."""
-    there = {name: directory / "bin" / name for name in TOOLS}
     stamp = directory / _STAMP
-    # Without a stamp somebody else has made it, and answers for the versions, which are stated.
-    ready = stamp.read_text() == _fingerprint() if stamp.is_file() else all(map(Path.is_file, there.values()))
-    if not ready:
+    # Without a stamp somebody else has made it, and answers for the versions, which the table states.
+    if not directory.exists() or (stamp.is_file() and stamp.read_text() != _fingerprint()):
         _make(directory)
-    return {name: Tool(program, _version(program)) for name, program in there.items()}
+    found = {}
+    for name in TOOLS:
+        path = directory / "bin" / name
+        if not path.is_file():
+            raise Unavailable(f"there is no {path}: install it there, or name a directory that does not exist yet")
+        found[name] = Tool(path, _run([str(path), "--version"], f"{path} does not run"))
+    return found
 
 
 def _make(directory: Path) -> None:
-    if directory.exists() and any(directory.iterdir()) and not (directory / "pyvenv.cfg").is_file():
-        raise Unavailable(f"{directory} is not empty and no virtual environment: name another directory for the peers")
     print(f"installing DVC and Snakemake into {directory} (270 MB, a minute) ...", file=sys.stderr, flush=True)
     _run([sys.executable, "-m", "venv", "--clear", str(directory)], "no virtual environment could be made")
     (directory / _STAMP).write_text("unfinished")
@@ -65,17 +67,15 @@ def _make(directory: Path) -> None:
     (directory / _STAMP).write_text(_fingerprint())
 
 
-def _run(command: list[str], why: str) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
+def _run(command: list[str], why: str) -> str:
+    """What a program said. Raises Unavailable with this and the last line where it does not end well."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", env={**os.environ, **_QUIET})
+    except OSError as error:
+        raise Unavailable(f"{why} ({error.strerror})") from error
     if done.returncode:
         said = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
         raise Unavailable(f"{why} ({said[-1] if said else f'status {done.returncode}'})")
-
-
-def _version(program: Path) -> str:
-    done = subprocess.run([str(program), "--version"], capture_output=True, text=True, env={**os.environ, **_QUIET})
-    if done.returncode:
-        raise Unavailable(f"{program} does not run: remove {program.parent.parent}, and it is made anew")
     return done.stdout.strip()
 
 

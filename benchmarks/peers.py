@@ -32,7 +32,7 @@ SECTIONS = {
 }
 STEPS = {OURS: "datums", "dvc": "stages", "dvc in batches": "stages", "snakemake": "jobs"}
 
-_FEWEST = 50  # so that no segment and no batch is empty
+_FEWEST = 50  # so that hardly a segment is empty
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,8 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             models.make(BACKBONE, [], inputs / "models")
             acts = [act for act in ACTS if act in given.sections]
             found = cache(lambda: racing.race(makers(inputs, tools), inputs, given.rounds, acts))
-            program.run(given, lambda section: result(section, found(), labels(tools)), PACKAGES, beside="peer")
-    except (LookalikeError, RuntimeError) as error:
+            last = given.sections[-1]
+            program.run(given, lambda each: result(each, found(), labels(tools), each == last), PACKAGES, beside="peer")
+    except (LookalikeError, RuntimeError, OSError) as error:
         print(f"benchmarks.peers: {error}", file=sys.stderr)
         return 1
     return 0
@@ -78,20 +79,20 @@ def labels(tools: Mapping[str, Tool]) -> dict[str, str]:
     return {name: text.format(**versions) for name, text in names.items()} if tools else {}
 
 
-def result(section: str, found: Found, labels: Mapping[str, str]) -> Result:
-    """Rows and lines of one section. A row's rate is steps (datums, stages or jobs) a second; those of disk have their
+def result(section: str, found: Found, labels: Mapping[str, str], last: bool) -> Result:
+    """Rows and lines of one section, and of the last one whether all answers were the same. A row's rate is steps (datums, stages or jobs) a second; those of disk have their
     MiB where others have memory."""
     what = SECTIONS[section]
+    agreement = _agreement(found, labels) if last else []
     if section == "disk":
         sizes = {name: f"{size:,.1f} MiB" for name, size in found.disk.items()}
         rows = tuple(Row(section, name, peak_mib=round(size, 1)) for name, size in found.disk.items())
-        lines = _beside(what, sizes, found.disk, labels)
-        return Result(rows, (*lines, *_agreement(found, labels)))
+        return Result(rows, (*_beside(what, sizes, found.disk, labels), *agreement))
     seconds = {name: taken for (act, name), taken in found.seconds.items() if act == section}
     steps = {name: found.steps[section, name] for name in seconds}
     said = {name: f"{taken:.2f} s, {steps[name]:,} {STEPS[name]}" for name, taken in seconds.items()}
     rows = tuple(Row(section, name, taken, steps[name] / taken) for name, taken in seconds.items())
-    return Result(rows, tuple(_beside(what, said, seconds, labels)))
+    return Result(rows, (*_beside(what, said, seconds, labels), *agreement))
 
 
 def _beside(what: str, said: Mapping[str, str], values: Mapping[str, float], labels: Mapping[str, str]) -> list[Line]:

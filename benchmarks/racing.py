@@ -54,16 +54,19 @@ def race(makers: Mapping[str, Make], inputs: Path, rounds: int, acts: Sequence[s
             for name, make in makers.items()
         }
         for act, number in [("first", 0), *((act, number) for number in range(rounds) for act in acts)]:
+            said = {}
             for name in list(running):
                 print(f"  round {number + 1}, {act}: {name}", file=sys.stderr, flush=True)
                 try:
                     _take(found, act, name, running[name], _doing(running[name], act, inputs, number))
-                except RuntimeError as error:
+                    said[name] = (running[name].sheet() / "neighbors.jsonl").read_text()
+                except (RuntimeError, OSError) as error:
                     if name == OURS:
                         raise
+                    print(f"  {name} gives up: {error}", file=sys.stderr, flush=True)
                     found.failed[name] = str(error)
                     del running[name]
-            _compare(found, act, running)
+            _compare(found, act, said)
         found.disk = {name: each.disk() for name, each in running.items()}
     return found
 
@@ -83,11 +86,10 @@ def _take(found: Found, act: str, name: str, workflow: Workflow, work: Callable[
     found.steps[act, name] = workflow.steps()
 
 
-def _compare(found: Found, act: str, running: Mapping[str, Workflow]) -> None:
-    """Notes whose sheets do not say what ours says."""
-    texts = {name: (each.sheet() / "neighbors.jsonl").read_text() for name, each in running.items()}
-    right = answers(texts[OURS])
-    for name, text in texts.items():
+def _compare(found: Found, act: str, said: Mapping[str, str]) -> None:
+    """Notes whose answers are not ours."""
+    right = answers(said[OURS])
+    for name, text in said.items():
         if answers(text) != right:
             found.differing.setdefault(name, act)
 

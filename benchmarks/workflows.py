@@ -21,8 +21,6 @@ from stages.backbonespec import SPEC_FILE, parse_spec
 ENTRY = "holiday"
 """The one query entry; the files in benchmarks/setups name it, too."""
 
-_ROOT = Path(__file__).resolve().parent.parent
-
 
 class Workflow(ABC):
     """What has `inputs` (images/<batch>/<picture>, queries/<ENTRY>/<picture>, models/) and makes a sheet of them in a
@@ -214,7 +212,7 @@ def jobs_run(said: str) -> int:
 
 def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
     """What a program said that ran in a directory with these variables. Raises RuntimeError where it ends badly."""
-    environment = {**os.environ, "PYTHONPATH": str(_ROOT), "TF_CPP_MIN_LOG_LEVEL": "3", **here}
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **here}
     done = subprocess.run(
         command,
         cwd=directory,

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from benchmarks import environment, peers, racing, workflows
-from benchmarks.environment import SETUPS, Unavailable
+from benchmarks.environment import SETUPS, Tool, Unavailable
 from benchmarks.racing import OURS, Found
-from benchmarks.workflows import Lookalike
+from benchmarks.workflows import Dvc, Lookalike
 from stages.backbonespec import Weights
 
 LABELS = {"dvc": "DVC 3", "dvc in batches": "DVC 3 in batches", "snakemake": "Snakemake 9"}
@@ -90,13 +90,13 @@ def test_the_table_says_all_that_was_found() -> None:
         failed={"dvc in batches": "one line\ndvc: no room\n"},
         differing={"snakemake": "remove"},
     )
-    added = peers.result("add", found, LABELS)
+    added = peers.result("add", found, LABELS, last=False)
     assert [(each.what, each.ours, each.bound, each.ratio) for each in added.lines] == [
         ("adding one picture, beside DVC 3", "10.00 s, 5 datums", "40.00 s, 6 stages", "0.25"),
         ("adding one picture, beside Snakemake 9", "10.00 s, 5 datums", "8.00 s, 5 jobs", "1.25"),
     ]
     assert [(row.name, row.seconds, row.rate) for row in added.rows][:2] == [(OURS, 10.0, 0.5), ("dvc", 40.0, 0.15)]
-    disk = peers.result("disk", found, LABELS)
+    disk = peers.result("disk", found, LABELS, last=True)
     assert {row.name: row.peak_mib for row in disk.rows} == found.disk
     assert [(each.bound, each.met) for each in disk.lines[2:]] == [
         ("the same after every step", "yes"),
@@ -107,7 +107,9 @@ def test_the_table_says_all_that_was_found() -> None:
 
 def test_an_environment_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text("keep")
-    with pytest.raises(Unavailable, match="not empty and no virtual environment: name another directory"):
+    with pytest.raises(
+        Unavailable, match="there is no .*/bin/dvc: install it there, or name a directory that does not"
+    ):
         environment.tools(tmp_path)
     assert (tmp_path / "mine").read_text() == "keep"
     for name, value in {
@@ -153,12 +155,15 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_ours_is_timed_from_nothing_and_its_sheet_found(inputs: Path) -> None:
-    found = racing.race({OURS: partial(Lookalike, inputs)}, inputs, 1, [])
+def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broken = partial(Dvc, inputs, tool=Tool(Path("/bin/false"), "0"))
+    found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, [])
+    assert found.failed.keys() == {"dvc"}
+    assert "dvc gives up: false ended with status 1" in capsys.readouterr().err
     assert found.seconds.keys() == {("first", OURS)}
     assert found.steps["first", OURS] > 40
     assert found.disk[OURS] > 1
-    (line,) = peers.result("first", found, {}).lines
+    (line,) = peers.result("first", found, {}, last=False).lines
     assert re.fullmatch(r"\d+\.\d\d s, \d+ datums", line.ours)
 
 
