@@ -29,6 +29,10 @@ _NEIGHBOURS = pa.schema(
         ("thumbnail", pa.binary()),
     ]
 )
+# Ids and hashes are hex digits, and a query is in many rows: search's tables are a third of what they would be.
+_COMPRESSION = dict.fromkeys(
+    ("query", "rank", "id", "distance", "sources.list.element.path", "sources.list.element.sha256"), "ZSTD"
+) | {"thumbnail": "NONE"}  # they are JPEG
 _ROWS_PER_GROUP = 1 << 16  # part of the file's bytes, so it must not come from a default that may change
 
 # Arrow's strings are strict UTF-8; a file name need not be. NUL cannot be in a name, so it opens the escape.
@@ -236,7 +240,7 @@ def _write(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, st
         schema,
         version="2.6",
         data_page_version="1.0",
-        compression="NONE",  # the thumbnails are JPEG; and a compressor's version would be part of the bytes
+        compression=_COMPRESSION,
         use_dictionary=False,
         write_statistics=False,
         store_schema=False,

@@ -148,3 +148,27 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
     write_images(an_image(), tmp_path / "images")
     with pytest.raises(StageError, match="lacks query, rank, distance"):
         read_neighbours(tmp_path / "images")
+
+
+def test_all_but_thumbnails_is_compressed(tmp_path: Path) -> None:
+    ids = [f"{number:064x}" for number in range(200)]
+    table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, "m", 96, 4)
+    found = Neighbours(
+        ids[:1] * 200,
+        np.arange(200, dtype=np.int32),
+        ids,
+        np.zeros(200, np.float32),
+        table.sources,
+        [b"j"] * 200,
+        "m",
+        "e",
+        200,
+    )
+    write_images(table, tmp_path / "images")
+    write_neighbours(found, tmp_path / "neighbours")
+    for name in ("images", "neighbours"):
+        group = pq.ParquetFile(tmp_path / name).metadata.row_group(0)
+        columns = [group.column(index) for index in range(group.num_columns)]
+        used = {column.path_in_schema: column.compression for column in columns}
+        assert used.pop("thumbnail") == "UNCOMPRESSED"
+        assert set(used.values()) == {"ZSTD"}, used
