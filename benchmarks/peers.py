@@ -80,8 +80,8 @@ def labels(tools: Mapping[str, Tool]) -> dict[str, str]:
 
 
 def result(section: str, found: Found, labels: Mapping[str, str], last: bool) -> Result:
-    """Rows and lines of one section, and of the last one whether all answers were the same. A row's rate is steps (datums, stages or jobs) a second; those of disk have their
-    MiB where others have memory."""
+    """Rows and lines of one section, and of the last one whether all answers were the same. A row's rate is steps
+    (datums, stages or jobs) a second; those of disk have their MiB where others have memory."""
     what = SECTIONS[section]
     agreement = _agreement(found, labels) if last else []
     if section == "disk":
