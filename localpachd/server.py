@@ -21,6 +21,7 @@ from localpachd.chores import Chores
 from localpachd.db import Database
 from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pfs import filesets
+from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
 from localpachd.pps.logkeeping import forget
 from localpachd.pps.service import Pps
@@ -114,6 +115,7 @@ class Server:
     def start(self) -> None:
         """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""
         self._pfs.transact(filesets.forget_expired)
+        merge_hidden(self._db)
         gc.sweep(self._db, self._chunks)
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._pps.start()

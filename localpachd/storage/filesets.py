@@ -85,6 +85,13 @@ def compact(conn: sqlite3.Connection, layers: Sequence[int], bottom: bool = True
     return (*kept[:first], merged) if _size(conn, merged) else tuple(kept[:first])
 
 
+def merge(conn: sqlite3.Connection, layers: Sequence[int]) -> FileSetRef:
+    """An equal file set of one new layer in which nothing is hidden, or of none if it is empty. The given layers, which
+    are not changed, lie upon no others."""
+    merged = _merge(conn, _distinct(layers), drop_tombstones=True)
+    return (merged,) if _size(conn, merged) else ()
+
+
 class FileSet:
     """The merged view of layers, oldest first: the newest entry of each (path, tag) counts. Valid while `conn` is.
 

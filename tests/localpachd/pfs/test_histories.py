@@ -13,6 +13,7 @@ from localpachd import ids
 from localpachd.db import Database
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, contents, fsck, modify, removal, repos, staging
+from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Commit, Repo
@@ -69,7 +70,7 @@ class World:
     def act(self, name: str, x: int, y: int, z: int) -> None:
         """Does one thing, or adds it to the open transaction."""
         special = {"put": self.put, "fill": self.fill, "work": self.work, "spoil": self.spoil}
-        special |= {"begin": self.begin, "end": self.end}
+        special |= {"begin": self.begin, "end": self.end, "merge": lambda *_: merge_hidden(self.pfs.db)}
         if name in special:
             special[name](x, y, z)
         elif z % 3 and self.pending is not None:
@@ -266,6 +267,7 @@ STEPS = (
     "work", "work", "work", "work", "work", "put", "put", "spoil", "start", "start", "fill", "finish", "finish",
     "move", "move", "rewire", "rewire", "squash_set", "squash_set", "squash_set", "squash", "squash", "drop_set",
     "drop", "delete_branch", "delete_repo", "create_repo", "begin", "begin", "begin", "end", "end",
+    "merge", "merge",
 )  # fmt: skip
 PARTS = (
     "start",

@@ -2,20 +2,22 @@
 
 import random
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from localpachd.db import Database
-from localpachd.pfs import commits, contents, modify, repos
+from localpachd.pfs import commits, contents, modify, removal, repos
+from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.staging import Addition
+from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.values import Commit, Repo
 from localpachd.storage import chunks
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
-from localpachd.storage.gc import Sweeper, Swept
+from localpachd.storage.gc import Sweeper, Swept, sweep
 
 
 def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +52,7 @@ def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytes
         pfs.transact(lambda txn: repos.create(txn, repo))
         return put(repo, noise) == read(repo)
 
-    def sweep() -> Swept:
+    def sweep_on() -> Swept:
         swept = Swept(0, 0)
         while not over.is_set():
             now = sweeper.sweep()
@@ -58,7 +60,7 @@ def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytes
         return swept
 
     with ThreadPoolExecutor() as pool:
-        sweeping = pool.submit(sweep)
+        sweeping = pool.submit(sweep_on)
         try:
             assert all(pool.map(work, range(4)))
         finally:
@@ -70,3 +72,39 @@ def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytes
     assert len(list(pfs.chunks.hashes())) == 4 * 3
     pfs.chunks.close()
     pfs.db.close()
+
+
+def test_what_a_forgotten_history_held_goes_too(pfs: Pfs, a: Repo) -> None:
+    files = {f"/{number}": random.Random(number).randbytes(SMALL) for number in range(20)}
+    put(pfs, a, files)
+    made = [put(pfs, a, {"/0": random.Random(100 + change).randbytes(SMALL)}) for change in range(3)]
+    removed = put(pfs, a, {"/1": None})
+    files |= {"/0": random.Random(102).randbytes(SMALL)}
+    del files["/1"]
+    assert merge_hidden(pfs.db) == 0  # older commits still read what is hidden
+    sweep(pfs.db, pfs.chunks)
+    assert len(list(pfs.chunks.hashes())) == 23
+    with pfs.db.read() as conn:
+        history = [row[0] for row in conn.execute("SELECT id FROM commits ORDER BY seq")]
+    assert history[-4:] == [*(each.id for each in made), removed.id]
+    for id_ in history[:-1]:
+        pfs.transact(lambda txn, id_=id_: removal.squash_set(txn, id_))
+    assert merge_hidden(pfs.db) == 1
+    assert merge_hidden(pfs.db) == 0
+    sweep(pfs.db, pfs.chunks)
+    assert len(list(pfs.chunks.hashes())) == 19
+    with pfs.db.read() as conn:
+        found = contents.fileset(conn, commits.resolve(conn, removed)).walk()
+        assert {file.path: b"".join(pfs.chunks.read(file.content)) for file in found} == files
+
+
+def put(pfs: Pfs, repo: Repo, files: Mapping[str, bytes | None]) -> Commit:
+    """One commit with these files, or without those that are None."""
+    target = Commit(repo, branch="master")
+    changes: list[Change] = [Removal(path, DEFAULT_TAG) for path in files]
+    changes += [
+        Addition(path, DEFAULT_TAG, pfs.chunks.store([data])) for path, data in files.items() if data is not None
+    ]
+    modify.modify(pfs, target, changes)
+    with pfs.db.read() as conn:
+        return commits.resolve(conn, target).commit

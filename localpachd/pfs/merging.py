@@ -1,0 +1,54 @@
+"""Merging the layers of commits that are left alone: without a history that reads them, what they hide is garbage."""
+
+import sqlite3
+from functools import partial
+
+from localpachd.db import Database
+from localpachd.storage.filesets import FileSet, FileSetRef, merge
+
+_TOTAL = "total"
+_HIDDEN = 0.01
+"""Bytes that are hidden or removed, by those that are seen: more of them are worth a merge."""
+
+# Such a commit shares no layer: one that another commit reads would stay, and a merge would free nothing.
+_ALONE = f"""SELECT own.commit_seq FROM commit_layers own WHERE own.part = '{_TOTAL}' GROUP BY own.commit_seq
+    HAVING COUNT(*) > 1 AND NOT MAX(
+        EXISTS (SELECT 1 FROM commit_layers c WHERE c.layer = own.layer AND c.commit_seq <> own.commit_seq)
+        OR EXISTS (SELECT 1 FROM fileset_layers f WHERE f.layer = own.layer))"""
+
+
+def merge_hidden(db: Database) -> int:
+    """Gives one layer to each finished commit that is left alone with layers of which a good part is hidden, as it is
+    when the commits before it were squashed. What was hidden goes with the next sweep. Returns how many commits.
+
+    Call it while nobody is at work, as at the start of the server: who reads a commit may know it by its layers.
+    """
+    with db.read() as conn:
+        alone = [row[0] for row in conn.execute(_ALONE)]
+        worthwhile = [seq for seq in alone if _hides_much(conn, _layers(conn, seq))]
+    for seq in worthwhile:
+        db.write(partial(_merge, seq))
+    return len(worthwhile)
+
+
+def _hides_much(conn: sqlite3.Connection, layers: FileSetRef) -> bool:
+    held = sum(
+        conn.execute("SELECT COALESCE(SUM(size), 0) FROM entries WHERE layer = ?", (layer,)).fetchone()[0]
+        for layer in layers
+    )
+    seen = sum(size for _, _, size, _ in FileSet(conn, layers).rows())
+    return bool(held - seen > _HIDDEN * seen)
+
+
+def _merge(seq: int, conn: sqlite3.Connection) -> None:
+    merged = merge(conn, _layers(conn, seq))
+    conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, _TOTAL))
+    rows = [(seq, _TOTAL, position, layer) for position, layer in enumerate(merged)]
+    conn.executemany("INSERT INTO commit_layers VALUES (?, ?, ?, ?)", rows)
+
+
+def _layers(conn: sqlite3.Connection, seq: int) -> FileSetRef:
+    rows = conn.execute(
+        "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, _TOTAL)
+    )
+    return tuple(row[0] for row in rows)
