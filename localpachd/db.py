@@ -1,5 +1,6 @@
 """The one SQLite database of localpachd: its tables, its single writer, its snapshot readers. Knows no room's rules."""
 
+import logging
 import queue
 import sqlite3
 import threading
@@ -159,6 +160,11 @@ CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
 _IDLE = 8
 """Connections that are kept open for the next reader. Each has memory of its own."""
 
+_FREE = 0.2
+"""The share of a file that may be free."""
+
+_log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 
@@ -212,6 +218,11 @@ class Database:
 
         return self.write(keep)
 
+    def shrink(self) -> None:
+        """Gives back to the disk what is free in the file, where it is much; call it while nobody else is at work."""
+        with self._write_lock:
+            shrink(self._writer)
+
     def close(self) -> None:
         """Closes every idle connection; call it when nothing uses the database any more."""
         with self._write_lock:
@@ -226,3 +237,16 @@ class Database:
         conn.execute("PRAGMA synchronous=NORMAL")
         conn.execute("PRAGMA cache_size=-8000")
         return conn
+
+
+def shrink(conn: sqlite3.Connection) -> None:
+    """Gives back to the disk what is free in the file of a connection in WAL mode, where that is a good part of it. The
+    file is written anew; where there is no room for that, it stays as it is."""
+    free, pages = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
+    if free <= _FREE * pages:
+        return
+    try:
+        conn.execute("VACUUM")
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        _log.warning("cannot shrink a file of SQLite: %s", error)

@@ -162,6 +162,10 @@ class Chunks:
             swept = self._small.sweep(unused, limit)
             return swept + sum(self._delete_big(path, limit) for digest, path in self._big() if unused(digest))
 
+    def shrink(self) -> None:
+        """Gives back to the disk what small chunks that were swept have left; call it while nobody else is at work."""
+        self._small.shrink()
+
     def close(self) -> None:
         """Makes everything durable and closes the files; call it when nothing uses the store any more."""
         self.flush()

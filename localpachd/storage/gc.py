@@ -22,8 +22,11 @@ class Swept:
 
 def sweep(db: Database, chunks: Chunks) -> Swept:
     """Deletes all that nothing refers to, which is right only while nobody is at work, as at the start of the server.
-    May be stopped and run again at any time."""
-    return Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None))
+    May be stopped and run again at any time. The files shrink."""
+    swept = Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None))
+    chunks.shrink()
+    db.shrink()
+    return swept
 
 
 class Sweeper:

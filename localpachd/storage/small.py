@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from localpachd.db import shrink
+
 RENEW = 3600.0
 """Seconds after which putting a chunk again renews its date."""
 
@@ -112,6 +114,11 @@ class SmallChunks:
                 if doomed:
                     swept += self._delete(doomed, limit)
         return swept
+
+    def shrink(self) -> None:
+        """Gives back to the disk what is free in the file, where it is much; call it while nobody else is at work."""
+        with self._write_lock:
+            shrink(self._writer)
 
     def close(self) -> None:
         """Makes everything durable and closes the file."""

@@ -106,3 +106,30 @@ def test_a_file_of_several_chunks_keeps_them_all(tmp_path: Path) -> None:
     assert sum(map(len, chunks.read(content))) == content.size
     db.close()
     chunks.close()
+
+
+def test_files_shrink_with_what_they_hold(tmp_path: Path) -> None:
+    db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
+    kept, gone = (
+        [(f"/{name}/{number}", "default", chunks.store([f"{name} {number}".encode() * 900])) for number in range(600)]
+        for name in ("kept", "gone")
+    )
+    chunks.flush()
+    refer(db, db.write(lambda conn: write_layer(conn, kept[:100])))
+    db.write(lambda conn: write_layer(conn, [*kept, *gone]))
+
+    def size() -> tuple[int, ...]:
+        return tuple(
+            sum(each.stat().st_size for each in where.glob(f"{name}*"))
+            for where, name in ((tmp_path, "db.sqlite"), (tmp_path / "chunks", "small.sqlite"))
+        )
+
+    before = size()
+    sweep(db, chunks)
+    after = size()
+    assert all(small < 0.5 * large for small, large in zip(after, before, strict=True))
+    sweep(db, chunks)
+    assert size() == after
+    assert all(b"".join(chunks.read(content)) for _, _, content in kept[:100])
+    chunks.close()
+    db.close()
