@@ -1,8 +1,8 @@
 """How a stage meets Pachyderm: the datum-batching protocol, and the same stage run once on plain directories.
 
-The only module that knows the protocol; it knows no stage. It imports the standard library and gRPC only, because
-nothing that can fail may come before the first NextDatum: a process that dies earlier makes Pachyderm restart its job
-for ever, and, after a failed datum, record the rest of the datum set as done with empty output.
+The only module that knows the protocol; it knows no stage. It imports the standard library and the generated gRPC stub
+only, because nothing that can fail may come before the first NextDatum: a process that dies earlier makes Pachyderm
+restart its job for ever, and, after a failed datum, record the rest of the datum set as done with empty output.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import grpc
-
-from stages import nextdatum
+from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest
+from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerStub
 
 WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 PFS_ROOT = "LOCALPACHD_PFS"
@@ -130,15 +130,15 @@ def _serve(module: str, port: str) -> int:
             grpc.channel_ready_future(channel).result(timeout=SECONDS_TO_CONNECT)
         except grpc.FutureTimeoutError:
             return _complain(module, f"no Pachyderm worker answers at 127.0.0.1:{port} ({WORKER_PORT})")
-        next_datum = nextdatum.caller(channel)
+        stub = WorkerStub(channel)
         while True:
             try:
-                env = next_datum(error)
+                reply = stub.NextDatum(NextDatumRequest(error=error))
             except grpc.RpcError as failure:
                 return _complain(module, _explain(failure))
             error = ""
             try:
-                datum = datum_from(env, root)
+                datum = datum_from(reply.env, root)
                 _announce(module, datum)
                 if process is None:
                     process = _start(module)
