@@ -9,6 +9,7 @@ import numpy as np
 
 from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded
 from stages.neighbours.found import NONE
+from stages.neighbours.threads import others_turn
 
 _COLUMNS = 8192
 """Library rows multiplied at once."""
@@ -59,7 +60,8 @@ class Product:
         """|x|²/2 - q·x, half of what a distance is beyond |q|², for some of the library: at least its `count` smallest,
         or all if there are fewer."""
         library, halves = self._library[columns], self._halves[columns]
-        product = queries @ library.T
+        with others_turn():
+            product = queries @ library.T
         groups = _GROUPS * count
         depth = -(-len(library) // groups)
         step = max(1, _CHUNK_BYTES // (4 * groups * depth))

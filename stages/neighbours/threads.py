@@ -1,11 +1,14 @@
 """Owns the sharing of work among a processor's cores: threads, each with one thread of BLAS. Knows no vectors.
 
-A product in many threads, with all else in one, leaves the cores idle for as long as all else takes. NumPy lets go of
-the interpreter's lock while it computes.
+A product in many threads, with all else in one, leaves the cores idle for as long as all else takes. While it
+multiplies NumPy lets go of the interpreter's lock; in much of the rest it does not, and two threads that fight for it
+take longer than one after the other. So they take turns: one does the rest while the others multiply.
 """
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
 
@@ -13,6 +16,9 @@ from threadpoolctl import ThreadpoolController
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
+
+_turn = threading.Lock()
+_mine = threading.local()
 
 
 def cores() -> int:
@@ -24,9 +30,31 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
     """The work on each part, in their order. A single part has all threads of BLAS to itself."""
     if len(parts) <= 1 or cores() == 1:
         return [work(part) for part in parts]
+
+    def in_turn(part: Part) -> Result:
+        with _turn:
+            _mine.turn = True
+            try:
+                return work(part)
+            finally:
+                _mine.turn = False
+
     count = cores()
     with _libraries().limit(limits=1, user_api="blas"):
-        return list(_pool(count).map(work, parts))
+        return list(_pool(count).map(in_turn, parts))
+
+
+@contextmanager
+def others_turn() -> Iterator[None]:
+    """Around what takes long and needs no lock of the interpreter's: lets the other threads of `in_threads` go on."""
+    if not getattr(_mine, "turn", False):
+        yield
+        return
+    _turn.release()
+    try:
+        yield
+    finally:
+        _turn.acquire()
 
 
 @cache
