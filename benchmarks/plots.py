@@ -12,6 +12,7 @@ from benchmarks.report import Row
 
 _WIDTH, _LABEL, _BAR, _STEP = 760, 190, 420, 22
 _HEIGHT, _CURVES = 320, 520
+_GREY = "#718096"
 _COLOURS = (
     "#2b6cb0",
     "#c05621",
@@ -88,17 +89,19 @@ def _diagram(panel: Panel, top: int) -> list[str]:
         y = upright(10.0**power)
         parts.append(f'<path d="M{_LABEL - 120} {y:.1f}h{_CURVES}" stroke="#e2e8f0"/>')
         parts.append(f'<text x="{_LABEL - 126}" y="{y + 4:.1f}" text-anchor="end">{10.0**power:,g}</text>')
-    parts.append(_path(guide, across, upright, "#718096", ' stroke-dasharray="5 4"'))
+    parts.append(_path(guide, across, upright, _GREY, ' stroke-dasharray="5 4"'))
+    parts.append(f'<text x="{_LABEL - 120 + _CURVES + 30}" y="{top + _HEIGHT + 18}" fill="{_GREY}">pictures</text>')
     below = -1e9
-    ends = sorted(((upright(line[max(line)]), name) for name, line in panel.lines.items()), key=lambda end: end[0])
-    for y, name in ends:
-        line = panel.lines[name]
-        colour = _COLOURS[list(panel.lines).index(name) % len(_COLOURS)]
-        parts.append(_path(line, across, upright, colour))
-        parts += [
-            f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colour}"/>'
-            for size, value in line.items()
-        ]
+    lines = {**panel.lines, "n log n": guide}
+    for y, name in sorted((upright(line[max(line)]), name) for name, line in lines.items()):
+        line, colour = lines[name], _GREY
+        if line is not guide:
+            colour = _COLOURS[list(panel.lines).index(name) % len(_COLOURS)]
+            parts.append(_path(line, across, upright, colour))
+            parts += [
+                f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colour}"/>'
+                for size, value in line.items()
+            ]
         below = max(y + 4, below + 13)  # so that no name lies on another
         parts.append(f'<text x="{across(max(line)) + 8:.1f}" y="{below:.1f}" fill="{colour}">{escape(name)}</text>')
     return parts

@@ -103,6 +103,7 @@ def test_curves_are_drawn_on_logarithmic_axes() -> None:
     assert "n &lt; m" in drawn
     assert "A &amp; B" in drawn
     assert len(lines) == 3
+    assert {"n log n", "pictures"} <= set(re.findall(r">([^<]+)</text>", drawn))
     # Equal factors are equal distances, and what is larger is higher.
     guide, rising, even = sorted(lines, key=lambda line: line[-1][1])
     assert rising[1][0] - rising[0][0] == pytest.approx(rising[2][0] - rising[1][0], abs=0.2)
