@@ -70,6 +70,7 @@ class Lookalike(Workflow):
 
     def __init__(self, inputs: Path, directory: Path) -> None:
         super().__init__(inputs, directory)
+        shutil.copytree(inputs / "images", directory / "images")
         self._seen: set[tuple[str, str]] = set()
 
     def first(self) -> None:
@@ -79,7 +80,7 @@ class Lookalike(Workflow):
         deploy.deploy(connection, specs.load())
         spec = parse_spec((self.inputs / "models" / SPEC_FILE).read_bytes())
         models.put(Repository(connection, models.REPO), spec, self.inputs / "models")
-        self._type("add", "--no-wait", self.inputs / "images")
+        self._type("add", "--no-wait", self.directory / "images")
         self._type("query", self.inputs / "queries" / ENTRY, "--output", "results")
 
     def add(self, picture: Path) -> None:
@@ -87,9 +88,10 @@ class Lookalike(Workflow):
         self._type("results", "--output", "results")
 
     def again(self) -> None:
-        self.add(self.inputs / "images")
+        self.add(self.directory / "images")
 
     def remove(self, name: str) -> None:
+        (self.directory / "images" / name).unlink()  # or the next run with nothing changed would bring it back
         self._type("remove", f"images/{name}")
         self._type("results", "--output", "results")
 

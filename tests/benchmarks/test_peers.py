@@ -157,10 +157,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = partial(Dvc, inputs, tool=Tool(Path("/bin/false"), "0"))
-    found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, [])
+    found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, ["remove", "again"])
     assert found.failed.keys() == {"dvc"}
     assert "dvc gives up: false ended with status 1" in capsys.readouterr().err
-    assert found.seconds.keys() == {("first", OURS)}
+    assert found.seconds.keys() == {("first", OURS), ("remove", OURS), ("again", OURS)}
+    assert found.steps["remove", OURS] > 0
+    assert found.steps["again", OURS] == 0  # what was removed does not come back
     assert found.steps["first", OURS] > 40
     assert found.disk[OURS] > 1
     (line,) = peers.result("first", found, {}, last=False).lines
