@@ -11,7 +11,7 @@ import numpy as np
 from stages.contract import StageError
 from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
 
-_BLOCK_BYTES = 3 << 17  # of float64 differences held at once: they stay in a core's second-level cache
+_BLOCK_BYTES = 1 << 19  # of float64 differences held at once: they stay in a core's second-level cache
 _SCAN_BYTES = 16 << 20  # of float32 vectors looked at in one step
 _LONGEST = 1.7e38  # two vectors of this norm are still a finite float32 apart
 
@@ -71,15 +71,17 @@ class Points:
         in rounding; a zero vector is at 0 from another and at 1 from everything else.
         """
         found = np.empty(len(rows), dtype=np.float32)
-        times = _repeats(rows)
-        step = times * max(1, _BLOCK_BYTES // (8 * self.dimension * times))
+        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
         for start in range(0, len(rows), step):
-            mine, theirs = rows[start : start + step : times], other_rows[start : start + step]
-            difference = others.directions(theirs).reshape(len(mine), times, self.dimension)
-            np.subtract(self.directions(mine)[:, None], difference, out=difference)
-            squares = _sums_of_squares(difference.reshape(len(theirs), self.dimension))
+            mine, theirs = rows[start : start + step], other_rows[start : start + step]
+            if self.metric == "euclidean":
+                difference = self.vectors[mine].astype(np.float64)
+                difference -= others.vectors[theirs]
+            else:
+                difference = self.directions(mine) - others.directions(theirs)
+            squares = _sums_of_squares(difference)
             if self.metric == "cosine":
-                squares += np.repeat(self._lengths[mine] == 0, times) != (others._lengths[theirs] == 0)
+                squares += (self._lengths[mine] == 0) != (others._lengths[theirs] == 0)
             found[start : start + step] = self.finish(squares)
         return found
 
@@ -143,16 +145,6 @@ class Points:
         for start in range(0, len(self), step):
             units[start : start + step] = self.directions(slice(start, start + step))
         return units
-
-
-def _repeats(rows: Rows) -> int:
-    """How often in a row each of them is named, if that is the same for all, as it is where k neighbours of each query
-    are compared; otherwise 1."""
-    if not len(rows):
-        return 1
-    times = int(np.argmax(rows != rows[0])) or len(rows)
-    regular = len(rows) % times == 0 and bool((rows.reshape(-1, times) == rows[::times, None]).all())
-    return times if regular else 1
 
 
 def _sums_of_squares(double: Floats) -> Floats:
