@@ -11,7 +11,7 @@ from localpachd.storage.faults import survey
 from localpachd.storage.filesets import Entry, FileSet, compact, write_layer
 
 _DIFF = "diff"
-_TOTAL = "total"
+TOTAL = "total"
 # Layers that an open commit may gather before they are merged: a long job adds one every now and then.
 _LAYERS = 24
 
@@ -21,12 +21,12 @@ def layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
     with its own writes on top."""
     if info.finished is not None and not info.error:
         return _total(conn, info.seq)
-    return _base_layers(conn, info) + _stored(conn, info.seq, _DIFF)
+    return _base_layers(conn, info) + stored(conn, info.seq, _DIFF)
 
 
 def diff_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
     """The layers, oldest first, that were written into this very commit."""
-    return _stored(conn, info.seq, _DIFF)
+    return stored(conn, info.seq, _DIFF)
 
 
 def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
@@ -49,9 +49,9 @@ def attach(txn: Transaction, info: CommitInfo, found: Iterable[int]) -> None:
             "WHERE commit_seq = ? AND part = ?",
             (info.seq, _DIFF, layer, info.seq, _DIFF),
         )
-    written = _stored(txn.conn, info.seq, _DIFF)
+    written = stored(txn.conn, info.seq, _DIFF)
     if len(written) > _LAYERS:
-        _store(txn, info.seq, _DIFF, compact(txn.conn, written, bottom=False))
+        store(txn.conn, info.seq, _DIFF, compact(txn.conn, written, bottom=False))
 
 
 def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None:
@@ -66,12 +66,12 @@ def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
     """Checks an open commit's content and, if it is sound, fixes what it reads as from now on. Returns the fault found
     or "", and the content's size in bytes."""
     below = _base_layers(txn.conn, info)
-    written = _stored(txn.conn, info.seq, _DIFF)
+    written = stored(txn.conn, info.seq, _DIFF)
     whole = FileSet(txn.conn, below + written)
     before = FileSet(txn.conn, below)
     fault, size = survey(before, FileSet(txn.conn, written), whole, _base_size(txn.conn, info))
     if not fault:
-        _store(txn, info.seq, _TOTAL, compact(txn.conn, below + written) if written else below)
+        store(txn.conn, info.seq, TOTAL, compact(txn.conn, below + written) if written else below)
     return fault, size
 
 
@@ -86,8 +86,8 @@ def hand_down(txn: Transaction, info: CommitInfo) -> None:
     when it is gone. Sound finished commits read as layers of their own."""
     if info.error:
         return  # nobody reads through it
-    written = _stored(txn.conn, info.seq, _DIFF)
-    if info.finished is not None and not _stored(txn.conn, info.seq, _TOTAL):
+    written = stored(txn.conn, info.seq, _DIFF)
+    if info.finished is not None and not stored(txn.conn, info.seq, TOTAL):
         # It is empty, whatever is below it.
         below = FileSet(txn.conn, _base_layers(txn.conn, info))
         written = (write_layer(txn.conn, [(file.path, file.tag, None) for file in below.walk()]),)
@@ -99,7 +99,7 @@ def hand_down(txn: Transaction, info: CommitInfo) -> None:
                 pending.append(child["seq"])
             elif child["finished"] is not None:
                 continue
-            _store(txn, child["seq"], _DIFF, written + _stored(txn.conn, child["seq"], _DIFF))
+            store(txn.conn, child["seq"], _DIFF, written + stored(txn.conn, child["seq"], _DIFF))
 
 
 def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
@@ -121,16 +121,18 @@ def _check_open(info: CommitInfo) -> None:
         raise PachError(f"commit {info.commit} has already finished")
 
 
-def _stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
+def stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
+    """The layers, oldest first, that a commit has as one of its parts."""
     rows = conn.execute(
         "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, part)
     )
     return tuple(row[0] for row in rows)
 
 
-def _store(txn: Transaction, seq: int, part: str, found: Sequence[int]) -> None:
-    txn.conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, part))
-    txn.conn.executemany(
+def store(conn: sqlite3.Connection, seq: int, part: str, found: Sequence[int]) -> None:
+    """Lets a commit have these layers as one of its parts."""
+    conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, part))
+    conn.executemany(
         "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
         [(seq, part, position, layer) for position, layer in enumerate(found)],
     )
@@ -148,7 +150,7 @@ def _base_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
 
 def _total(conn: sqlite3.Connection, seq: int) -> tuple[int, ...]:
     """The layers of a sound finished commit."""
-    found = _stored(conn, seq, _TOTAL)
+    found = stored(conn, seq, TOTAL)
     if not found and conn.execute("SELECT 1 FROM forgotten WHERE commit_seq = ?", (seq,)).fetchone():
         raise PachError("the commit is forgotten")
     return found

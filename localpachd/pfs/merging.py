@@ -4,14 +4,14 @@ import sqlite3
 from functools import partial
 
 from localpachd.db import Database
+from localpachd.pfs.contents import TOTAL, store, stored
 from localpachd.storage.filesets import FileSet, FileSetRef, merge
 
-_TOTAL = "total"
 _HIDDEN = 0.01
 """Bytes that are hidden or removed, by those that are seen: more of them are worth a merge."""
 
 # Such a commit shares no layer: one that another commit reads would stay, and a merge would free nothing.
-_ALONE = f"""SELECT own.commit_seq FROM commit_layers own WHERE own.part = '{_TOTAL}' GROUP BY own.commit_seq
+_ALONE = f"""SELECT own.commit_seq FROM commit_layers own WHERE own.part = '{TOTAL}' GROUP BY own.commit_seq
     HAVING COUNT(*) > 1 AND NOT MAX(
         EXISTS (SELECT 1 FROM commit_layers c WHERE c.layer = own.layer AND c.commit_seq <> own.commit_seq)
         OR EXISTS (SELECT 1 FROM fileset_layers f WHERE f.layer = own.layer))"""
@@ -25,7 +25,7 @@ def merge_hidden(db: Database) -> int:
     """
     with db.read() as conn:
         alone = [row[0] for row in conn.execute(_ALONE)]
-        worthwhile = [seq for seq in alone if _hides_much(conn, _layers(conn, seq))]
+        worthwhile = [seq for seq in alone if _hides_much(conn, stored(conn, seq, TOTAL))]
     for seq in worthwhile:
         db.write(partial(_merge, seq))
     return len(worthwhile)
@@ -41,14 +41,4 @@ def _hides_much(conn: sqlite3.Connection, layers: FileSetRef) -> bool:
 
 
 def _merge(seq: int, conn: sqlite3.Connection) -> None:
-    merged = merge(conn, _layers(conn, seq))
-    conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, _TOTAL))
-    rows = [(seq, _TOTAL, position, layer) for position, layer in enumerate(merged)]
-    conn.executemany("INSERT INTO commit_layers VALUES (?, ?, ?, ?)", rows)
-
-
-def _layers(conn: sqlite3.Connection, seq: int) -> FileSetRef:
-    rows = conn.execute(
-        "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, _TOTAL)
-    )
-    return tuple(row[0] for row in rows)
+    store(conn, seq, TOTAL, merge(conn, stored(conn, seq, TOTAL)))
