@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import features, pictures, searching
+from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
-from benchmarks.features import Backbone
 from benchmarks.report import Line, Result, Row, timed
 from pipelines.stl10 import ENTRY, Split
 from stages import index, render, search

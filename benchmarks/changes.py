@@ -2,16 +2,17 @@
 sheet, and what goes must no longer be."""
 
 from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 
 from benchmarks.library import Library, Step
 from pipelines import blocks, ingest, pictures, stl10
 from pipelines.pictures import Source
 from pipelines.stl10samples import write_stl10
-from stages.stl10 import RECORD, SIDE
+from stages.stl10 import RECORD
+from stages.stl10 import pictures as records
 
 MOST_ADDED = 1_000
 
@@ -90,12 +91,11 @@ def _write_more(place: Path, directory: Path, number: int) -> None:
     """Writes so many other pictures into a new directory."""
     directory.mkdir()
     write_stl10(place / "other", number, (1, 1), seed=1)
-    with (place / "other" / stl10.UNLABELLED).open("rb") as records:
-        for index in range(number):
-            _write_png(directory / f"{index:04}.png", records.read(RECORD))
+    with (place / "other" / stl10.UNLABELLED).open("rb") as file:
+        for index, (_, picture) in enumerate(records(b"", file)):
+            Image.fromarray(picture).save(directory / f"{index:04}.png")
 
 
 def _write_png(path: Path, record: bytes) -> None:
-    """Writes a record of STL-10, in which columns come first, as a picture file."""
-    pixels = np.frombuffer(record, np.uint8).reshape(3, SIDE, SIDE).transpose(2, 1, 0)
-    Image.fromarray(np.ascontiguousarray(pixels)).save(path)
+    ((_, picture),) = records(b"", BytesIO(record))
+    Image.fromarray(picture).save(path)

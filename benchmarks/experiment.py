@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import answering, features, preprocessing, program, searching
-from benchmarks.features import Backbone
+from benchmarks.backbones import Backbone
 from benchmarks.plots import bars
 from benchmarks.program import positive
 from benchmarks.report import Result

@@ -1,55 +1,22 @@
 """Owns the measurement of features: the stage on packs as preprocess writes them, beside what it consists of, beside
 Keras's `predict` as the article has it, and beside bare forward passes, each in a process of its own, in turns."""
 
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks import pictures
+from benchmarks.backbones import Backbone, random_resnet50
 from benchmarks.contenders import Taken, race
 from benchmarks.report import Line, Result, Row, line
-from pipelines import models
-from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
 from stages.wording import counted
 
 MODULE = "benchmarks.forwards"
 LARGER = (64, 128, 256)
 _GOAL = 1.1
-_RANDOM = "random"
-
-
-@dataclass(frozen=True, slots=True)
-class Backbone:
-    """What is asked for, as `lookalike model push` takes it: a name or a .keras file, and a file of weights. Or a
-    directory that holds a backbone's two files already."""
-
-    source: str
-    weights: Path | None = None
-
-    def write(self, directory: Path) -> BackboneSpec:
-        """Makes its two files in a directory, which is made. Raises LookalikeError if it cannot be made."""
-        if Path(self.source).is_dir():
-            shutil.copytree(self.source, directory)
-            return parse_spec((directory / SPEC_FILE).read_bytes())
-        directory.mkdir()
-        options = [] if self.weights is None else [f"--weights={self.weights}"]
-        return models.make(self.source, options, directory)[0]
-
-
-def random_resnet50(directory: Path) -> Backbone:
-    """The article's network with random weights, which are written to a directory: they do not change the speed."""
-    weights = directory / f"{_RANDOM}.weights.h5"
-    command = [sys.executable, "-m", "benchmarks.weights", str(weights)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    if done.returncode:
-        raise RuntimeError(f"random weights cannot be written: {done.stderr.strip().splitlines()[-1:]}")
-    return Backbone("resnet50", weights)
 
 
 def measure(

@@ -1,7 +1,6 @@
 """Owns a library and its queries on a localpachd that is measured: filling it, changing it with a look at the sheet
 after each change, forgetting its history. Knows no goal."""
 
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,10 +17,6 @@ from pipelines.repository import Repository
 from pipelines.stl10 import Split
 from stages.backbonespec import SPEC_FILE, parse_spec
 from stages.stl10 import RECORD
-
-RESNET50 = "resnet50"
-
-_ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,19 +127,3 @@ class Library:
         spec = parse_spec((directory / SPEC_FILE).read_bytes())
         self._backbone = sum(path.stat().st_size for path in directory.iterdir())
         return models.put(Repository(self.connection, models.REPO), spec, directory).commit
-
-
-def make_backbone(source: str, directory: Path) -> Path:
-    """Makes a backbone, a named one or a .keras file, in a new directory, and returns that. ResNet50 gets random
-    weights. Raises LookalikeError or RuntimeError if it cannot."""
-    directory.mkdir()
-    options = []
-    if source == RESNET50:
-        weights = directory.with_suffix(".weights.h5")
-        command = [sys.executable, "-m", "benchmarks.weights", str(weights)]
-        done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"random weights cannot be made: {done.stderr.strip().splitlines()[-1]}")
-        options.append(f"--weights={weights}")
-    models.make(source, options, directory)
-    return directory

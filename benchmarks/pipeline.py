@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import figures, program, whole
+from benchmarks.backbones import RESNET50, Backbone, random_resnet50
 from benchmarks.changes import CHANGES
-from benchmarks.library import RESNET50, make_backbone
 from benchmarks.plots import curves
 from benchmarks.program import positive
 from benchmarks.report import Result
@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
             print("making the backbones ...", file=sys.stderr, flush=True)
             other = given.other or next(each for each in BACKBONES if each != given.model)
-            backbone = make_backbone(given.model, Path(scratch) / "first")
-            swapped = make_backbone(other, Path(scratch) / "other") if SWAP in given.changes else backbone
+            backbone = _make(given.model, Path(scratch) / "first")
+            swapped = _make(other, Path(scratch) / "other") if SWAP in given.changes else backbone
 
             def measure(name: str) -> Result:
                 done[sizes[name]] = whole.measure(sizes[name], backbone, swapped, given.changes)
@@ -51,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.plot:
         given.plot.write_text(curves(figures.panels(done), surroundings))
     return 0
+
+
+def _make(source: str, directory: Path) -> Path:
+    """Makes a backbone in a new directory, and returns that. Raises LookalikeError or RuntimeError if it cannot."""
+    backbone = random_resnet50(directory.parent) if source == RESNET50 else Backbone(source)
+    backbone.write(directory)
+    return directory
 
 
 def _check_room(pictures: int) -> None:

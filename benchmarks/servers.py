@@ -11,6 +11,8 @@ from pathlib import Path
 
 import python_pachyderm
 
+from benchmarks import disk
+
 _PORT = re.compile(r"listening on .*:(\d+)\n")
 _ROOT = Path(__file__).resolve().parent.parent
 
@@ -43,7 +45,7 @@ class Server:
 
     def disk(self) -> float:
         """What its directory takes on disk, in MiB."""
-        return sum(path.stat().st_blocks * 512 for path in self.directory.rglob("*") if path.is_file()) / 2**20
+        return disk.mib(self.directory)
 
     def _status(self, name: str) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()

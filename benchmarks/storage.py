@@ -7,6 +7,7 @@ from pathlib import Path
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
+from benchmarks import disk
 from pipelines.connection import Connection
 from pipelines.repository import Repository
 from stages.tables import Images, read_images
@@ -48,12 +49,9 @@ def _tables(connection: Connection, repo: str, pattern: str) -> list[Images]:
 def on_disk(root: Path) -> dict[str, int]:
     """Bytes that the files of a root directory take, by what they are for."""
     found: dict[str, int] = {}
-    for path in root.rglob("*"):
-        try:
-            size = path.stat().st_blocks * 512 if path.is_file() else 0
-        except FileNotFoundError:
-            continue  # it has gone meanwhile
-        found[_kind(path.relative_to(root))] = found.get(_kind(path.relative_to(root)), 0) + size
+    for path, size in disk.files(root):
+        kind = _kind(path.relative_to(root))
+        found[kind] = found.get(kind, 0) + size
     return {kind: size for kind, size in sorted(found.items()) if size}
 
 

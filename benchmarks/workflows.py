@@ -7,11 +7,10 @@ import shutil
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from benchmarks import servers
+from benchmarks import disk, servers
 from benchmarks.environment import SETUPS, Tool
 from pipelines import deploy, models, specs
 from pipelines.connection import Connection
@@ -58,7 +57,7 @@ class Workflow(ABC):
 
     def disk(self) -> float:
         """What its directory takes on disk, in MiB; a file of several names counts once."""
-        return on_disk(self.directory)
+        return disk.mib(self.directory)
 
     def close(self) -> None:
         """Ends what still runs."""
@@ -110,7 +109,7 @@ class Lookalike(Workflow):
         return self.directory / "results" / ENTRY
 
     def disk(self) -> float:
-        return on_disk(self._server.directory)
+        return self._server.disk()
 
     def _type(self, *words: str | Path) -> None:
         here = {"PACHD_ADDRESS": self._address, "PACH_CONFIG": str(self.directory / "none")}
@@ -230,16 +229,6 @@ def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
             f"{Path(command[0]).name} ended with status {done.returncode}: {done.stdout.strip()[-2000:]}"
         )
     return done.stdout
-
-
-def on_disk(directory: Path) -> float:
-    """What the files of a directory take on disk, in MiB, each counted once however many names it has."""
-    return sum(_sizes(path for path in directory.rglob("*") if path.is_file() and not path.is_symlink())) / 2**20
-
-
-def _sizes(files: Iterable[Path]) -> Iterable[int]:
-    found = (path.stat() for path in files)
-    return {(each.st_dev, each.st_ino): each.st_blocks * 512 for each in found}.values()
 
 
 def _parameters() -> dict[str, str]:

@@ -11,8 +11,8 @@ from PIL import Image
 
 from benchmarks import answering, experiment, features, searching
 from benchmarks.agreement import agreement
+from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender, race
-from benchmarks.features import Backbone
 from benchmarks.plots import bars
 from benchmarks.report import Row
 from stages.backbones import describe, save_backbone

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks import environment, peers, racing, workflows
+from benchmarks import disk, environment, peers, racing, workflows
 from benchmarks.environment import SETUPS, Tool, Unavailable
 from benchmarks.racing import OURS, Found
 from benchmarks.workflows import Dvc, Lookalike
@@ -70,7 +70,7 @@ def test_a_file_of_two_names_takes_its_room_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(2**20))
     (tmp_path / "b").hardlink_to(tmp_path / "a")
     (tmp_path / "c").symlink_to(tmp_path / "a")
-    assert workflows.on_disk(tmp_path) == 1.0
+    assert disk.mib(tmp_path) == 1.0
 
 
 def test_answers_are_ids_and_distances_whatever_the_sources_are_called() -> None:
