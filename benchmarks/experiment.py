@@ -18,7 +18,7 @@ from benchmarks.report import Result
 from pipelines import stl10
 from pipelines.errors import LookalikeError
 
-PACKAGES = ("numpy", "tensorflow", "keras", "faiss-cpu", "scikit-learn", "pillow")
+PACKAGES = ("numpy", "tensorflow", "keras", "onnxruntime", "faiss-cpu", "scikit-learn", "pillow")
 
 _FEWEST, _MOST = 1_000, 100_000
 

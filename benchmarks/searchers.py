@@ -73,6 +73,25 @@ def _tensorflow(library: Vectors, queries: Vectors) -> Work:
     return multiply
 
 
+def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
+    """With as many threads as it takes by itself."""
+    onnxruntime = importlib.import_module("onnxruntime")
+    file = importlib.import_module("stages.neighbours.onnxfile")
+    inputs = [file.Variable("queries", "float32", (None, None)), file.Variable("library", "float32", (None, None))]
+    output = file.Variable("product", "float32", (None, None))
+    session = onnxruntime.InferenceSession(
+        file.model([file.Node("MatMul", ("queries", "library"), "product")], inputs, output, {})
+    )
+    held = [np.ascontiguousarray(segment.T) for segment in _segments(library)]
+
+    def multiply() -> None:
+        for segment in held:
+            for start in range(0, len(queries), _BLOCK):
+                session.run(None, {"queries": queries[start : start + _BLOCK], "library": segment})
+
+    return multiply
+
+
 def _ours(library: Vectors, queries: Vectors) -> Work:
     """As the stage search does it, segment by segment on the CPU, and the answers merged as render does."""
     open_searcher = importlib.import_module("stages.neighbours.choice").open_searcher
@@ -108,6 +127,7 @@ def _faiss(library: Vectors, queries: Vectors) -> Work:
 _WAYS: dict[str, Callable[[Vectors, Vectors], Work]] = {
     "numpy": _numpy,
     "tensorflow": _tensorflow,
+    "onnxruntime": _onnxruntime,
     "ours": _ours,
     "faiss": _faiss,
     "sklearn": lambda library, queries: lambda: as_the_article("sklearn", library, queries, K, n_jobs=-1),

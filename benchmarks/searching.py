@@ -37,7 +37,7 @@ def measure(pictures: int, rounds: int, sklearn: bool = True) -> Result:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         directory = Path(scratch)
         _write_vectors(directory, pictures - queries, queries)
-        products = {"numpy": {}, **_by_kernels(), "tensorflow": {"CUDA_VISIBLE_DEVICES": ""}}
+        products = {"numpy": {}, **_by_kernels(), "tensorflow": {"CUDA_VISIBLE_DEVICES": ""}, "onnxruntime": {}}
         names, absent = _searchers(sklearn)
         taken = race(_MODULE, directory, [*products, *names], rounds, products)
         agreed = agreement(directory, names)

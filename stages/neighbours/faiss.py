@@ -22,20 +22,21 @@ from typing import Any
 import numpy as np
 
 from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
+from stages.neighbours.processor import CPUINFO, flags
 
 
-def _name_processor(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
+def _name_processor(cpuinfo: Path = CPUINFO) -> None:
     """Tells FAISS's own OpenBLAS which kernels this processor can run, unless somebody has.
 
     The copy in its wheel is older than many processors; on those it takes SSE3 kernels, five times slower and more.
     It reads the variable when it is loaded, so this comes before the import. Results do not depend on it.
     """
-    if "OPENBLAS_CORETYPE" in os.environ or not cpuinfo.is_file():
+    if "OPENBLAS_CORETYPE" in os.environ:
         return
-    flags = set(cpuinfo.read_text(errors="replace").partition("flags")[2].partition("\n")[0].split())
-    if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= flags:
+    has = flags(cpuinfo)
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"} <= has:
         os.environ["OPENBLAS_CORETYPE"] = "SkylakeX"
-    elif {"avx2", "fma"} <= flags:
+    elif {"avx2", "fma"} <= has:
         os.environ["OPENBLAS_CORETYPE"] = "Haswell"
 
 

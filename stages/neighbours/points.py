@@ -13,6 +13,9 @@ from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Float
 
 _BLOCK_BYTES = 1 << 19  # of float64 differences held at once: they stay in a core's second-level cache
 _SCAN_BYTES = 16 << 20  # of float32 vectors looked at in one step
+UNIT_ROUNDING = 1e-6
+"""More than |û - v̂|² of float32 unit vectors can be from that of the true ones: 4.9e-7."""
+
 _LONGEST = 1.7e38  # two vectors of this norm are still a finite float32 apart
 
 
@@ -84,6 +87,27 @@ class Points:
                 squares += (self._lengths[mine] == 0) != (others._lengths[theirs] == 0)
             found[start : start + step] = self.finish(squares)
         return found
+
+    def nearly(self, rows: Rows, others: "Points", other_rows: Rows) -> Distances:
+        """Lower bounds of what `distances` gives for the same pairs, in a third of its time.
+
+        From the differences of `prepared`, in float32: the bound falls short by what d roundings in a row can be, in
+        relation to the distance itself, so it tells near-duplicates apart too.
+        """
+        squares = np.empty(len(rows), dtype=np.float64)
+        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        with np.errstate(over="ignore"):
+            for start in range(0, len(rows), step):
+                mine, theirs = rows[start : start + step], other_rows[start : start + step]
+                difference = self.prepared[mine]
+                difference -= others.prepared[theirs]
+                squares[start : start + step] = np.einsum("ij,ij->i", difference, difference)
+        np.minimum(squares, np.finfo(np.float32).max, out=squares)  # of an overflow only that it is no less is known
+        squares *= 1 - 2 * gamma(self.dimension + 8, SINGLE)
+        squares -= 2 * self.dimension * SMALLEST
+        if self.metric == "cosine":
+            squares -= UNIT_ROUNDING
+        return self.at_least(squares)
 
     def directions(self, rows: "slice | Rows") -> Floats:
         """float64 (rows, d): the vectors themselves or, for "cosine", divided by their norms (zero stays zero)."""

@@ -50,11 +50,13 @@ def others_turn() -> Iterator[None]:
     if not getattr(_mine, "turn", False):
         yield
         return
+    _mine.turn = False
     _turn.release()
     try:
         yield
     finally:
         _turn.acquire()
+        _mine.turn = True
 
 
 @cache

@@ -11,11 +11,12 @@ from stages.neighbours import product
 from stages.neighbours.backend import expanded, gamma, parts_of_vector
 from stages.neighbours.faiss import Faiss, _name_processor
 from stages.neighbours.product import Product
+from stages.neighbours.quantised import Quantised
 from stages.neighbours.sklearn import Sklearn
 
 
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS takes another formula for few
-@pytest.mark.parametrize("backend", [Product, Faiss, Sklearn])
+@pytest.mark.parametrize("backend", [Product, Faiss, Sklearn, Quantised])
 def test_no_approximate_distance_lies_above_the_bound(family, backend, queries) -> None:
     proposer = backend(family)
     asked = family[:queries]
@@ -32,6 +33,12 @@ def test_no_approximate_distance_lies_above_the_bound(family, backend, queries) 
         slack = proposer.rounding.relative * sums + proposer.rounding.absolute
         bounded = 2 * sums < np.finfo(np.float32).max
         assert (approximate[query][usable] - slack <= true)[bounded].all()
+        if usable.all() and bounded.all():
+            others = np.setdiff1d(np.arange(len(family)), row)
+            beyond = ((double[query] - double[others]) ** 2).sum(axis=1)
+            least = approximate[query].max() - proposer.rounding.absolute
+            least -= proposer.rounding.relative * (norms[query] + norms[others])
+            assert (least <= beyond)[2 * (norms[query] + norms[others]) < np.finfo(np.float32).max].all()
 
 
 def test_the_bound_of_the_expansion() -> None:
@@ -44,7 +51,7 @@ def test_the_bound_of_the_expansion() -> None:
 def test_a_memory_map_is_searched_where_it_lies(tmp_path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    for backend in (Product, Faiss):
+    for backend in (Product, Faiss, Quantised):
         _distances, rows = backend(library).candidates(np.eye(30, dtype=np.float32), 1)
         assert rows[:, 0].tolist() == list(range(30))
 

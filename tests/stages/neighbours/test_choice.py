@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stages.contract import StageError
+from stages.neighbours import choice, exact
 from stages.neighbours.choice import gpu_visible, open_searcher
 from stages.neighbours.exact import Exact
 from stages.neighbours.points import Points
@@ -37,7 +38,7 @@ def test_a_process_without_a_gpu_imports_nothing_of_one() -> None:
         "from stages.neighbours.points import Points\n"
         "from stages.neighbours.settings import Settings\n"
         "open_searcher(Points(np.eye(3, dtype=np.float32)), Settings(), {'CUDA_VISIBLE_DEVICES': '-1'})\n"
-        "unwanted = ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn', 'faiss')\n"
+        "unwanted = ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn', 'faiss', 'onnxruntime')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
@@ -49,6 +50,34 @@ def test_each_cpu_backend_opens(backend) -> None:
     searcher = open_searcher(LIBRARY, Settings(backend=backend), NO_GPU)
     assert isinstance(searcher, Exact)
     assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
+
+
+@pytest.mark.parametrize(
+    ("backend", "instructions", "size", "expected"),
+    [
+        ("auto", {"avx512_vnni"}, 1200, "int8"),
+        ("auto", {"avx_vnni", "avx2"}, 1200, "int8"),
+        ("auto", {"avx2"}, 1200, None),
+        ("auto", {"avx512_vnni"}, 999, None),
+        ("numpy", {"avx512_vnni"}, 1200, None),
+        ("faiss", {"avx512_vnni"}, 1200, None),
+    ],
+)
+def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, expected, monkeypatch) -> None:
+    asked = []
+
+    class Told(exact.Certified):
+        def __init__(self, library, backend):
+            super().__init__(library, backend)
+            asked.append(backend.name)
+
+    monkeypatch.setattr(choice, "flags", lambda: instructions)
+    monkeypatch.setattr(exact, "MANY", 1)
+    monkeypatch.setattr(exact, "Certified", Told)
+    library = LIBRARY.part(slice(0, size))
+    searcher = open_searcher(library, Settings(backend=backend), NO_GPU)
+    assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(size))
+    assert asked[1:] == ([] if expected is None else [expected])
 
 
 def test_cuml_without_a_gpu_says_what_to_do() -> None:

@@ -4,21 +4,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from stages.neighbours import exact as exact_search
 from stages.neighbours.exact import EXTRA, Exact
 from stages.neighbours.exhaustive import compare_with_all
 from stages.neighbours.faiss import Faiss
 from stages.neighbours.found import NONE, merge, nothing
 from stages.neighbours.points import Points
 from stages.neighbours.product import Product
+from stages.neighbours.quantised import Quantised
 from stages.neighbours.sklearn import Sklearn
 
-BACKENDS = [Product, Faiss, Sklearn]
+BACKENDS = [Product, Faiss, Sklearn, Quantised]
 METRICS = ["euclidean", "cosine"]
 
 
 def search(backend, library, queries, k, metric="euclidean", exclude=None):
     points = Points(library, metric)
     return Exact(points, backend(points.prepared)).search(Points(queries, metric), k, exclude)
+
+
+def quickly(library, metric="euclidean"):
+    """A search that shows the queries to the quick backend first."""
+    points = Points(library, metric)
+    return Exact(points, Product(points.prepared), lambda: Quantised(points.prepared))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -53,6 +61,70 @@ def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle) -> None:
     _distances, rows = oracle(library, library, 3)
     assert (proposed != rows).any(axis=1).mean() > 0.5
     assert np.array_equal(search(Faiss, library, library, 3).rows, rows)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_quick_look_first_changes_no_answer(family, metric, oracle, monkeypatch) -> None:
+    monkeypatch.setattr(exact_search, "MANY", 1)
+    queries = family[np.random.default_rng(4).permutation(len(family))[:150]]
+    searcher = quickly(family, metric)
+    found = searcher.search(Points(queries, metric), 5)
+    distances, rows = oracle(queries, family, 5, metric)
+    assert np.array_equal(found.rows, rows)
+    assert np.array_equal(found.distances, distances)
+    assert searcher.tally.queries == 150
+
+
+def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give(oracle, monkeypatch) -> None:
+    monkeypatch.setattr(exact_search, "MANY", 100)
+    random = np.random.default_rng(8)
+    ways = random.normal(size=(24, 512))
+    vectors = np.maximum(random.normal(size=(3000, 24)) @ ways + random.normal(size=(3000, 512)), 0).astype(np.float32)
+    library, queries = vectors[:2500], vectors[2500:]
+    searcher = quickly(library)
+    found = searcher.search(Points(queries), 3)
+    assert searcher.tally.quick > 0.95 * len(queries)
+    assert np.array_equal(found.rows, oracle(queries, library, 3)[1])
+    few = Points(queries[:99])
+    before = searcher.tally.quick
+    searcher.search(few, 3)
+    assert searcher.tally.quick > before  # it is there already, so few are shown to it as well
+
+
+def test_a_quick_look_is_for_many_queries_only(monkeypatch) -> None:
+    library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    monkeypatch.setattr(exact_search, "MANY", 300)
+    points = Points(library)
+
+    def unwanted():
+        raise AssertionError("made for few queries")
+
+    searcher = Exact(points, Product(library), unwanted)
+    assert searcher.search(points.part(slice(0, 299)), 1).rows[:, 0].tolist() == list(range(299))
+    with pytest.raises(AssertionError, match="made for few queries"):
+        searcher.search(points, 1)
+
+
+def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle, monkeypatch) -> None:
+    monkeypatch.setattr(exact_search, "MANY", 1)
+    library = np.random.default_rng(9).normal(size=(400, 8)).astype(np.float32)
+    library[7] *= np.float32(1e12)  # beyond what it can bound
+    searcher = quickly(library)
+    for asked in (100, 200):
+        found = searcher.search(Points(library[:100]), 2)
+        assert np.array_equal(found.rows, oracle(library[:100], library, 2)[1])
+        assert (searcher.tally.queries, searcher.tally.quick) == (asked, 0)
+    assert searcher._quick is None
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_vector_whose_square_overflows_hides_no_other(backend, oracle) -> None:
+    random = np.random.default_rng(0)
+    library = (random.normal(size=(2000, 24)) * 1e10).astype(np.float32)
+    library[[777, 778]] *= np.float32(1e20)
+    queries = library[700:900]
+    found = search(backend, library, queries, 1)
+    assert np.array_equal(found.rows, oracle(queries, library, 1)[1])
 
 
 @pytest.mark.parametrize("backend", [Product, Faiss])
@@ -106,19 +178,32 @@ def test_each_stage_of_the_certificate_is_reached() -> None:
 
 
 def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
-    from stages.neighbours import exact, exhaustive, points, product, threads  # noqa: PLC0415  (to change their sizes)
+    from stages.neighbours import (  # noqa: PLC0415  (to change their sizes)
+        exact,
+        exhaustive,
+        points,
+        product,
+        quantised,
+        selection,
+        threads,
+    )
 
     random = np.random.default_rng(2)
     library = random.integers(0, 3, size=(700, 8)).astype(np.float32)  # ties everywhere
     queries = random.integers(0, 3, size=(150, 8)).astype(np.float32)
     monkeypatch.setattr(exact, "QUERY_BLOCK", 64)
     monkeypatch.setattr(exact, "_FEWEST", 10)
+    monkeypatch.setattr(exact, "MANY", 1)
     monkeypatch.setattr(exact, "cores", lambda: 3)
     monkeypatch.setattr(threads, "cores", lambda: 3)
     monkeypatch.setattr(product, "_COLUMNS", 300)
     monkeypatch.setattr(product, "_TILE_BYTES", 4 * 300 * 20)
     monkeypatch.setattr(product, "_CHUNK_BYTES", 4 * 304 * 3)
-    monkeypatch.setattr(product, "_GROUPS", 2)
+    monkeypatch.setattr(selection, "_GROUPS", 2)
+    monkeypatch.setattr(selection, "_ROUND", 4)
+    monkeypatch.setattr(quantised, "_BLOCK", 90)
+    monkeypatch.setattr(quantised, "_STEP", 11)
+    monkeypatch.setattr(quantised, "_SAMPLE", 5)
     monkeypatch.setattr(exhaustive, "_QUERIES", 7)
     monkeypatch.setattr(exhaustive, "_BLOCK_BYTES", 64 * 50)
     monkeypatch.setattr(points, "_BLOCK_BYTES", 64 * 9)
@@ -128,6 +213,7 @@ def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
         for found in (
             search(Product, library, queries, 9, metric),
             search(Faiss, library, queries, 9, metric),
+            quickly(library, metric).search(Points(queries, metric), 9),
             compare_with_all(Points(queries, metric), Points(library, metric), 9, np.full(150, NONE)),
         ):
             assert np.array_equal(found.rows, rows)

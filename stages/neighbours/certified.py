@@ -1,0 +1,93 @@
+"""Owns the proof that the nearest of a backend's candidates are the nearest of all. Knows no files.
+
+What a backend says of a distance is a bound and no more. Its k nearest candidates are compared anew by
+`Points.distances`, whose answer counts; of the others those that the bound leaves in doubt, first by `Points.nearly`.
+"""
+
+import numpy as np
+
+from stages.neighbours.backend import Backend, Distances, Floats, Mask, Rows
+from stages.neighbours.found import NONE, Found, merge, nothing
+from stages.neighbours.points import UNIT_ROUNDING, Points
+from stages.neighbours.threads import others_turn
+
+_LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: the expansion's parts stay finite below it
+
+
+class Certified:
+    """A library and what proposes candidates from it."""
+
+    def __init__(self, library: Points, backend: Backend) -> None:
+        """library: at least one point; the backend was built from `library.prepared`."""
+        self._library = library
+        self._backend = backend
+        self._furthest = float(library.reach.max())
+
+    def nearest(self, queries: Points, k: int, exclude: Rows, count: int) -> tuple[Found, Mask]:
+        """The k nearest among the backend's `count` candidates, and for which queries they are proven to be the nearest
+        of all. exclude: int64 (n,), a row for each query that is no neighbour of it, or NONE."""
+        approximate, rows = self._backend.candidates(queries.prepared, count)
+        usable = (rows != NONE) & np.isfinite(approximate)
+        allowed = usable & (rows != exclude[:, None])
+        near = _smallest(approximate, allowed, k)
+        found = self._compared(nothing(len(queries), k), queries, near, rows)
+        least = self._least(queries, approximate, found.distances[:, -1])
+        doubtful = allowed & ~near & ~(least > found.distances[:, -1:])
+        found = self._compared(found, queries, self._in_doubt(queries, doubtful, rows, found), rows)
+
+        worst = found.distances[:, -1]
+        if count == len(self._library):
+            beyond = np.full(len(queries), True)
+        else:
+            beyond = self._least(queries, approximate.max(axis=1, keepdims=True), worst)[:, 0] > worst
+        return found, usable.all(axis=1) & beyond & self._bounded(queries, worst)
+
+    def _compared(self, found: Found, queries: Points, chosen: Mask, rows: Rows) -> Found:
+        query, column = np.nonzero(chosen)
+        row = rows[query, column]
+        with others_turn():
+            distances = queries.distances(query, self._library, row)
+        return merge(found, query, distances, row)
+
+    def _in_doubt(self, queries: Points, doubtful: Mask, rows: Rows, found: Found) -> Mask:
+        """Those that a look in float32 leaves in doubt."""
+        query, column = np.nonzero(doubtful)
+        with others_turn():
+            least = queries.nearly(query, self._library, rows[query, column])
+        near = ~(least > found.distances[query, -1])
+        left = np.zeros_like(doubtful)
+        left[query[near], column[near]] = True
+        return left
+
+    def _least(self, queries: Points, approximate: Distances, worst: Distances) -> Distances:
+        """The least true distance, as `Points.distances` would give it, of rows with these approximate ones."""
+        rounding = self._backend.rounding
+        squares = queries.reach**2 + self._relevant(queries, worst) ** 2
+        slack = rounding.relative * squares + rounding.absolute
+        if queries.metric == "cosine":
+            slack += UNIT_ROUNDING
+        return self._library.at_least(approximate.astype(np.float64) - slack[:, None])
+
+    def _relevant(self, queries: Points, worst: Distances) -> Floats:
+        """The largest norm that a row as near as `worst` can have.
+
+        By the triangle inequality rows with a norm above |q| + worst are further away than that, whatever their
+        approximate distance says: a few huge vectors in a library must not spoil the bound for all.
+        """
+        if queries.metric == "cosine":
+            return np.full(len(queries), self._furthest)
+        return np.minimum(self._furthest, queries.reach + worst.astype(np.float64) * (1 + 1e-6) + 1e-44)
+
+    def _bounded(self, queries: Points, worst: Distances) -> Mask:
+        """Whether nothing that the bound speaks of can have overflowed float32."""
+        bounded: Mask = queries.reach**2 + self._relevant(queries, worst) ** 2 < _LARGEST
+        return bounded
+
+
+def _smallest(approximate: Distances, allowed: Mask, k: int) -> Mask:
+    """The k nearest of the allowed ones of each query, or fewer."""
+    near = np.zeros(allowed.shape, dtype=bool)
+    columns = np.argpartition(np.where(allowed, approximate, np.float32(np.inf)), k - 1, axis=1)[:, :k]
+    np.put_along_axis(near, columns, True, axis=1)
+    near &= allowed
+    return near

@@ -1,0 +1,81 @@
+"""The quick look: bounds that hold for any vectors, and are close enough to be of use."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stages.neighbours import quantised
+from stages.neighbours.quantised import Quantised
+
+
+def truth(queries, library):
+    """Squared distances of all pairs, float64."""
+    return ((queries[:, None].astype(np.float64) - library[None].astype(np.float64)) ** 2).sum(axis=2)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rows=st.integers(1, 40),
+    dimension=st.integers(1, 300),
+    spread=st.integers(0, 6),
+    level=st.integers(-8, 8),
+    offset=st.integers(-3, 8),
+)
+@settings(deadline=None)
+def test_every_bound_holds(seed, rows, dimension, spread, level, offset) -> None:
+    """Whatever the lengths, and however far from 0: nothing is nearer than is said, proposed or not."""
+    random = np.random.default_rng(seed)
+    vectors = random.normal(size=(rows + 5, dimension)) * 10.0 ** random.integers(0, spread + 1, size=(rows + 5, 1))
+    vectors = ((vectors + 10.0**offset) * 10.0**level).astype(np.float32)
+    library, queries = vectors[:rows], vectors[rows - 1 :]
+    count = int(random.integers(1, rows + 1))
+    bounds, proposed = Quantised(library).candidates(queries, count)
+    squares = truth(queries, library)
+    for bound, row, square in zip(bounds, proposed, squares, strict=True):
+        if (row == -1).all():
+            assert np.isinf(bound).all()
+            continue
+        assert sorted(set(row)) == sorted(row)
+        assert (bound <= square[row]).all()
+        assert (np.delete(square, row) >= bound.max()).all()
+
+
+def test_the_bounds_of_a_networks_vectors_are_close() -> None:
+    random = np.random.default_rng(2)
+    vectors = np.maximum(random.normal(size=(600, 24)) @ random.normal(size=(24, 512)), 0).astype(np.float32)
+    bounds, rows = Quantised(vectors[:500]).candidates(vectors[500:], 500)
+    squares = np.take_along_axis(truth(vectors[500:], vectors[:500]), rows, axis=1)
+    assert (bounds <= squares).all()
+    assert np.median((squares - bounds) / squares) < 0.06
+
+
+def test_vectors_beyond_its_range_get_no_bounds() -> None:
+    library = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    queries = library[:4].copy()
+    queries[1] *= np.float32(1e10)
+    queries[2] = np.float32(3e38)
+    bounds, rows = Quantised(library).candidates(queries, 3)
+    assert (rows == -1).all(axis=1).tolist() == [False, True, True, False]
+    assert np.isinf(bounds[1:3]).all()
+    assert rows[[0, 3], 0].tolist() == [0, 3] or {0, 3} <= {*rows[0], *rows[3]}
+    library[9] = np.float32(2e38)
+    assert (Quantised(library).candidates(queries, 3)[1] == -1).all()
+
+
+def test_a_vector_too_long_for_sums_of_32_bits_gets_no_bounds(monkeypatch) -> None:
+    monkeypatch.setattr(quantised, "_LONGEST_DIMENSION", 7)
+    library = np.eye(8, dtype=np.float32)
+    assert (Quantised(library).candidates(library, 3)[1] == -1).all()
+    assert (Quantised(library[:, :7].copy()).candidates(library[:, :7].copy(), 3)[1] != -1).all()
+
+
+@pytest.mark.parametrize("dimension", [1, 63, 64, 2048])
+def test_the_largest_whole_numbers_add_up(dimension) -> None:
+    """Vectors of which every number is the largest: older instructions would add their products up wrongly."""
+    library = np.ones((40, dimension), np.float32)
+    library[::2] *= -1
+    bounds, rows = Quantised(library).candidates(library, 40)
+    squares = np.take_along_axis(truth(library, library), rows, axis=1)
+    assert (bounds <= squares).all()
+    np.testing.assert_allclose(bounds, squares, atol=1e-3 * dimension)
