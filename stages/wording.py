@@ -50,7 +50,7 @@ def notes(answers: Answers, shown: int) -> list[str]:
         verb = "was" if len(answers.rejected) == 1 else "were"
         said.append(f"{files} of this entry {verb} rejected.")
     if shown < total:
-        said.append(f"{shown} of {total:,} queries are shown; neighbors.jsonl holds all of them.")
+        said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl holds all of them.")
     return said
 
 

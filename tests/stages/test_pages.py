@@ -159,7 +159,7 @@ def test_shown_queries_are_ordered_by_name() -> None:
     alts = [image["alt"] for image in Document(page(of, ["id1", "id3", "id0"])).all("img")]
     assert [alt for alt in alts if alt and alt.startswith("Query")] == [f"Query picture {n}.png" for n in (6, 8, 9)]
     assert (
-        "3 of 4 queries are shown; neighbors.jsonl holds all of them."
+        "index.html shows 3 of 4 queries; neighbors.jsonl holds all of them."
         in Document(page(of, ["id1", "id3", "id0"])).texts
     )
 

@@ -184,7 +184,7 @@ def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(tmp_path: Path, l
     html = (entry / "index.html").read_text("utf-8")
     assert re.findall(r'alt="Query picture ([^"]*)"', html) == sorted(names[query] for query in chosen)
     assert html.count("<img ") == 4 * SHOWN_QUERIES
-    assert f"{SHOWN_QUERIES} of {len(many)} queries are shown" in html
+    assert f"index.html shows {SHOWN_QUERIES} of {len(many)} queries" in html
     assert len(lines(entry)) == len(many)
 
     with Image.open(entry / "grid.png") as image:

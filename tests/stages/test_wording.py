@@ -65,7 +65,7 @@ def test_summary_tells_how_much_is_shown() -> None:
         (answers(2, 1), 2, ["Only 1 picture in the library, where 3 neighbours"]),
         (answers(0, 0, metric=None, rejected=1), 0, ["No picture of this entry", "1 file of this entry was rejected"]),
         (answers(2, 3, rejected=2), 2, ["2 files of this entry were rejected"]),
-        (answers(200, 3), 100, ["100 of 200 queries are shown; neighbors.jsonl holds all"]),
+        (answers(200, 3), 100, ["index.html shows 100 of 200 queries; neighbors.jsonl holds all"]),
     ],
 )  # fmt: skip
 def test_notes(given_answers: Answers, shown: int, said: list[str]) -> None:
