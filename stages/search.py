@@ -9,9 +9,10 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.search"))
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -50,41 +51,51 @@ def start(environment: Mapping[str, str]) -> "Search":
     return Search(settings(environment), environment)
 
 
-class Search:
-    """Searches one segment for one entry at a time, and keeps the segment open for the entries that follow.
+Read = TypeVar("Read")
 
-    The datum's inputs: `index`, the directory /<b>, lazy or not; `queries`, the directory /queries/<entry>. Writes
+
+class Last(Generic[Read]):
+    """What was read of one input of the last datum, for as long as the datums that follow have the same."""
+
+    def __init__(self, read: Callable[[Input], Read]) -> None:
+        self._read = read
+        self._held: tuple[tuple[str, str], Read] | None = None
+
+    def of(self, each: Input) -> Read:
+        """What the input holds. Without a commit nothing says that it is the same as before."""
+        key = (each.commit, each.repo_path)
+        if self._held is None or not each.commit or key != self._held[0]:
+            self._held = None  # its memory first
+            self._held = key, self._read(each)
+        return self._held[1]
+
+
+class Search:
+    """Searches one segment for one entry at a time. Keeps the segment open for the entries that follow, and the entry
+    for the segments that follow.
+
+    The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<entry>. Writes
     /<entry>/<b>.parquet (tables.Neighbours): for each query its K nearest in the segment, itself first, then by
     distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures.
     """
 
     def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
         self._settings = chosen
-        self._environment = environment
-        self._key: tuple[str, Path] | None = None
-        self._segment: Segment | None = None
+        self._segments = Last(lambda index: _read_segment(index, chosen, environment))
+        self._queries = Last(lambda queries: _read_queries(queries, chosen))
 
     def __call__(self, datum: Datum) -> None:
-        queries = _read_queries(datum.inputs["queries"], self._settings)
+        queries = self._queries.of(datum.inputs["queries"])
         if queries is None:
             print("search: this entry has no pictures to search for")
             return
-        segment = self._open(datum.inputs["index"])
+        segment = self._segments.of(datum.inputs["index"])
         _check_models(segment, queries)
         found = self._find(segment, queries)
         target = datum.out / queries.entry / f"{segment.name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         tables.write_neighbours(_table(segment, queries, found, self._settings), target)
         print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
-
-    def _open(self, index: Input) -> Segment:
-        """The segment, from the last datum if that had the same. Without a commit nothing says that it is the same."""
-        key = (index.commit, index.path)
-        if self._segment is None or not index.commit or key != self._key:
-            self._key, self._segment = None, None  # its memory first
-            self._segment = _read_segment(index, self._settings, self._environment)
-            self._key = key
-        return self._segment
 
     def _find(self, segment: Segment, queries: Queries) -> Found:
         """The k nearest of each query. A picture that is in the library comes first among its own, at distance 0.

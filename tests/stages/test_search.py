@@ -41,11 +41,11 @@ def ids(start: str, count: int) -> list[str]:
     return [f"{start}{row:0{64 - len(start)}x}" for row in range(count)]
 
 
-def datum(segment: Path, entry: Path, out: Path, commit: str = "") -> Datum:
+def datum(segment: Path, entry: Path, out: Path, commit: str = "", asked: str = "") -> Datum:
     return Datum(
         {
             "index": Input("index", segment, segment.name, commit),
-            "queries": Input("queries", entry, f"queries/{entry.name}", "c0ffee"),
+            "queries": Input("queries", entry, f"queries/{entry.name}", asked),
         },
         out,
     )
@@ -207,6 +207,24 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
         run(segment, each, tmp_path / "plain")
         name = f"{each.name}/a.parquet"
         assert (tmp_path / "lazy" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+
+
+def test_an_entry_is_read_once_and_kept_for_the_next_segment(
+    segment: Path, entry: Path, tmp_path: Path, library: np.ndarray
+) -> None:
+    second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
+    process = search.start(CPU)
+    pipes = Pipes(entry, tmp_path / "pfs" / "queries" / "trip")
+    for each in (segment, second):
+        process(datum(each, pipes.directory, tmp_path / "lazy", "1234", "c0ffee"))
+        run(each, entry, tmp_path / "plain")
+        name = f"trip/{each.name}.parquet"
+        assert (tmp_path / "lazy" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
+    assert sorted(pipes.opened) == ["images.parquet", "vectors.npy"]
+
+    other = write_pictures(tmp_path / "again" / "trip", ids("e", 2), library[:2])
+    process(datum(second, other, tmp_path / "lazy", "1234", "decaf"))  # the entry at another commit
+    assert set(tables.read_neighbours(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
 
 
 def test_another_commit_or_path_is_another_segment(
