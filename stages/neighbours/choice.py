@@ -49,7 +49,7 @@ def open_searcher(
     Raises StageError where the backend that was asked for cannot be had.
     """
     backend = _open(library.prepared, settings.backend, "exact", environment, report)
-    exact = Exact(library, backend, _quick(library.prepared, settings.backend, backend))
+    exact = Exact(library, backend, _quick(library.prepared, settings.backend, backend, report))
     if settings.algorithm == "exact":
         return exact
     if len(library) < FEWEST:
@@ -83,13 +83,23 @@ def _open(
     return _cpu(library, "numpy", algorithm)
 
 
-def _quick(library: Vectors, name: str, backend: Backend) -> Callable[[], Backend] | None:
+def _quick(
+    library: Vectors, name: str, backend: Backend, report: Callable[[str], None]
+) -> Callable[[], Backend | None] | None:
     """What makes the backend that is asked before NumPy's float32, where that was not asked for by name and it pays."""
     if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
         return None
     if not _QUICK & flags() or importlib.util.find_spec("onnxruntime") is None:
         return None
-    return lambda: _made("quantised", "Quantised", library)
+
+    def made() -> Backend | None:
+        try:
+            return _made("quantised", "Quantised", library)
+        except (ImportError, OSError, RuntimeError, MemoryError) as failure:
+            report(f"ONNX Runtime does not work here ({_line(failure)}): searching with NumPy alone")
+            return None
+
+    return made
 
 
 def _cpu(library: Vectors, name: str, algorithm: str) -> Backend:

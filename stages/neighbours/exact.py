@@ -60,10 +60,11 @@ class Tally:
 
 
 class Exact:
-    """The exact searcher: see the module. `tally` counts, for logs and measurements."""
+    """The exact searcher: see the module. One search at a time. `tally` counts, for logs and measurements."""
 
-    def __init__(self, library: Points, backend: Backend, quick: Callable[[], Backend] | None = None) -> None:
-        """library: at least one point; the backend was built from `library.prepared`, and `quick` builds one of it."""
+    def __init__(self, library: Points, backend: Backend, quick: Callable[[], Backend | None] | None = None) -> None:
+        """library: at least one point; the backend was built from `library.prepared`, and `quick` builds one of it, or
+        None where that does not work."""
         self._library = library
         self._certified = Certified(library, backend)
         self._concurrent = backend.concurrent
@@ -80,13 +81,17 @@ class Exact:
         found = nothing(len(queries), columns)
         if not columns or not len(queries):
             return found
-        if self._make_quick is not None and len(queries) >= MANY:
-            self._quick, self._make_quick = Certified(self._library, self._make_quick()), None
+        many = len(queries) >= MANY
+        if many and self._make_quick is not None:
+            made, self._make_quick = self._make_quick(), None
+            self._quick = None if made is None else Certified(self._library, made)
         blocks = self._blocks(len(queries))
         parts = in_threads(lambda block: self._block(queries.part(block), columns, exclude[block]), blocks)
         for block, (part, tally) in zip(blocks, parts, strict=True):
             found.distances[block], found.rows[block] = part.distances, part.rows
             self.tally.add(tally)
+        if many and 2 * sum(tally.quick for _part, tally in parts) < len(queries):
+            self._quick = None  # these vectors are not for it
         return found
 
     def _blocks(self, count: int) -> list[slice]:
@@ -100,18 +105,15 @@ class Exact:
         found = nothing(len(queries), k)
         tally = Tally(queries=len(queries))
         open_: Rows = np.arange(len(queries))
-        quick = self._quick
-        for asked, extra in self._turns(quick, k):
+        for asked, extra in self._turns(k):
             if not len(open_):
                 break
             count = min(k + extra + 1, len(self._library))  # one more, for the row that may be excluded
             some = queries if len(open_) == len(queries) else queries.part(open_)
             part, settled = asked.nearest(some, k, exclude[open_], count)
             found.distances[open_], found.rows[open_] = part.distances, part.rows
-            if asked is quick:
+            if asked is self._quick:
                 tally.quick = int(settled.sum())
-                if 2 * tally.quick < len(queries):
-                    self._quick = None  # these vectors are not for it
             elif extra > EXTRA:
                 tally.widened = len(open_)
             open_ = open_[~settled]
@@ -121,10 +123,10 @@ class Exact:
         tally.exhaustive = len(open_)
         return found, tally
 
-    def _turns(self, quick: Certified | None, k: int) -> Iterator[tuple[Certified, int]]:
+    def _turns(self, k: int) -> Iterator[tuple[Certified, int]]:
         """Who is asked one after the other, and for how many candidates beyond k."""
-        if quick is not None:
-            yield quick, EXTRA
+        if self._quick is not None:
+            yield self._quick, EXTRA
         for turn in range(ROUNDS):
             extra = EXTRA * WIDEN**turn
             if turn and 4 * (k + extra) > len(self._library):

@@ -67,7 +67,9 @@ class Product:
             some = product[start : start + step]
             # Into memory that stays in the cache: written back, the product would cost the bus as much again.
             np.subtract(halves, some, out=chunk[: len(some), : len(library)])
-            chunk[: len(some), too_long] = np.inf  # infinity less infinity would hide others
+            # Infinity less infinity would hide others. Of all other rows |x| is so small that their products with
+            # queries that `Certified` settles are finite.
+            chunk[: len(some), too_long] = np.inf
             found.append(least(chunk[: len(some)], count))
         distances = np.concatenate([each[0] for each in found])
         rows = np.concatenate([each[1] for each in found])

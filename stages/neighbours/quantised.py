@@ -7,7 +7,7 @@ the same pass. Of a thousand rows a few lie within the bound; these are compared
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import onnxruntime
 from stages.neighbours.backend import SINGLE, Distances, Floats, Mask, Rounding, Rows, Vectors, gamma
 from stages.neighbours.found import NONE
 from stages.neighbours.onnxfile import Node, Variable, model
-from stages.neighbours.selection import least, room
+from stages.neighbours.selection import least, room, smallest
 from stages.neighbours.threads import in_threads, others_turn
 
 Wholes = np.ndarray[Any, np.dtype[np.int8]]
@@ -27,6 +27,9 @@ _QUERY_STEPS = 63
 
 _LONGEST_DIMENSION = 100_000
 """Sums of so many products fit into 32 bits."""
+
+_COLUMNS = 8192
+"""Library rows multiplied at once."""
 
 _SAMPLE = 1024
 """Library vectors whose mean is taken. What is taken changes no answer."""
@@ -41,26 +44,30 @@ _FARTHEST, _FINEST = 1e9, 1e-9
 """Norms and scales within which nothing overflows or vanishes in float32. Others have no quick look."""
 
 _ROUNDINGS = 16 * SINGLE
-"""More than the roundings of a bound's few operations add up to, relative to its parts: moving vectors by a mean costs
-4 units of float32's, joining the four parts 8 of each."""
+"""More than the roundings of a bound add up to, relative to |q|² + |x|²: 4 units of float32's by moving both vectors,
+6 for |x|²/2, which is rounded most often on its way, and 3 for the product of whole numbers, which is no larger."""
 
 _NOTHING = 1e-16
-"""More than a norm can lose by squares that vanish in float32."""
+"""More than a norm can lose by squares that vanish in float32, and than subnormal numbers can be off on the way."""
 
 
 @dataclass(frozen=True)
 class _Quantised:
-    """n vectors as scale · whole + rest. whole: int8 (n, d). The others are (n,): scale float32; least float64, a lower
-    bound of the squared norm; most, rest and kept float64, upper bounds of the norms of vector, rest and scale · whole.
-    All have room for the roundings of a bound made of them.
+    """n vectors as scale · whole + rest. whole: int8 (n, d). The others are (n,): scale float32; square float64, a
+    lower bound of the squared norm; norm, rest and kept float64, upper bounds of the norms of vector, rest and
+    scale · whole. All have room for the roundings of a bound made of them.
     """
 
     whole: Wholes
     scale: Distances
-    least: Floats
-    most: Floats
+    square: Floats
+    norm: Floats
     rest: Floats
     kept: Floats
+
+    def part(self, chosen: Mask) -> "_Quantised":
+        """Some of them."""
+        return _Quantised(**{each.name: getattr(self, each.name)[chosen] for each in fields(self)})
 
 
 class Quantised:
@@ -70,50 +77,85 @@ class Quantised:
     concurrent = True
 
     def __init__(self, library: Vectors) -> None:
-        """library: float32 (n, d), C order, finite."""
+        """library: float32 (n, d), C order, finite. Raises RuntimeError (ONNX Runtime's) where it does not work."""
         count, dimension = library.shape
         some = library[:: -(-count // _SAMPLE)]
         self._centre = some.mean(axis=0, dtype=np.float64).astype(np.float32)
-        blocks = [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
-        turned = np.zeros((dimension, room(count)), np.int8)
-
-        def quantised(block: slice) -> _Quantised:
-            with others_turn():
-                part = _quantised(library[block], self._centre, _LIBRARY_STEPS)
-                turned[:, block] = part.whole.T
-            return part
-
-        parts = in_threads(quantised, blocks)
-        fit = dimension <= _LONGEST_DIMENSION and all(_within(each).all() for each in parts)
-        self._session = _session(turned, parts) if fit else None
+        self._products: list[_Product] = []
         self.rounding = Rounding(relative=0.0, absolute=0.0)  # what is proposed is itself a lower bound
+        if dimension > _LONGEST_DIMENSION:
+            return
+        for start in range(0, count, _COLUMNS):
+            product = _product(library[start : start + _COLUMNS], self._centre)
+            if product is None:
+                self._products = []
+                return
+            self._products.append(product)
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates: lower bounds instead of approximations, and nothing where there can be none."""
         distances = np.full((len(queries), count), np.inf, np.float32)
         rows = np.full((len(queries), count), NONE, np.int64)
-        if self._session is None:
-            return distances, rows
-        for start in range(0, len(queries), _STEP):
-            step = slice(start, start + _STEP)
+        for start in range(0, len(queries) if self._products else 0, _STEP):
             with others_turn():
-                asked = _quantised(queries[step], self._centre, _QUERY_STEPS)
-                usable = _within(asked)
-                (bounds,) = self._session.run(None, _inputs(asked, usable))
-            halves, proposed = least(bounds, count)
-            squares = 2.0 * asked.scale[:, None] * halves.astype(np.float64) + asked.least[:, None]
-            below = np.nextafter(squares.astype(np.float32), np.float32(-np.inf))
-            distances[step] = np.where(usable[:, None], below, np.float32(np.inf))
-            rows[step] = np.where(usable[:, None], proposed, NONE)
+                asked = _quantised(queries[start : start + _STEP], self._centre, _QUERY_STEPS)
+            usable = _within(asked)
+            if usable.any():
+                step = start + np.flatnonzero(usable)
+                distances[step], rows[step] = self._bounded(asked.part(usable), count)
         return distances, rows
+
+    def _bounded(self, asked: _Quantised, count: int) -> tuple[Distances, Rows]:
+        """The `count` smallest lower bounds of each query, and their rows."""
+        inputs = _inputs(asked)
+        found, begin = [], 0
+        for product in self._products:
+            with others_turn():
+                (bounds,) = product.session.run(None, inputs)
+            halves, columns = least(bounds, count)
+            beyond = columns >= product.count
+            halves[beyond] = np.inf
+            found.append((halves, np.where(beyond, NONE, columns + begin)))
+            begin += product.count
+        every, proposed = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+        halves, rows = smallest(every, proposed, count)
+        squares = 2.0 * asked.scale[:, None] * halves.astype(np.float64) + asked.square[:, None]
+        return np.nextafter(squares.astype(np.float32), np.float32(-np.inf)), rows
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A part of the library, ready to be multiplied: how many rows it has, and the model, see `_session`."""
+
+    count: int
+    session: Any
+
+
+def _product(library: Vectors, centre: Vectors) -> _Product | None:
+    """A part of the library, float32 (n, d); None where it has vectors that have no quick look."""
+    count, dimension = library.shape
+    blocks = [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
+    turned = np.zeros((dimension, room(count)), np.int8)
+
+    def quantised(block: slice) -> _Quantised:
+        with others_turn():  # these blocks are so large that NumPy lets go of the lock nearly all the time
+            part = _quantised(library[block], centre, _LIBRARY_STEPS)
+            turned[:, block] = part.whole.T
+        return part
+
+    parts = in_threads(quantised, blocks)
+    if not all(_within(each).all() for each in parts):
+        return None
+    return _Product(count, _session(turned, parts))
 
 
 def _quantised(vectors: Vectors, centre: Vectors, steps: int) -> _Quantised:
-    """The vectors less the centre, float32 (d,), in whole numbers from -steps to steps."""
+    """The vectors less the centre, float32 (d,), in whole numbers from -steps to steps; any numbers for those that are
+    not `_within`."""
     roundings = gamma(vectors.shape[1] + 8, SINGLE)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # see `_within`
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         moved = vectors - centre
-        norms = np.einsum("ij,ij->i", moved, moved).astype(np.float64)
+        squares = np.einsum("ij,ij->i", moved, moved).astype(np.float64)
         furthest = np.maximum(moved.max(axis=1), -moved.min(axis=1))
         scale = np.maximum(furthest / np.float32(steps), np.float32(_FINEST))
         numbers = moved * (1 / scale)[:, None]
@@ -123,8 +165,8 @@ def _quantised(vectors: Vectors, centre: Vectors, steps: int) -> _Quantised:
         kept = _norm(np.einsum("ij,ij->i", numbers, numbers), roundings)
         numbers -= moved
         rest = _norm(np.einsum("ij,ij->i", numbers, numbers), roundings) + _ROUNDINGS * kept
-        least = norms * (1 - roundings) * (1 - _ROUNDINGS)
-    return _Quantised(whole, scale, least, _norm(norms, roundings), rest, kept)
+        least_square = squares * (1 - roundings) * (1 - _ROUNDINGS)
+    return _Quantised(whole, scale, least_square, _norm(squares, roundings), rest, kept)
 
 
 def _norm(squares: "Distances | Floats", roundings: float) -> Floats:
@@ -134,15 +176,13 @@ def _norm(squares: "Distances | Floats", roundings: float) -> Floats:
 
 def _within(vectors: _Quantised) -> Mask:
     """Which of them are neither too long for the bounds nor have anything that is not a number."""
-    within: Mask = (vectors.most <= _FARTHEST) & np.isfinite(vectors.scale)
+    within: Mask = (vectors.norm <= _FARTHEST) & np.isfinite(vectors.scale)
     return within
 
 
-def _inputs(asked: _Quantised, usable: Mask) -> dict[str, Any]:
-    """What the model takes, see `_session`; zeros for queries that are not usable."""
-    with np.errstate(invalid="ignore"):
-        factors = np.stack([np.ones(len(usable)), asked.most, asked.rest], axis=1) / asked.scale[:, None]
-    factors[~usable] = 0
+def _inputs(asked: _Quantised) -> dict[str, Any]:
+    """What the model takes, see `_session`."""
+    factors = np.stack([np.ones(len(asked.norm)), asked.norm, asked.rest], axis=1) / asked.scale[:, None]
     return {"whole": asked.whole.view(np.uint8) + np.uint8(_QUERY_STEPS), "factors": factors.astype(np.float32)}
 
 
@@ -151,32 +191,31 @@ def _session(turned: Wholes, parts: Sequence[_Quantised]) -> Any:
     for |q|², divided by the query's scale s.
 
     turned: the library's whole numbers, int8 (d, w), for a width given by `room`: beyond the library all bounds are
-    beyond all others. The model takes `whole`, uint8 (m, d), the queries' whole numbers
-    and _QUERY_STEPS, and `factors`, float32 (m, 3): 1/s, |q|/s and |e|/s.
+    beyond all others. The model takes `whole`, uint8 (m, d), the queries' whole numbers and _QUERY_STEPS, and
+    `factors`, float32 (m, 3): 1/s, |q|/s and |e|/s.
     """
-
     beyond = turned.shape[1] - sum(len(each.scale) for each in parts)
 
     def joined(name: str, filling: float = 0) -> Floats:
         return np.pad(np.concatenate([getattr(each, name) for each in parts]), (0, beyond), constant_values=filling)
 
+    far = float(np.finfo(np.float32).max)
     tensors = {
         "library": turned,
         "scale": -joined("scale"),
         "zero": np.array(_QUERY_STEPS, np.uint8),
         "one": np.array(1, np.float32),
-        "bounds": np.stack(
-            [joined("least", float(np.finfo(np.float32).max)) / 2, -joined("rest"), -joined("kept")]
-        ).astype(np.float32),
+        "bounds": np.stack([joined("square", far) / 2, -joined("rest"), -joined("kept")]).astype(np.float32),
     }
     nodes = (
         Node("MatMulIntegerToFloat", ("whole", "library", "one", "scale", "zero"), "products", "com.microsoft"),
-        Node("MatMul", ("factors", "bounds"), "rest"),
-        Node("Add", ("rest", "products"), "halves"),
+        Node("MatMul", ("factors", "bounds"), "others"),
+        Node("Add", ("others", "products"), "halves"),
     )
     inputs = (Variable("whole", "uint8", (None, len(turned))), Variable("factors", "float32", (None, 3)))
     output = Variable("halves", "float32", (None, turned.shape[1]))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the threads are ours
     options.log_severity_level = 3  # errors: it warns of what it finds out about the machine
-    return onnxruntime.InferenceSession(model(nodes, inputs, output, tensors), options)
+    # On the processor alone: a GPU may multiply float32 with fewer bits than the bounds allow for.
+    return onnxruntime.InferenceSession(model(nodes, inputs, output, tensors), options, ["CPUExecutionProvider"])

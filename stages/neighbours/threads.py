@@ -27,7 +27,10 @@ def cores() -> int:
 
 
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
-    """The work on each part, in their order. A single part has all threads of BLAS to itself."""
+    """The work on each part, in their order. A single part has all threads of BLAS to itself.
+
+    The work must not share itself out again: it would wait for a turn that it has.
+    """
     if len(parts) <= 1 or cores() == 1:
         return [work(part) for part in parts]
 

@@ -80,6 +80,24 @@ def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, exp
     assert asked[1:] == ([] if expected is None else [expected])
 
 
+def test_a_quick_look_that_does_not_work_is_reported_and_done_without(monkeypatch) -> None:
+    made = choice._made
+
+    def broken(module, kind, *arguments):
+        if module == "quantised":
+            raise ImportError("libonnxruntime.so:\nno such file")
+        return made(module, kind, *arguments)
+
+    said = []
+    monkeypatch.setattr(choice, "flags", lambda: {"avx512_vnni"})
+    monkeypatch.setattr(choice, "_made", broken)
+    monkeypatch.setattr(exact, "MANY", 1)
+    searcher = open_searcher(LIBRARY, Settings(), NO_GPU, said.append)
+    assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
+    (line,) = said
+    assert "ONNX Runtime does not work here (ImportError: libonnxruntime.so: no such file)" in line
+
+
 def test_cuml_without_a_gpu_says_what_to_do() -> None:
     with pytest.raises(StageError, match=r"BACKEND=cuml needs an NVIDIA GPU.*BACKEND=auto"):
         open_searcher(LIBRARY, Settings(backend="cuml"), NO_GPU)

@@ -105,8 +105,19 @@ def test_a_quick_look_is_for_many_queries_only(monkeypatch) -> None:
         searcher.search(points, 1)
 
 
-def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle, monkeypatch) -> None:
+def test_a_quick_look_that_cannot_be_had_is_done_without(oracle, monkeypatch) -> None:
     monkeypatch.setattr(exact_search, "MANY", 1)
+    library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
+    points = Points(library)
+    asked = []
+    searcher = Exact(points, Product(library), lambda: asked.append(1))  # makes None
+    for _ in range(2):
+        assert np.array_equal(searcher.search(points, 3).rows, oracle(library, library, 3)[1])
+    assert asked == [1]
+
+
+def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle, monkeypatch) -> None:
+    monkeypatch.setattr(exact_search, "MANY", 100)
     library = np.random.default_rng(9).normal(size=(400, 8)).astype(np.float32)
     library[7] *= np.float32(1e12)  # beyond what it can bound
     searcher = quickly(library)
@@ -115,6 +126,16 @@ def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle, mo
         assert np.array_equal(found.rows, oracle(library[:100], library, 2)[1])
         assert (searcher.tally.queries, searcher.tally.quick) == (asked, 0)
     assert searcher._quick is None
+
+    good = np.delete(library, 7, axis=0)
+    crowd = np.concatenate([good, np.repeat(good[:1], 100, axis=0)])  # more copies than are proposed
+    searcher = quickly(crowd)
+    searcher.search(Points(good[1:200]), 2)
+    settled = searcher.tally.quick
+    assert settled > 150
+    searcher.search(Points(crowd[-99:]), 2)  # too few to judge by
+    assert searcher.tally.quick == settled
+    assert searcher._quick is not None
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -204,6 +225,7 @@ def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
     monkeypatch.setattr(quantised, "_BLOCK", 90)
     monkeypatch.setattr(quantised, "_STEP", 11)
     monkeypatch.setattr(quantised, "_SAMPLE", 5)
+    monkeypatch.setattr(quantised, "_COLUMNS", 270)
     monkeypatch.setattr(exhaustive, "_QUERIES", 7)
     monkeypatch.setattr(exhaustive, "_BLOCK_BYTES", 64 * 50)
     monkeypatch.setattr(points, "_BLOCK_BYTES", 64 * 9)
