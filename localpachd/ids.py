@@ -12,6 +12,8 @@ from hashlib import blake2b
 CHUNK_SIZE = 8 << 20
 """Bytes of every chunk of a file but its last. Fixed, so that a file's hash depends on its content alone."""
 
+Bytes = bytes | bytearray | memoryview
+
 _UUID = re.compile(r"[0-9a-f]{12}4[0-9a-f]{19}")
 
 
@@ -25,9 +27,12 @@ def is_id(text: str) -> bool:
     return _UUID.fullmatch(text) is not None
 
 
-def chunk_hash(data: bytes) -> bytes:
-    """blake2b-256 of a chunk's bytes (32 bytes)."""
-    return blake2b(data, digest_size=32).digest()
+def chunk_hash(*parts: Bytes) -> bytes:
+    """blake2b-256 of a chunk's bytes (32 bytes), which may lie in parts."""
+    digest = blake2b(digest_size=32)
+    for each in parts:
+        digest.update(each)
+    return digest.digest()
 
 
 def file_hash(chunks: Iterable[bytes]) -> bytes:

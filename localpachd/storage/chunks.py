@@ -6,11 +6,14 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from uuid import uuid4
 
 from localpachd import ids
 from localpachd.errors import PachError
+from localpachd.ids import Bytes
+from localpachd.storage import cutting
 from localpachd.storage.filesets import Content
 from localpachd.storage.small import RENEW, SmallChunks
 from localpachd.storage.uses import Uses
@@ -41,13 +44,13 @@ class Chunks:
         self._sync_lock = threading.Lock()  # held by whoever does so
         self._small = SmallChunks(root / "small.sqlite")
 
-    def put(self, data: bytes) -> bytes:
-        """Stores one chunk of at most `ids.CHUNK_SIZE` bytes and returns its 32-byte hash."""
-        digest = ids.chunk_hash(data)
-        if len(data) >= SMALL:
-            self._put_big(digest, data)
+    def put(self, *parts: Bytes) -> bytes:
+        """Stores one chunk of at most `ids.CHUNK_SIZE` bytes, which may lie in parts; returns its 32-byte hash."""
+        digest = ids.chunk_hash(*parts)
+        if sum(map(len, parts)) >= SMALL:
+            self._put_big(digest, parts)
         else:
-            self._small.put(digest, data)
+            self._small.put(digest, b"".join(parts))
         return digest
 
     def get(self, digest: bytes) -> bytes:
@@ -93,21 +96,13 @@ class Chunks:
         """The content that `pieces` make when they follow `content`: the same as storing all of it at once."""
         hashes = list(content.chunks)
         size = content.size
-        buffer = bytearray()
         if size % ids.CHUNK_SIZE:
-            buffer += self.get(hashes.pop())
-        for piece in pieces:
-            size += len(piece)
-            rest = memoryview(piece)
-            while rest:
-                room = ids.CHUNK_SIZE - len(buffer)
-                buffer += rest[:room]
-                rest = rest[room:]
-                if len(buffer) == ids.CHUNK_SIZE:
-                    hashes.append(self.put(bytes(buffer)))
-                    buffer.clear()
-        if buffer:
-            hashes.append(self.put(bytes(buffer)))
+            last = self.get(hashes.pop())
+            size -= len(last)
+            pieces = chain((last,), pieces)
+        for parts in cutting.chunks(pieces):
+            size += sum(map(len, parts))
+            hashes.append(self.put(*parts))
         return Content(size, tuple(hashes))
 
     def concatenate(self, first: Content, second: Content) -> Content:
@@ -171,7 +166,7 @@ class Chunks:
         self.flush()
         self._small.close()
 
-    def _put_big(self, digest: bytes, data: bytes) -> None:
+    def _put_big(self, digest: bytes, parts: Sequence[Bytes]) -> None:
         path = self._path(digest)
         with self._lock:  # so that a sweep does not delete what was found here
             try:
@@ -182,7 +177,8 @@ class Chunks:
                 pass
         temporary = self._root / "tmp" / uuid4().hex
         try:
-            temporary.write_bytes(data)
+            with temporary.open("wb") as file:
+                file.writelines(parts)
             path.parent.mkdir(exist_ok=True)
             with self._lock:  # so that whoever finds it here finds it among the unsynced, too
                 temporary.replace(path)

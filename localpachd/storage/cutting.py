@@ -1,0 +1,38 @@
+"""A file's bytes, in pieces of any size, cut into chunks. Copies none but short pieces; knows no store."""
+
+from collections.abc import Iterable, Iterator
+
+from localpachd.ids import CHUNK_SIZE, Bytes
+
+_SHORT = 64 << 10
+"""Pieces below this many bytes are joined, since each that is held by itself costs memory of its own."""
+
+
+def chunks(pieces: Iterable[bytes]) -> Iterator[list[Bytes]]:
+    """The chunks of a file in their order, each as the parts that it lies in.
+
+    They are not joined: to copy a chunk takes as long as to hash it. At most one chunk is held, and the piece in which
+    it ends.
+    """
+    parts: list[Bytes] = []
+    room = CHUNK_SIZE
+    for piece in pieces:
+        rest = memoryview(piece)
+        while rest:
+            part, rest = rest[:room], rest[room:]
+            _hold(parts, part)
+            room -= len(part)
+            if not room:
+                yield parts
+                parts, room = [], CHUNK_SIZE
+    if parts:
+        yield parts
+
+
+def _hold(parts: list[Bytes], part: memoryview) -> None:
+    if len(part) >= _SHORT:
+        parts.append(part)
+    elif parts and isinstance(parts[-1], bytearray):
+        parts[-1] += part
+    else:
+        parts.append(bytearray(part))
