@@ -77,7 +77,6 @@ def _written(path: Path, parts: Mapping[Path, tables.Images], images: tables.Ima
         if len(vectors) != len(part):
             raise _mismatch(path.parent.name)
         together[[rows[id] for id in part.ids]] = vectors
-    together.flush()
     written: Vectors = together
     return written
 
