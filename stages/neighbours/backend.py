@@ -36,6 +36,19 @@ class Rounding:
     absolute: float
 
 
+@dataclass(frozen=True)
+class Probe:
+    """Some queries whose answers are known already, for a backend that pays for some vectors only.
+
+    queries: float32 (n, d), as the backend would get them. near, far: float64 (n,), the squared distances of the last
+    neighbour that is wanted and of the last candidate that would be asked for.
+    """
+
+    queries: Vectors
+    near: Floats
+    far: Floats
+
+
 class Backend(Protocol):
     """Proposes, for each query, the library rows that look nearest by a fast, inexact squared distance."""
 

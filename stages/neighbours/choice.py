@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stages.contract import StageError
 from stages.neighbours.approximate import Approximate
-from stages.neighbours.backend import Backend, Vectors
+from stages.neighbours.backend import Backend, Probe, Vectors
 from stages.neighbours.exact import Exact
 from stages.neighbours.found import Searcher
 from stages.neighbours.points import Points
@@ -21,6 +21,10 @@ from stages.neighbours.settings import Settings
 FEWEST = 1000
 """Libraries smaller than this are searched exactly always, and in float32: quantisers need more to train on, and it
 takes no time."""
+
+_SETTLED = 0.9
+"""Share of queries from which a quick look pays: the others are compared twice, and where they are many the settled
+ones have many rows in doubt, too."""
 
 _QUICK = {"avx512_vnni", "avx_vnni"}
 """Processors with one of these multiply four pairs of 8-bit integers in the time of one pair of float32."""
@@ -85,16 +89,17 @@ def _open(
 
 def _quick(
     library: Vectors, name: str, backend: Backend, report: Callable[[str], None]
-) -> Callable[[], Backend | None] | None:
+) -> Callable[[Probe], Backend | None] | None:
     """What makes the backend that is asked before NumPy's float32, where that was not asked for by name and it pays."""
     if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
         return None
     if not _QUICK & flags() or importlib.util.find_spec("onnxruntime") is None:
         return None
 
-    def made() -> Backend | None:
+    def made(probe: Probe) -> Backend | None:
         try:
-            return _made("quantised", "Quantised", library)
+            settled: float = importlib.import_module("stages.neighbours.quantised").settled(library, probe)
+            return _made("quantised", "Quantised", library) if settled >= _SETTLED else None
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:
             report(f"ONNX Runtime does not work here ({_line(failure)}): searching with NumPy alone")
             return None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.neighbours.backend import Backend, Rows
+from stages.neighbours.backend import Backend, Probe, Rows
 from stages.neighbours.certified import Certified
 from stages.neighbours.exhaustive import compare_with_all
 from stages.neighbours.found import NONE, Found, nothing
@@ -33,6 +33,9 @@ MANY = 2000
 QUERY_BLOCK = 4096
 """Queries handled at once at most: FAISS's own block, so that nothing is multiplied in smaller pieces than it would be.
 """
+
+_PROBED = 64
+"""Queries that tell whether it pays for vectors such as these."""
 
 _FEWEST = 64
 """Queries that are worth a thread."""
@@ -62,9 +65,11 @@ class Tally:
 class Exact:
     """The exact searcher: see the module. One search at a time. `tally` counts, for logs and measurements."""
 
-    def __init__(self, library: Points, backend: Backend, quick: Callable[[], Backend | None] | None = None) -> None:
+    def __init__(
+        self, library: Points, backend: Backend, quick: Callable[[Probe], Backend | None] | None = None
+    ) -> None:
         """library: at least one point; the backend was built from `library.prepared`, and `quick` builds one of it, or
-        None where that does not work."""
+        None where that does not work or would not pay for such queries."""
         self._library = library
         self._certified = Certified(library, backend)
         self._concurrent = backend.concurrent
@@ -83,7 +88,7 @@ class Exact:
             return found
         many = len(queries) >= MANY
         if many and self._make_quick is not None:
-            made, self._make_quick = self._make_quick(), None
+            made, self._make_quick = self._make_quick(self._probe(queries, columns, exclude)), None
             self._quick = None if made is None else Certified(self._library, made)
         blocks = self._blocks(len(queries))
         parts = in_threads(lambda block: self._block(queries.part(block), columns, exclude[block]), blocks)
@@ -93,6 +98,14 @@ class Exact:
         if many and 2 * sum(tally.quick for _part, tally in parts) < len(queries):
             self._quick = None  # these vectors are not for it
         return found
+
+    def _probe(self, queries: Points, k: int, exclude: Rows) -> Probe:
+        """The first queries, and how far their k-th neighbours and last candidates are."""
+        some = queries.part(slice(0, _PROBED))
+        count = min(k + EXTRA, len(self._library) - 1) or 1
+        found, _ = self._certified.nearest(some, count, exclude[:_PROBED], min(count + EXTRA, len(self._library)))
+        squares = queries.squares(found.distances)
+        return Probe(some.prepared, squares[:, min(k, count) - 1], squares[:, -1])
 
     def _blocks(self, count: int) -> list[slice]:
         """Equal parts of so many queries, as many for each core, where the backend leaves it to us to use them."""

@@ -123,6 +123,11 @@ class Points:
             return np.sqrt(squares).astype(np.float32)
         return (squares / 2).astype(np.float32)
 
+    def squares(self, distances: Distances) -> Floats:
+        """The squared Euclidean distances of `prepared` that belong to distances, but for roundings."""
+        double = distances.astype(np.float64)
+        return double**2 if self.metric == "euclidean" else 2 * double
+
     def at_least(self, squares: Floats) -> Distances:
         """The least that `distances` can give for pairs whose true squared distance is at least `squares`.
 

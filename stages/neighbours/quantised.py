@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from stages.neighbours.backend import SINGLE, Distances, Floats, Mask, Rounding, Rows, Vectors, gamma
+from stages.neighbours.backend import SINGLE, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
 from stages.neighbours.found import NONE
 from stages.neighbours.onnxfile import Node, Variable, model
 from stages.neighbours.selection import least, room, smallest
@@ -79,8 +79,7 @@ class Quantised:
     def __init__(self, library: Vectors) -> None:
         """library: float32 (n, d), C order, finite. Raises RuntimeError (ONNX Runtime's) where it does not work."""
         count, dimension = library.shape
-        some = library[:: -(-count // _SAMPLE)]
-        self._centre = some.mean(axis=0, dtype=np.float64).astype(np.float32)
+        self._centre = _centre(library)
         self._products: list[_Product] = []
         self.rounding = Rounding(relative=0.0, absolute=0.0)  # what is proposed is itself a lower bound
         if dimension > _LONGEST_DIMENSION:
@@ -129,6 +128,24 @@ class _Product:
 
     count: int
     session: Any
+
+
+def settled(library: Vectors, probe: Probe) -> float:
+    """The share, 0 to 1, of a probe's queries that a quick look would settle: those whose last candidate is farther off
+    than the bounds are. Estimated from a few of the library's vectors, float32 (n, d)."""
+    some = library[:: -(-len(library) // len(probe.queries))]
+    centre = _centre(library)
+    asked, held = _quantised(probe.queries, centre, _QUERY_STEPS), _quantised(some, centre, _LIBRARY_STEPS)
+    if not _within(held).all():
+        return 0.0
+    reach = 2 * (asked.norm * held.rest.mean() + asked.rest * held.kept.mean())
+    return float(((probe.far - reach > probe.near) & _within(asked)).mean())
+
+
+def _centre(library: Vectors) -> Vectors:
+    some = library[:: -(-len(library) // _SAMPLE)]
+    centre: Vectors = some.mean(axis=0, dtype=np.float64).astype(np.float32)
+    return centre
 
 
 def _product(library: Vectors, centre: Vectors) -> _Product | None:

@@ -80,6 +80,26 @@ def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, exp
     assert asked[1:] == ([] if expected is None else [expected])
 
 
+def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart(monkeypatch) -> None:
+    made = []
+
+    class Told(exact.Certified):
+        def __init__(self, library, backend):
+            super().__init__(library, backend)
+            made.append(backend.name)
+
+    monkeypatch.setattr(choice, "flags", lambda: {"avx512_vnni"})
+    monkeypatch.setattr(exact, "MANY", 1)
+    monkeypatch.setattr(exact, "Certified", Told)
+    random = np.random.default_rng(0)
+    alike = Points((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
+    vectors = alike.vectors.copy()
+    vectors[::100] = random.normal(size=(12, 16))
+    library = Points(vectors)
+    assert open_searcher(library, Settings(), NO_GPU).search(library, 1).rows[:, 0].tolist() == list(range(1200))
+    assert made == ["numpy"]
+
+
 def test_a_quick_look_that_does_not_work_is_reported_and_done_without(monkeypatch) -> None:
     made = choice._made
 

@@ -26,7 +26,7 @@ def search(backend, library, queries, k, metric="euclidean", exclude=None):
 def quickly(library, metric="euclidean"):
     """A search that shows the queries to the quick backend first."""
     points = Points(library, metric)
-    return Exact(points, Product(points.prepared), lambda: Quantised(points.prepared))
+    return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -91,12 +91,16 @@ def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give(or
     assert searcher.tally.quick > before  # it is there already, so few are shown to it as well
 
 
-def test_a_quick_look_is_for_many_queries_only(monkeypatch) -> None:
+def test_a_quick_look_is_for_many_queries_only(oracle, monkeypatch) -> None:
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     monkeypatch.setattr(exact_search, "MANY", 300)
     points = Points(library)
 
-    def unwanted():
+    def unwanted(probe):
+        assert np.array_equal(probe.queries, library[:64])
+        distances = oracle(library[:64], library, 29)[0].astype(np.float64)
+        np.testing.assert_allclose(probe.near, distances[:, 0] ** 2)
+        np.testing.assert_allclose(probe.far, distances[:, -1] ** 2)
         raise AssertionError("made for few queries")
 
     searcher = Exact(points, Product(library), unwanted)
@@ -110,7 +114,7 @@ def test_a_quick_look_that_cannot_be_had_is_done_without(oracle, monkeypatch) ->
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     points = Points(library)
     asked = []
-    searcher = Exact(points, Product(library), lambda: asked.append(1))  # makes None
+    searcher = Exact(points, Product(library), lambda probe: asked.append(1))  # makes None
     for _ in range(2):
         assert np.array_equal(searcher.search(points, 3).rows, oracle(library, library, 3)[1])
     assert asked == [1]

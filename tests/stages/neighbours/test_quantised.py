@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stages.neighbours import quantised
-from stages.neighbours.quantised import Quantised
+from stages.neighbours.backend import Probe
+from stages.neighbours.quantised import Quantised, settled
 
 
 def truth(queries, library):
@@ -72,6 +73,34 @@ def test_a_library_in_several_parts(count, monkeypatch) -> None:
 def test_the_processor_alone_multiplies() -> None:
     (product,) = Quantised(np.eye(4, dtype=np.float32))._products
     assert product.session.get_providers() == ["CPUExecutionProvider"]
+
+
+def probe(queries, library, wanted=3, asked=31):
+    squares = np.sort(truth(queries, library), axis=1)
+    return Probe(queries, squares[:, wanted - 1], squares[:, asked - 1])
+
+
+def test_what_it_would_settle_is_told_before() -> None:
+    random = np.random.default_rng(6)
+    vectors = np.maximum(random.normal(size=(1064, 24)) @ random.normal(size=(24, 512)), 0).astype(np.float32)
+    queries, library = vectors[:64], vectors[64:]
+    assert settled(library, probe(queries, library)) > 0.95
+    limits = Quantised(library).candidates(queries, 31)[0].max(axis=1)
+    assert (limits > probe(queries, library).near).mean() > 0.95
+
+    alike = (1 + 1e-2 * vectors[:1, :] + 1e-6 * vectors).astype(np.float32)  # near-duplicates of one picture
+    alike[::50] = vectors[::50]
+    queries, library = alike[1:50], alike[50:]
+    assert settled(library, probe(queries, library)) < 0.05
+    limits = Quantised(library).candidates(queries, 31)[0].max(axis=1)
+    assert (limits > probe(queries, library).near).mean() < 0.05
+
+
+def test_vectors_beyond_its_range_are_not_for_it() -> None:
+    library = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
+    asked = probe(library[:10], library)
+    assert settled(library, asked) >= 0
+    assert settled(library * np.float32(1e12), asked) == 0
 
 
 def test_vectors_beyond_its_range_get_no_bounds() -> None:
