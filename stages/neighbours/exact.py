@@ -34,7 +34,7 @@ QUERY_BLOCK = 4096
 """Queries handled at once at most: FAISS's own block, so that nothing is multiplied in smaller pieces than it would be.
 """
 
-_PROBED = 64
+_PROBED = 32
 """Queries that tell whether it pays for vectors such as these."""
 
 _FEWEST = 64
@@ -103,7 +103,7 @@ class Exact:
         """The first queries, and how far their k-th neighbours and last candidates are."""
         some = queries.part(slice(0, _PROBED))
         count = min(k + EXTRA, len(self._library) - 1) or 1
-        found, _ = self._certified.nearest(some, count, exclude[:_PROBED], min(count + EXTRA, len(self._library)))
+        found, _ = self._certified.nearest(some, count, exclude[:_PROBED], min(count + 1, len(self._library)))
         squares = queries.squares(found.distances)
         return Probe(some.prepared, squares[:, min(k, count) - 1], squares[:, -1])
 

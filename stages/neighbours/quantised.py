@@ -31,7 +31,7 @@ _LONGEST_DIMENSION = 100_000
 _COLUMNS = 8192
 """Library rows multiplied at once."""
 
-_SAMPLE = 1024
+_SAMPLE = 256
 """Library vectors whose mean is taken. What is taken changes no answer."""
 
 _BLOCK = 256
