@@ -9,6 +9,7 @@ import numpy as np
 from stages.neighbours.backend import Backend, Distances, Floats, Mask, Rows
 from stages.neighbours.found import NONE, Found, merge, nothing
 from stages.neighbours.points import UNIT_ROUNDING, Points
+from stages.neighbours.selection import smallest
 from stages.neighbours.threads import others_turn
 
 _LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: the expansion's parts stay finite below it
@@ -29,7 +30,7 @@ class Certified:
         approximate, rows = self._backend.candidates(queries.prepared, count)
         usable = (rows != NONE) & np.isfinite(approximate)
         allowed = usable & (rows != exclude[:, None])
-        near = _smallest(approximate, allowed, k)
+        near = _nearest(approximate, allowed, k)
         found = self._compared(nothing(len(queries), k), queries, near, rows)
         least = self._least(queries, approximate, found.distances[:, -1])
         doubtful = allowed & ~near & ~(least > found.distances[:, -1:])
@@ -84,10 +85,10 @@ class Certified:
         return bounded
 
 
-def _smallest(approximate: Distances, allowed: Mask, k: int) -> Mask:
+def _nearest(approximate: Distances, allowed: Mask, k: int) -> Mask:
     """The k nearest of the allowed ones of each query, or fewer."""
     near = np.zeros(allowed.shape, dtype=bool)
-    columns = np.argpartition(np.where(allowed, approximate, np.float32(np.inf)), k - 1, axis=1)[:, :k]
+    _, columns = smallest(np.where(allowed, approximate, np.float32(np.inf)), None, k)
     np.put_along_axis(near, columns, True, axis=1)
     near &= allowed
     return near

@@ -16,6 +16,20 @@ LIBRARY = Points(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.floa
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """The names of the backends that exact searches ask, in the order in which they are made."""
+    names = []
+
+    class Told(exact.Certified):
+        def __init__(self, library, backend):
+            super().__init__(library, backend)
+            names.append(backend.name)
+
+    monkeypatch.setattr(exact, "Certified", Told)
+    return names
+
+
 @pytest.mark.parametrize("hidden", ["", "-1", "-1,0", "none", "NoDevFiles", " "])
 def test_devices_can_be_hidden(hidden, tmp_path) -> None:
     (tmp_path / "nvidia0").touch()
@@ -63,41 +77,25 @@ def test_each_cpu_backend_opens(backend) -> None:
         ("faiss", {"avx512_vnni"}, 1200, None),
     ],
 )
-def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, expected, monkeypatch) -> None:
-    asked = []
-
-    class Told(exact.Certified):
-        def __init__(self, library, backend):
-            super().__init__(library, backend)
-            asked.append(backend.name)
-
+def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, expected, asked, monkeypatch) -> None:
     monkeypatch.setattr(choice, "flags", lambda: instructions)
     monkeypatch.setattr(exact, "MANY", 1)
-    monkeypatch.setattr(exact, "Certified", Told)
     library = LIBRARY.part(slice(0, size))
     searcher = open_searcher(library, Settings(backend=backend), NO_GPU)
     assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(size))
     assert asked[1:] == ([] if expected is None else [expected])
 
 
-def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart(monkeypatch) -> None:
-    made = []
-
-    class Told(exact.Certified):
-        def __init__(self, library, backend):
-            super().__init__(library, backend)
-            made.append(backend.name)
-
+def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart(asked, monkeypatch) -> None:
     monkeypatch.setattr(choice, "flags", lambda: {"avx512_vnni"})
     monkeypatch.setattr(exact, "MANY", 1)
-    monkeypatch.setattr(exact, "Certified", Told)
     random = np.random.default_rng(0)
     alike = Points((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
     vectors = alike.vectors.copy()
     vectors[::100] = random.normal(size=(12, 16))
     library = Points(vectors)
     assert open_searcher(library, Settings(), NO_GPU).search(library, 1).rows[:, 0].tolist() == list(range(1200))
-    assert made == ["numpy"]
+    assert asked == ["numpy"]
 
 
 def test_a_quick_look_that_does_not_work_is_reported_and_done_without(monkeypatch) -> None:
