@@ -12,7 +12,7 @@ from benchmarks import features, pictures, searching
 from benchmarks.backbones import Backbone
 from benchmarks.contenders import Contender
 from benchmarks.report import Line, Result, Row, timed
-from pipelines.stl10 import ENTRY, Split
+from pipelines.library.stl10 import ENTRY, Split
 from stages import index, render, search
 from stages.answers import Answers
 from stages.contract import Input

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines import models
+from pipelines.library import models
 from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
 
 RESNET50 = "resnet50"

@@ -8,9 +8,9 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.library import Library, Step
-from pipelines import blocks, ingest, pictures, stl10
-from pipelines.pictures import Source
-from pipelines.stl10samples import write_stl10
+from pipelines.library import blocks, ingest, pictures, stl10
+from pipelines.library.pictures import Source
+from pipelines.library.stl10samples import write_stl10
 from stages.stl10 import RECORD
 from stages.stl10 import pictures as records
 

@@ -15,8 +15,8 @@ from benchmarks.backbones import Backbone
 from benchmarks.plots import bars
 from benchmarks.program import positive
 from benchmarks.report import Result
-from pipelines import stl10
 from pipelines.errors import LookalikeError
+from pipelines.library import stl10
 
 PACKAGES = ("numpy", "tensorflow", "keras", "onnxruntime", "faiss-cpu", "scikit-learn", "pillow")
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from benchmarks import servers, sheets, storage
 from benchmarks.engine import Work, longest, settle
 from benchmarks.trees import Tree
-from pipelines import dataset, deploy, ingest, models, query, specs, stl10
-from pipelines.connection import Connection, Target, connect
-from pipelines.repository import Repository
-from pipelines.stl10 import Split
+from pipelines.client import deployment
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.repository import Repository
+from pipelines.library import dataset, ingest, models, queries, stl10
+from pipelines.library.stl10 import Split
+from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
 from stages.stl10 import RECORD
 
@@ -37,7 +39,7 @@ class Step:
         """Seconds in which user code ran, at least: those of the longest chain of pipelines. What is not in the chain
         may have run beside it."""
         return longest(
-            {each.pipeline: each.user for each in self.works}, {each.name: each.repos for each in specs.load()}
+            {each.pipeline: each.user for each in self.works}, {each.name: each.repos for each in reading.load()}
         )
 
     @property
@@ -58,7 +60,7 @@ class Library:
         self._root = root
         self._commits: list[str] = []
         self._pictures = self._backbone = 0  # bytes
-        (render,) = (each for each in specs.load() if each.name == "render")
+        (render,) = (each for each in reading.load() if each.name == "render")
         self._k = int(render.document["transform"]["env"]["K"])
 
     @contextmanager
@@ -81,7 +83,7 @@ class Library:
     def fill(self, backbone: Path, labels: bytes) -> Step:
         """Deploys the specifications, puts a backbone, and then, which is what is measured, all that
         `lookalike add stl10` puts."""
-        deploy.deploy(self.connection, specs.load())
+        deployment.deploy(self.connection, reading.load())
         self._commits.append(self._put_backbone(backbone))
         settle(self.connection, self._commits)
         pictures = len(self.split.library) + len(self.split.queries)
@@ -116,7 +118,7 @@ class Library:
     def forget_history(self) -> None:
         """Leaves nothing but the newest state of everything. Raises RuntimeError if pipelines computed something for
         that."""
-        sources = [ingest.REPO, query.REPO, models.REPO, dataset.LABELS]
+        sources = [ingest.REPO, queries.REPO, models.REPO, dataset.LABELS]
         new = storage.forget_history(self.connection, sources, self._commits)
         self._commits = [new]
         if any(work.processed for work in settle(self.connection, [new]).works):

@@ -18,8 +18,8 @@ from benchmarks.program import positive
 from benchmarks.racing import ACTS, OURS, Found, Make
 from benchmarks.report import Line, Result, Row
 from benchmarks.workflows import Dvc, DvcInBatches, Lookalike, Snakemake
-from pipelines import models
 from pipelines.errors import LookalikeError
+from pipelines.library import models
 
 PACKAGES = ("numpy", "tensorflow", "keras", "grpcio")
 BACKBONE = "efficientnet-lite0"

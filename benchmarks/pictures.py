@@ -6,11 +6,11 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pipelines import blocks, stl10
-from pipelines.blocks import Span
-from pipelines.pictures import Source
-from pipelines.stl10 import Split
-from pipelines.stl10samples import write_stl10
+from pipelines.library import blocks, stl10
+from pipelines.library.blocks import Span
+from pipelines.library.pictures import Source
+from pipelines.library.stl10 import Split
+from pipelines.library.stl10samples import write_stl10
 from stages import preprocess
 from stages.contract import Datum, Input
 from stages.packs import Pack, read_packs

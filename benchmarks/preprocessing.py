@@ -12,11 +12,11 @@ from PIL import Image
 
 from benchmarks.pictures import process, write_block
 from benchmarks.report import Line, Result, Row
-from pipelines import blocks
-from pipelines.blocks import Span
-from pipelines.samples import PHOTOGRAPHS, crop_box, open_photograph
-from pipelines.stl10 import UNLABELLED
-from pipelines.stl10samples import write_stl10
+from pipelines.library import blocks
+from pipelines.library.blocks import Span
+from pipelines.library.samples import PHOTOGRAPHS, crop_box, open_photograph
+from pipelines.library.stl10 import UNLABELLED
+from pipelines.library.stl10samples import write_stl10
 from stages.contract import Input
 from stages.preprocess import start
 from stages.stl10 import RECORD, record_name

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.connection import Connection
-from pipelines.repository import Repository
-from pipelines.results import ANSWERS, REPO
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Repository
+from pipelines.library.results import ANSWERS, REPO
 
 
 @dataclass(frozen=True, slots=True)

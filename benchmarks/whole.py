@@ -11,8 +11,8 @@ from benchmarks import storage
 from benchmarks.changes import CHANGES
 from benchmarks.library import Library, Step
 from benchmarks.storage import Needed
-from pipelines import stl10
-from pipelines.stl10samples import write_stl10
+from pipelines.library import stl10
+from pipelines.library.stl10samples import write_stl10
 
 SWAP = "swap"
 HISTORY = "with all history"

@@ -12,9 +12,11 @@ from pathlib import Path
 
 from benchmarks import disk, servers
 from benchmarks.environment import SETUPS, Tool
-from pipelines import deploy, models, specs
-from pipelines.connection import Connection
-from pipelines.repository import Repository
+from pipelines.client import deployment
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Repository
+from pipelines.library import models
+from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
 
 ENTRY = "holiday"
@@ -76,7 +78,7 @@ class Lookalike(Workflow):
         self._server = self.running.enter_context(servers.localpachd())
         self._address = f"grpc://127.0.0.1:{self._server.port}"
         connection = Connection(self._server.client(), self._address, "default")
-        deploy.deploy(connection, specs.load())
+        deployment.deploy(connection, reading.load())
         spec = parse_spec((self.inputs / "models" / SPEC_FILE).read_bytes())
         models.put(Repository(connection, models.REPO), spec, self.inputs / "models")
         self._type("add", "--no-wait", self.directory / "images")
@@ -98,7 +100,7 @@ class Lookalike(Workflow):
         client = self._server.client()
         found = {
             (spec.name, info.job.id): int(info.data_processed)
-            for spec in specs.load()
+            for spec in reading.load()
             for info in client.list_job(spec.name, details=False)
         }
         new = sum(processed for job, processed in found.items() if job not in self._seen)
@@ -233,4 +235,4 @@ def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
 
 def _parameters() -> dict[str, str]:
     """The stages' parameters, as the specifications have them."""
-    return {name: value for spec in specs.load() for name, value in spec.document["transform"]["env"].items()}
+    return {name: value for spec in reading.load() for name, value in spec.document["transform"]["env"].items()}

@@ -7,9 +7,9 @@ from typing import NoReturn
 import grpc
 import typer
 
-from pipelines import display
-from pipelines.commands import debugging, deployment, gpus, library, moving, server, viewing
-from pipelines.errors import LookalikeError, explain
+from pipelines.client.failures import explain
+from pipelines.commands import debugging, deployment, display, gpus, library, moving, server, viewing
+from pipelines.errors import LookalikeError
 
 app = typer.Typer(
     name="lookalike",

@@ -1,1 +1,1 @@
-"""Checks of specifications before they meet a server: each module looks for one kind of flaw, `preflight` asks all."""
+"""Checks of specifications before they reach a server: one module for each kind of flaw; `suite` runs all of them."""

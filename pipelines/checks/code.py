@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from pipelines import documents
-from pipelines.checks.findings import Flaw, Level
-from pipelines.drafts import Draft
-from pipelines.images import DEFAULT_TAG, Image
-from pipelines.specs import HERE
+from pipelines.specifications import documents
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
+from pipelines.specifications.images import DEFAULT_TAG, Image
+from pipelines.specifications.reading import HERE
 
 OURS = "lookalike-"
 """How the names of the images begin that are built from this source."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.checks import inputs
-from pipelines.checks.findings import Flaw, Level
 from pipelines.checks.globs import Glob, GlobError, substituted
 from pipelines.checks.inputs import Leaf
-from pipelines.documents import Field
-from pipelines.drafts import Draft
+from pipelines.specifications.documents import Field
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
 
 SECONDS_EACH = 0.005
 """What a datum costs whatever it does, in one worker: it is hashed, looked up and recorded."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.checks import inputs
-from pipelines.checks.findings import Finding, Flaw, Level
 from pipelines.checks.inputs import Leaf
-from pipelines.documents import Field
-from pipelines.drafts import Draft
-from pipelines.specs import SOURCES
+from pipelines.specifications.documents import Field
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Finding, Flaw, Level
+from pipelines.specifications.reading import SOURCES
 
 Branch = tuple[str, str]
 """A repo and a branch of it. Projects are left out: specifications of several are not checked against each other."""

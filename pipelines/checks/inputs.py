@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.checks.findings import Flaw, Level
 from pipelines.checks.globs import Glob, GlobError
-from pipelines.documents import Field
-from pipelines.drafts import Draft
+from pipelines.specifications.documents import Field
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
 
 COMBINATIONS = ("cross", "union", "join", "group")
 _LEAVES = ("pfs", "cron")

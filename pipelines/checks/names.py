@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from pipelines.checks.findings import Flaw, Level
-from pipelines.drafts import Draft
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
 
 PIPELINE_LIMIT = 51
 PROJECT_LIMIT = 51

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines import patches
-from pipelines.checks.findings import Flaw, Level
-from pipelines.drafts import Draft
+from pipelines.specifications import patches
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
 
 _CONTAINERS = ("user", "storage")
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "disk": "ephemeral-storage"}

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pipelines.checks.findings import Flaw, Level
-from pipelines.drafts import Draft
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
 
 _HOLDERS = ("resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits")
 _QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from pipelines.checks.findings import Flaw, Level
-from pipelines.drafts import Draft
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
 
 NODE_PORTS = range(30000, 32768)
 _PORTS = range(1, 65536)

@@ -1,0 +1,1 @@
+"""The `lookalike` command line: arguments in, one call, words out."""

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from pipelines import debugging
-from pipelines.connection import here
-from pipelines.display import console, files, near, say
+from pipelines.client import debugging
+from pipelines.client.connection import here
+from pipelines.client.jobs import Jobs
+from pipelines.commands.display import console, files, near, say
 from pipelines.errors import LookalikeError
-from pipelines.jobs import Jobs
 from stages.wording import visible
 
 app = typer.Typer()

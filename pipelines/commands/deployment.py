@@ -5,20 +5,20 @@ from typing import Annotated
 
 import typer
 
-from pipelines import deploy as deployment
-from pipelines import display, drafts, overlays, specs, surroundings, writing
-from pipelines import status as standing
-from pipelines.checks import datums, preflight
+from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
-from pipelines.checks.findings import Level
-from pipelines.commands import reporting
-from pipelines.connection import here, target
-from pipelines.display import near, say, say_all
-from pipelines.documents import dotted
-from pipelines.drafts import Draft
+from pipelines.client import deployment
+from pipelines.client.connection import here, target
+from pipelines.client.repository import Repository
+from pipelines.cluster import preflight, status
+from pipelines.commands import display, reporting
+from pipelines.commands.display import near, say, say_all
 from pipelines.errors import LookalikeError
-from pipelines.overlays import Overlay
-from pipelines.repository import Repository
+from pipelines.specifications import drafts, overlays, reading, writing
+from pipelines.specifications.documents import dotted
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Level
+from pipelines.specifications.overlays import Overlay
 
 app = typer.Typer()
 
@@ -35,31 +35,31 @@ OverlaysOption = Annotated[
 
 @app.command()
 def deploy(
-    directory: SpecsOption = specs.HERE,
+    directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
     force: Annotated[bool, typer.Option("--force", help="Go on although the check finds errors.")] = False,
 ) -> None:
     """Create or update repos and pipelines from the specifications; safe to repeat."""
     connection = here()
     found, _, on_top = _read([directory], overlay)
-    report = preflight.check(found, on_top).of(Level.WARNING)
-    report = report.with_more(surroundings.look(connection, found, target().namespace))
+    report = suite.check(found, on_top).of(Level.WARNING)
+    report = report.with_more(preflight.look(connection, found, target().namespace))
     if report.findings:
         reporting.show(report)
     if report.count(Level.ERROR) and not force:
         raise LookalikeError("nothing was deployed: mend the errors, or go on in spite of them with --force")
     deployment.deploy(
         connection,
-        specs.ordered(draft.spec() for draft in found),
+        reading.ordered(draft.spec() for draft in found),
         lambda each: say(f"{each.kind} {each.name}: {each.action}"),
     )
-    say_all(standing.notes(connection))
+    say_all(status.notes(connection))
 
 
 @app.command("specs")
 def write_specs(
     output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write to.")],
-    directory: SpecsOption = specs.HERE,
+    directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
 ) -> None:
     """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`."""
@@ -90,8 +90,8 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
 ) -> None:
     """Check specifications without a server; the exit code is 1 if there are errors."""
-    found, beside, on_top = _read(paths or [specs.HERE], overlay)
-    report = preflight.check(found, on_top, _repos(against or [], [*found, *beside]), beside)
+    found, beside, on_top = _read(paths or [reading.HERE], overlay)
+    report = suite.check(found, on_top, _repos(against or [], [*found, *beside]), beside)
     if as_json:
         typer.echo(report.as_json())
     else:
@@ -100,12 +100,12 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command()
-def status() -> None:
+@app.command("status")
+def show_status() -> None:
     """Show every pipeline with its newest job, and the reasons of whatever failed or was rejected."""
     connection = here()
     say(f"{connection.address}, project {connection.project}")
-    display.show_status(standing.read(connection, [spec.name for spec in specs.load()], target().namespace))
+    display.show_status(status.read(connection, [spec.name for spec in reading.load()], target().namespace))
 
 
 def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list[Draft], list[Overlay]]:
@@ -121,7 +121,7 @@ def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list
 
 def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
     """The files of repos, by the repo's name, as `--against` gives them."""
-    read = specs.sources(draft.spec() for draft in found if not draft.findings)
+    read = reading.sources(draft.spec() for draft in found if not draft.findings)
     repos: dict[str, Paths] = {}
     for each in against:
         name, given, directory = each.rpartition("=")

@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from pipelines import gpus as holding
-from pipelines.connection import Connection, here
-from pipelines.display import console, say
-from pipelines.gpus import Node
-from pipelines.jobs import Jobs
+from pipelines.client.connection import Connection, here
+from pipelines.client.jobs import Jobs
+from pipelines.cluster import gpu_holders
+from pipelines.cluster.gpu_holders import Node
+from pipelines.commands.display import console, say
 from stages.wording import counted, visible
 
 app = typer.Typer()
@@ -21,7 +21,7 @@ def gpus(
 ) -> None:
     """Show the machines that have GPUs, and how many of these are in use."""
     connection = here()
-    found = holding.nodes(connection)
+    found = gpu_holders.nodes(connection)
     if found:
         console.print(_table(found, details))
     total, allocated = sum(node.total for node in found), sum(node.allocated for node in found)

@@ -6,15 +6,15 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from pipelines import dataset, display, ingest, models, pictures, progress, results, stl10
-from pipelines import query as asking
+from pipelines.client.connection import here
+from pipelines.client.local import default_root
+from pipelines.client.repository import Repository
+from pipelines.commands import display, progress
+from pipelines.commands.display import console, files, near, say, say_all
 from pipelines.commands.options import SheetsOption, WaitOption
 from pipelines.commands.settling import settle, settle_all
-from pipelines.connection import here
-from pipelines.display import console, files, near, say, say_all
-from pipelines.local import default_root
-from pipelines.repository import Repository
-from pipelines.stl10 import names_stl10
+from pipelines.library import dataset, ingest, models, pictures, queries, results, stl10
+from pipelines.library.stl10 import names_stl10
 from stages.wording import visible
 
 app = typer.Typer()
@@ -88,7 +88,7 @@ def query(
     """Search the library for look-alikes of pictures and write their result sheets."""
     connection = here()
     with progress.counting("putting queries") as report:
-        asked = asking.put(connection, paths, report)
+        asked = queries.put(connection, paths, report)
     say_all(f"left out {each}" for each in asked.left_out)
     settle(connection, f"put {files(asked.files)} into queries", asked.commit, wait)
     if wait:

@@ -5,13 +5,15 @@ from typing import Annotated
 
 import typer
 
-from pipelines import exporting, importing, progress, specs
-from pipelines.bundle import Bundle, Manifest
+from pipelines.client.connection import Connection, here
+from pipelines.commands import progress
+from pipelines.commands.display import files, near, say
 from pipelines.commands.options import WaitOption
-from pipelines.connection import Connection, here
-from pipelines.display import files, near, say
 from pipelines.errors import LookalikeError
-from pipelines.importing import Comparison
+from pipelines.moving import exporting, importing
+from pipelines.moving.bundle import Bundle, Manifest
+from pipelines.moving.importing import Comparison
+from pipelines.specifications import reading
 from stages.wording import counted
 
 app = typer.Typer()
@@ -28,7 +30,7 @@ def export_library(
 ) -> None:
     """Write the library, queries and backbones with their history, and what came of them, to a directory."""
     connection = here()
-    names = [spec.name for spec in specs.upstream_first(specs.load())]
+    names = [spec.name for spec in reading.upstream_first(reading.load())]
     with progress.counting("exporting") as done:
         manifest = exporting.export(connection, Bundle(directory), names, done)
     changed = sum(len(each.changes) for each in manifest.commits)

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from rich.text import Text
 
-from pipelines.checks.findings import Finding, Flaw, Level
-from pipelines.checks.preflight import Report
-from pipelines.display import console, near, say
-from pipelines.documents import dotted
+from pipelines.checks.suite import Report
+from pipelines.commands.display import console, near, say
+from pipelines.specifications.documents import dotted
+from pipelines.specifications.findings import Finding, Flaw, Level
 from stages.wording import counted, visible
 
 _COLOURS = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold blue"}

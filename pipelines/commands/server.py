@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
-from pipelines import demo as demonstration
-from pipelines import display, local, results, samples
+from pipelines.client import local
+from pipelines.client.connection import Target, connect
+from pipelines.commands import demo, display
+from pipelines.commands.display import console, say, say_all
 from pipelines.commands.options import PortOption, RootOption, SheetsOption
 from pipelines.commands.settling import finish
-from pipelines.connection import Target, connect
-from pipelines.display import console, say, say_all
+from pipelines.library import results, samples
 
 app = typer.Typer()
 
@@ -51,8 +52,8 @@ def down(root: RootOption = None) -> None:
     say(f"localpachd {'has stopped' if local.down(where) else f'is not running on {where}'}")
 
 
-@app.command()
-def demo(
+@app.command("demo")
+def run_demo(
     images: Annotated[Path | None, typer.Option(help="A directory of your own for the library.")] = None,
     queries: Annotated[Path | None, typer.Option(help="A picture or directory of your own to search for.")] = None,
     output: SheetsOption = Path("results"),
@@ -68,13 +69,13 @@ def demo(
     if images is None or queries is None:
         made = samples.write_samples(where / "samples")
         images, queries = images or made.library, queries or made.queries
-    outcome = demonstration.run(connection, images, queries)
+    outcome = demo.run(connection, images, queries)
     finish(connection, outcome.jobs)
     sheets = results.export(connection, output, outcome.entries)
     if labelled:
-        console.print(display.quality_table(demonstration.sample_quality(connection, sheets[0])))
+        console.print(display.quality_table(demo.sample_quality(connection, sheets[0])))
     display.show_sheets(sheets)
-    demonstration.say_how_to_go_on(Path(sys.argv[0]))
+    demo.say_how_to_go_on(Path(sys.argv[0]))
     say_all(local.overridden(server))
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from pipelines import display, progress
-from pipelines import status as standing
-from pipelines.connection import Connection
-from pipelines.display import console, files, say, say_all
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Job
+from pipelines.cluster import status
+from pipelines.commands import display, progress
+from pipelines.commands.display import console, files, say, say_all
 from pipelines.errors import LookalikeError
-from pipelines.jobs import Job
 
 
 def settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:
@@ -27,12 +27,12 @@ def settle_all(connection: Connection, done: Mapping[str, str], wanted: bool) ->
         say("its jobs are running: see `lookalike status`")
         return
     finish(connection, jobs)
-    say_all(standing.notes(connection))
+    say_all(status.notes(connection))
 
 
 def finish(connection: Connection, jobs: Sequence[Job]) -> None:
     """The table of what was done; the end, with the reasons, when a job did not succeed."""
-    rejected = standing.rejections(connection)
+    rejected = status.rejections(connection)
     if jobs:
         console.print(display.job_table(jobs, rejected))
     if rejected:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from pipelines import showing
-from pipelines.connection import here
-from pipelines.display import console, near, say
+from pipelines.client.connection import here
+from pipelines.commands.display import console, near, say
+from pipelines.library import showing
 
 app = typer.Typer()
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines import specs
+from pipelines.specifications import reading
 from stages.contract import Datum, Input
 
 Tree = dict[str, bytes]
@@ -25,7 +25,7 @@ class Oracle:
         self._scratch = scratch
         self._models = models
         self._runs = itertools.count()
-        self._specs = specs.load()
+        self._specs = reading.load()
         self._stages = {spec.name: self._start(spec.document["transform"]) for spec in self._specs}
 
     @staticmethod

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.samples import library_crops, open_photograph
+from pipelines.library.samples import library_crops, open_photograph
 
 MOST_MEMORY = 1536 << 10
 """KiB."""

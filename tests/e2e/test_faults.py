@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pipelines import specs
+from pipelines.specifications import reading
 from tests.e2e.world import MakeWorld, Paint, World
 
 NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
@@ -25,11 +25,11 @@ class Step:
     status: str
 
 
-def changed(**environment: str) -> list[specs.Spec]:
+def changed(**environment: str) -> list[reading.Spec]:
     """Our specifications with a datum tried once, so that failing takes half the time, and features with further
     variables."""
     found = []
-    for spec in specs.load():
+    for spec in reading.load():
         document = dict(spec.document) | {"datum_tries": 1}
         if spec.name == "features" and environment:
             transform = document["transform"]

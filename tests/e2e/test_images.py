@@ -19,13 +19,14 @@ import pytest
 from contents import PREFIX, PROJECT, contents, environments
 from images import LARGEST
 
-from pipelines import samples, specs
+from pipelines.library import samples
+from pipelines.specifications import reading
 from stages.zoo import make_backbone
 from tests.e2e.world import MakeWorld, World
 
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 IMAGES = {name: f"{PREFIX}{name}:{VERSION}" for name in LARGEST}
-SPECS = {spec.name: spec.document["transform"] for spec in specs.load()}
+SPECS = {spec.name: spec.document["transform"] for spec in reading.load()}
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
 SEGMENTS = 3  # of the library's, in the chain: a container each for index and search
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import blocks, ingest
+from pipelines.library import blocks, ingest
 from stages.names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World

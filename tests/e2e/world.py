@@ -11,14 +11,16 @@ from typing import Any
 import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines import deploy, ingest, models, query, specs
-from pipelines.connection import Connection
-from pipelines.pictures import Source
-from pipelines.repository import Put, Remove, Repository
+from pipelines.client import deployment
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Put, Remove, Repository
+from pipelines.library import ingest, models, queries
+from pipelines.library.pictures import Source
+from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
 
-OUTPUTS = tuple(spec.name for spec in specs.load())
-INPUTS = tuple(specs.sources(specs.load()))
+OUTPUTS = tuple(spec.name for spec in reading.load())
+INPUTS = tuple(reading.sources(reading.load()))
 
 Trees = dict[str, dict[str, bytes]]
 
@@ -93,9 +95,9 @@ class World:
         assert (done.returncode, done.stderr.count("\n")) == ((1, 1) if fails else (0, 0)), said
         return said
 
-    def deploy(self, which: Iterable[specs.Spec] = ()) -> dict[str, str]:
+    def deploy(self, which: Iterable[reading.Spec] = ()) -> dict[str, str]:
         """Deploys these specifications, or all that come with lookalike; returns what was done to each."""
-        done = deploy.deploy(self.connection, list(which) or specs.load())
+        done = deployment.deploy(self.connection, list(which) or reading.load())
         return {each.name: each.action for each in done}
 
     def push(self, backbone: Path) -> str:
@@ -119,7 +121,7 @@ class World:
             path = home / entry / name if name else home / entry
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        return query.put(self.connection, [home / entry]).commit
+        return queries.put(self.connection, [home / entry]).commit
 
     def forget(self, entry: str) -> str:
         """Removes a query entry by its PFS name; returns the commit."""

@@ -14,10 +14,10 @@ import grpc
 import pytest
 import python_pachyderm
 
-from pipelines import specs
-from pipelines.connection import Connection
-from pipelines.deploy import deploy
-from pipelines.jobs import Job, Jobs
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Job, Jobs
+from pipelines.specifications import reading
 
 
 @pytest.fixture(autouse=True)
@@ -196,12 +196,12 @@ def sheets(connection: Connection, tmp_path: Path) -> Connection:
     }
     (tmp_path / "specs").mkdir()
     (tmp_path / "specs" / "render.json").write_text(json.dumps(document))
-    deploy(connection, specs.load(tmp_path / "specs"))
+    deploy(connection, reading.load(tmp_path / "specs"))
     return connection
 
 
 @pytest.fixture
 def preprocessing(connection: Connection) -> Connection:
     """The connection, with the real pipelines that read pictures, which need no TensorFlow."""
-    deploy(connection, [spec for spec in specs.load() if spec.name.startswith("preprocess")])
+    deploy(connection, [spec for spec in reading.load() if spec.name.startswith("preprocess")])
     return connection

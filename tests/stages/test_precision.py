@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import pytest
 
-from pipelines.models import Precision
+from pipelines.library.models import Precision
 from stages.backbones import describe, save_backbone
 from stages.backbonespec import Weights
 from stages.contract import StageError

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipelines.samples import library_crops, open_photograph, query_crops
+from pipelines.library.samples import library_crops, open_photograph, query_crops
 from stages import render
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pipelines import drafts
-from pipelines.checks.findings import Finding
-from pipelines.checks.preflight import check
-from pipelines.drafts import Draft
+from pipelines.checks.suite import check
+from pipelines.specifications import drafts
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Finding
 
 GOOD: dict[str, Any] = {
     "pipeline": {"name": "p"},

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from localpachd.errors import InvalidArgument
 from localpachd.storage import globs as reference
 from pipelines.checks import datums
-from pipelines.checks.findings import Level
 from pipelines.checks.globs import Glob, GlobError, substituted
+from pipelines.specifications.findings import Level
 
 PIECES = ["a", "b", "/", "*", "**", "?", "[ab]", "[!a]", "{a,b}", "(a|*)", "@(a|b)", "+(a)", "?(b)", "*(ab)", ".", "-"]
 PATHS = st.lists(st.sampled_from(["a", "b", "ab", "ba", "aa", ".", "a-b"]), min_size=1, max_size=3)

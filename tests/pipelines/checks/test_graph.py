@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pipelines import drafts, overlays, specs
-from pipelines.checks import preflight
-from pipelines.checks.findings import Level
-from pipelines.documents import dotted
-from pipelines.drafts import Draft
+from pipelines.checks import suite
+from pipelines.specifications import drafts, overlays, reading
+from pipelines.specifications.documents import dotted
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Level
 
 
 def reads(*repos: str, kind: str = "", **fields: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def reads(*repos: str, kind: str = "", **fields: Any) -> dict[str, Any]:
 
 
 def said(found: Sequence[Draft], level: Level, rule: str = "graph") -> list[tuple[str, str, str, str]]:
-    flaws = [(each.pipeline, each.flaw) for each in preflight.check(found).findings]
+    flaws = [(each.pipeline, each.flaw) for each in suite.check(found).findings]
     return [
         (name, dotted(flaw.field), flaw.why, flaw.mend)
         for name, flaw in flaws
@@ -98,20 +98,20 @@ def test_one_name_for_two(draft: Any) -> None:
     (error,) = said([one, two], Level.ERROR, "name")
     assert str(one.path) in error[2]
     assert not said([one, draft("b")], Level.ERROR, "name")
-    assert not preflight.check([one], neighbours=[two]).findings  # another way to make the same pipeline
+    assert not suite.check([one], neighbours=[two]).findings  # another way to make the same pipeline
 
 
 def test_neighbours_are_known_but_not_checked(draft: Any) -> None:
     a, b = draft("a", transfrom={}), draft("b", **reads("a"))
-    assert not preflight.check([b], neighbours=[a]).findings
-    assert preflight.check([b]).count(Level.WARNING) == 1
+    assert not suite.check([b], neighbours=[a]).findings
+    assert suite.check([b]).count(Level.WARNING) == 1
 
 
 def test_one_flaw_of_an_overlay_is_one_finding(draft: Any, tmp_path: Any) -> None:
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"all": {"datum_set_spec": {}}}, indent=1))
     overlay = overlays.load(str(path))
-    report = preflight.check(overlays.apply([overlay], [draft("a"), draft("b")]), [overlay])
+    report = suite.check(overlays.apply([overlay], [draft("a"), draft("b")]), [overlay])
     (finding,) = report.findings
     assert (finding.pipeline, finding.place.file, finding.place.line) == ("a, b", path, 3)
     parsed = json.loads(report.as_json())
@@ -133,7 +133,7 @@ def test_one_flaw_of_an_overlay_is_one_finding(draft: Any, tmp_path: Any) -> Non
 @pytest.mark.parametrize("names", [[], *([name] for name in overlays.names()), ["registry", "pull-secret", "eci"]])
 def test_what_ships_is_clean(names: list[str]) -> None:
     on_top = [overlays.load(name, {"REGISTRY": "registry.cn-shanghai.aliyuncs.com/us"}) for name in names]
-    report = preflight.check(overlays.apply(on_top, drafts.find([specs.HERE])), on_top)
-    assert len(report.checked) == len(list(specs.HERE.glob("*.json")))
+    report = suite.check(overlays.apply(on_top, drafts.find([reading.HERE])), on_top)
+    assert len(report.checked) == len(list(reading.HERE.glob("*.json")))
     assert [each.flaw.why for each in report.findings if each.flaw.level > Level.NOTE] == []
     assert {each.flaw.rule for each in report.findings} <= {"empty-cross"}

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines import drafts, specs
-from pipelines.checks import datums, fields, preflight
-from pipelines.checks.findings import Level
+from pipelines.checks import datums, suite
+from pipelines.specifications import drafts, fields, reading
+from pipelines.specifications.findings import Level
 
 
 def names(descriptor: Any, seen: frozenset[str] = frozenset()) -> set[str]:
@@ -36,14 +36,14 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) 
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=12
 )
-SHIPPED = [json.loads(path.read_text()) for path in sorted(specs.HERE.glob("*.json"))]
+SHIPPED = [json.loads(path.read_text()) for path in sorted(reading.HERE.glob("*.json"))]
 
 
-def checked(directory: Path, document: Any) -> preflight.Report:
+def checked(directory: Path, document: Any) -> suite.Report:
     path = directory / "p.json"
     path.write_text(json.dumps(document))
     listing = {"images": datums.listed(directory)}
-    return preflight.check(drafts.find([path]), repos=listing)
+    return suite.check(drafts.find([path]), repos=listing)
 
 
 @given(document=st.dictionaries(NAMES, VALUES, max_size=8))

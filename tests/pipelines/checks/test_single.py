@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.checks.findings import Level
-from pipelines.documents import dotted
+from pipelines.specifications.documents import dotted
+from pipelines.specifications.findings import Level
 
 E, W, N = Level.ERROR, Level.WARNING, Level.NOTE
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}

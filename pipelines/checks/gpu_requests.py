@@ -1,0 +1,127 @@
+"""Whether the nodes that a specification asks for have the GPUs that it needs: how many, how new, with which driver."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipelines.checks import hardware, pods
+from pipelines.checks.hardware import Wants
+from pipelines.specifications.documents import Field
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Flaw, Level
+from pipelines.specifications.images import Image
+
+SPECS = "k8s.aliyun.com/eci-use-specs"
+DRIVER = "k8s.aliyun.com/eci-gpu-driver-version"
+_SPECS_AT: Field = ("metadata", "annotations", SPECS)
+_DRIVER_AT: Field = ("metadata", "annotations", DRIVER)
+_MOST_SPECS = 5
+_WITHOUT_GPU = re.compile(r"[0-9.]+-[0-9.]+Gi")
+_RESOURCE = re.compile(r"(nvidia|amd)\.com/gpu")
+
+
+def check(draft: Draft) -> Iterator[Flaw]:
+    """Instances with too few GPUs or with none, GPUs that are too old for the image, drivers that are."""
+    image = Image.parse(draft.get("transform", "image", default=""))
+    wants = hardware.wants(image.name) if image is not None else None
+    gpus = draft.number("resource_limits", "gpu", "number")
+    if wants is not None and gpus:
+        for at, name, model in _models(draft):
+            yield from _check_generation(at, name, model, wants)
+    if draft.get(*map(str, _SPECS_AT)):
+        yield from _check_instances(draft)
+        if gpus:
+            yield from _check_driver(draft, wants)
+
+
+def _instances(draft: Draft) -> list[str]:
+    return [each.strip() for each in draft.get(*map(str, _SPECS_AT), default="").split(",")]
+
+
+def _models(draft: Draft) -> Iterator[tuple[Field, str, str]]:
+    """The models of GPU that the workers may get: the field that says so, the words in it, the model."""
+    for name in _instances(draft):
+        known = hardware.instance(name)
+        if known is not None:
+            yield _SPECS_AT, name, known.model
+    selector: Mapping[str, str] = pods.finished(draft).get("nodeSelector") or {}
+    for label, value in selector.items():
+        for model in hardware.models(label, str(value)):
+            yield ("scheduling_spec", "node_selector", label), str(value), model
+
+
+def _check_generation(at: Field, name: str, model: str, wants: Wants) -> Iterator[Flaw]:
+    has = hardware.CAPABILITIES[model]
+    if has < wants.capability:
+        why = (
+            f"{name} has {model} GPUs ({hardware.GENERATIONS[int(has)]}, compute capability {has}), and "
+            f"{wants.software} needs {wants.capability} or more"
+        )
+        yield Flaw(Level.ERROR, "gpu-generation", at, why, "choose Turing (T4) or newer, such as ecs.gn6i, g4dn or L4")
+
+
+def _check_instances(draft: Draft) -> Iterator[Flaw]:
+    names = _instances(draft)
+    if len(names) > _MOST_SPECS:
+        why = f"names {len(names)} instance types, and ECI takes {_MOST_SPECS}"
+        yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, "keep the best")
+    pod = pods.finished(draft)
+    asked, said = _asked(pod)
+    for name in names:
+        known = hardware.instance(name)
+        if known is None and _WITHOUT_GPU.fullmatch(name):
+            if asked:
+                why = f"{name} has no GPU, and the pod asks for {asked}: it would not be created"
+                yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, "name instance types with GPUs only")
+        elif known is None:
+            why = f"unchecked: how many GPUs {name} has is not known here"
+            yield Flaw(Level.NOTE, "eci", _SPECS_AT, why)
+        elif asked > known.gpus:
+            why = f"{name} has {_counted(known.gpus)}, and the pod asks for {asked} ({said}): it would not be created"
+            yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, "ask for fewer, or name larger instance types")
+        elif not asked:
+            why = f"{name} has GPUs, and the pod asks for none: ECI does not start a pod without a limit of GPUs on it"
+            mend = 'add "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}'
+            yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, mend)
+
+
+def _asked(pod: Mapping[str, Any]) -> tuple[int, str]:
+    """How many GPUs a pod needs, and of which containers that is the sum. An init container ends before the others
+    start, so its own count only if they are more."""
+    after, before = (
+        {str(each.get("name")): _gpus(each) for each in pod.get(kind) or () if isinstance(each, Mapping)}
+        for kind in ("containers", "initContainers")
+    )
+    most = max(before.values(), default=0)
+    counted = {name: gpus for name, gpus in after.items() if gpus}
+    said = " + ".join(f"{name} {gpus}" for name, gpus in counted.items())
+    if most > sum(after.values()):
+        return most, " and ".join(f"{name} {gpus}" for name, gpus in before.items() if gpus == most)
+    copied = f"; init {most}, copied from the limits, before them" if most else ""
+    return sum(after.values()), said + copied
+
+
+def _gpus(container: Mapping[str, Any]) -> int:
+    resources = container.get("resources")
+    limits = resources.get("limits") if isinstance(resources, Mapping) else None
+    found = limits.items() if isinstance(limits, Mapping) else ()
+    return sum(int(str(count)) for name, count in found if _RESOURCE.fullmatch(name) and str(count).isdigit())
+
+
+def _check_driver(draft: Draft, wants: Wants | None) -> Iterator[Flaw]:
+    text = draft.get(*map(str, _DRIVER_AT), default="")
+    found = re.fullmatch(r"(tesla|grid)=(\d+)(?:\.[\d.]+)?", text)
+    needs = wants or Wants("CUDA 12", 525, 0.0)
+    if not text:
+        why = f"no {DRIVER}: the driver that ECI chooses itself may be 470, and {needs.software} needs {needs.driver}"
+        yield Flaw(Level.WARNING, "driver", _SPECS_AT, why, f'add the annotation "{DRIVER}": "tesla=550"')
+    elif found is None:
+        why = f'"{text}" names no driver'
+        yield Flaw(Level.ERROR, "driver", _DRIVER_AT, why, 'write its major version, such as "tesla=550"')
+    elif int(found[2]) < needs.driver:
+        why = f"driver {found[2]} is too old: {needs.software} needs {needs.driver} or newer"
+        yield Flaw(Level.ERROR, "driver", _DRIVER_AT, why, 'write "tesla=550"')
+
+
+def _counted(gpus: int) -> str:
+    return f"{gpus} GPU" if gpus == 1 else f"{gpus} GPUs"

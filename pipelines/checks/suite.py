@@ -1,0 +1,90 @@
+"""All checks of a set of specifications at once. Talks to no server; what is in repos comes from outside."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.checks import code, datums, gpu_requests, graph, inputs, names, pods, resources, running
+from pipelines.checks.datums import Paths
+from pipelines.specifications.documents import dotted
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Finding, Flaw, Level, Place
+from pipelines.specifications.overlays import Overlay
+
+_OF_ONE: Sequence[Callable[[Draft], Iterable[Flaw]]] = (
+    names.check,
+    code.check,
+    inputs.check,
+    running.check,
+    resources.check,
+    pods.check,
+    gpu_requests.check,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The findings, the gravest first, and the files that were checked. A flaw that several pipelines have from one
+    place, as those of an overlay are, is one finding with all their names."""
+
+    findings: Sequence[Finding]
+    checked: Sequence[str]
+
+    def of(self, least: Level) -> "Report":
+        """The report with the findings from a level on only."""
+        return Report([each for each in self.findings if each.flaw.level >= least], self.checked)
+
+    def with_more(self, findings: Sequence[Finding]) -> "Report":
+        """The report with findings of another kind."""
+        return Report(_together([*self.findings, *findings]), self.checked)
+
+    def count(self, level: Level) -> int:
+        """How many findings of a level there are."""
+        return sum(each.flaw.level == level for each in self.findings)
+
+    def as_json(self) -> str:
+        """The report for programs."""
+        counts = {f"{level.name.lower()}s": self.count(level) for level in reversed(Level)}
+        return json.dumps({"checked": self.checked, **counts, "findings": [_json(each) for each in self.findings]})
+
+
+def check(
+    drafts: Sequence[Draft],
+    overlays: Sequence[Overlay] = (),
+    repos: Mapping[str, Paths] | None = None,
+    neighbours: Sequence[Draft] = (),
+) -> Report:
+    """Checks specifications, overlays applied. `repos` has the files of repos whose datums are to be counted;
+    `neighbours` are specifications that belong to the same graph but are not to be checked themselves."""
+    found = [finding for overlay in overlays for finding in overlay.findings]
+    found += [finding for draft in drafts for finding in draft.findings]
+    read = [draft for draft in drafts if not any(each.flaw.rule == "json" for each in draft.findings)]
+    for draft in read:
+        flaws = [flaw for look in _OF_ONE for flaw in look(draft)] + list(datums.check(draft, repos or {}))
+        found += [draft.finding(flaw) for flaw in flaws]
+    found += graph.check(read, neighbours)
+    return Report(_together(found), [str(draft.path) for draft in drafts])
+
+
+def _together(findings: Iterable[Finding]) -> list[Finding]:
+    groups: dict[tuple[Flaw, Place], list[str]] = {}
+    for each in findings:
+        groups.setdefault((each.flaw, each.place), []).append(each.pipeline)
+    merged = [
+        Finding(flaw, ", ".join(filter(None, dict.fromkeys(names))), place) for (flaw, place), names in groups.items()
+    ]
+    return sorted(merged, key=lambda each: (-each.flaw.level, str(each.place.file), each.place.line or 0))
+
+
+def _json(finding: Finding) -> Mapping[str, Any]:
+    return {
+        "level": finding.flaw.level.name.lower(),
+        "rule": finding.flaw.rule,
+        "pipelines": finding.pipeline.split(", ") if finding.pipeline else [],
+        "file": str(finding.place.file) if finding.place.file else None,
+        "line": finding.place.line,
+        "field": dotted(finding.flaw.field),
+        "why": finding.flaw.why,
+        "mend": finding.flaw.mend,
+    }

@@ -1,0 +1,101 @@
+"""One datum run again, alone, on localpachd: what it read, its variables, what it said and what it wrote, in a
+directory. Nothing of it gets into a commit."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from google.protobuf.struct_pb2 import Struct
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Job, Jobs, reason_of
+from pipelines.client.repository import Repository
+from pipelines.errors import LookalikeError
+
+_CALL = "/localpachd.Debug/RunDatum"
+_FILE_SETS = "__filesets__"
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """How the datum went this time, "" being well, and how it went in its job. `changed` are the paths of its output
+    that are not as recorded, where it went well both times."""
+
+    failed: str
+    failed_before: str
+    changed: tuple[str, ...] = ()
+
+
+def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
+    """The job and the datum meant: the newest job where none is named, its first failed datum where none is named; the
+    beginning of a datum's id is enough. Raises LookalikeError where there is no such thing."""
+    found = jobs.of(pipeline, job) if job else jobs.newest(pipeline)
+    if found is None:
+        named = f"job {job}" if job else "job"
+        raise LookalikeError(f"{pipeline} has no {named}: `pachctl list job -p {pipeline}` lists those that it has")
+    where = f"{pipeline}@{found.id}"
+    if not datum:
+        failures = jobs.failures(found, 1)
+        if not failures:
+            raise LookalikeError(f"no datum of {where} failed: name one that `pachctl list datum {where}` lists")
+        return found, failures[0].datum
+    known = [each for each in jobs.datums(found) if each.startswith(datum)]
+    if not known:
+        raise LookalikeError(f"{where} has no datum {datum}: `pachctl list datum {where}` lists those that it has")
+    if len(known) > 1:
+        raise LookalikeError(f"{len(known)} datums of {where} begin with {datum}: give more of the id")
+    return found, known[0]
+
+
+def run(connection: Connection, job: Job, datum: str, to: Path, say: Callable[[str, bool], None]) -> Rerun:
+    """Runs a datum again and fetches what there was of it into the new directory `to`: `pfs/` as the process saw it,
+    lazy inputs whole, with its output in `pfs/out/`; `env`, its variables; `log`, what was said. `say` hears each line,
+    and whether the user's code said it.
+
+    Raises LookalikeError where the server cannot do that, FileExistsError where there is such a directory.
+    """
+    said: list[str] = []
+
+    def line(text: str, user: bool) -> None:
+        said.append(f"{text}\n")
+        say(text, user)
+
+    ended = _ended(connection, job, datum, line)
+    place = ended["directory"]
+    kept = Repository(connection, _FILE_SETS, ended["file_set"])
+    to.mkdir(parents=True)
+    (to / "log").write_text("".join(said))
+    kept.extract(f"{place}/", to / "pfs")
+    (to / "pfs" / ".env").rename(to / "env")
+    (to / "pfs" / "out").mkdir(exist_ok=True)
+    recorded = Repository(connection, job.pipeline, job.id, type_="meta")
+    failed_before = reason_of(recorded, datum)
+    if ended["reason"] or failed_before:
+        return Rerun(ended["reason"], failed_before)
+    before, now = (repo.hashes(f"{place}/out/") for repo in (recorded, kept))
+    differing = {path.removeprefix(f"{place}/out") for path, _ in before.items() ^ now.items()}
+    return Rerun("", "", tuple(sorted(differing)))
+
+
+def _ended(connection: Connection, job: Job, datum: str, line: Callable[[str, bool], None]) -> dict[str, str]:
+    """The last message of the run, after every line was heard."""
+    call = connection.client._channel.unary_stream(
+        _CALL,
+        request_serializer=pps_pb2.InspectDatumRequest.SerializeToString,
+        response_deserializer=Struct.FromString,
+    )
+    project = pfs_pb2.Project(name=connection.project)
+    of = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=job.pipeline, project=project), id=job.id)
+    try:
+        for reply in call(pps_pb2.InspectDatumRequest(datum=pps_pb2.Datum(job=of, id=datum))):
+            if "line" not in reply:
+                return {name: str(value) for name, value in reply.items()}
+            line(reply["line"], reply["user"])
+    except grpc.RpcError as error:
+        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            raise LookalikeError(f"{connection.address} cannot run a datum alone: only localpachd can") from error
+        raise
+    raise LookalikeError("the server stopped the datum before it was done")

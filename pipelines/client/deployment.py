@@ -1,0 +1,86 @@
+"""Bringing a server's repos and pipelines to what the specifications say, touching only what differs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.errors import LookalikeError
+from pipelines.specifications.reading import SOURCES, Spec, sources
+
+ANNOTATION = "lookalike/spec-sha256"
+"""The pod annotation that keeps the fingerprint of the specification a pipeline was made from."""
+
+_DEFAULT_IMAGE = "ubuntu:20.04"
+"""Pachyderm's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What was done about one repo or pipeline: created, updated, updated and reprocessed, or unchanged."""
+
+    kind: str
+    name: str
+    action: str
+
+
+def deploy(
+    connection: Connection, specs: Sequence[Spec], report: Callable[[Deployed], None] = lambda _: None
+) -> list[Deployed]:
+    """Creates the repos and pipelines that are missing and updates those whose specification has changed. Where the
+    command, the environment or the image differs, everything is computed again: Pachyderm itself would keep the old
+    results."""
+    done: list[Deployed] = []
+
+    def note(kind: str, name: str, action: str) -> None:
+        done.append(Deployed(kind, name, action))
+        report(done[-1])
+
+    for repo in sources(specs):
+        note("repo", repo, make_repo(connection, repo))
+    there = Jobs(connection).pipelines()
+    for spec in specs:
+        note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name)))
+    return done
+
+
+def make_repo(connection: Connection, repo: str) -> str:
+    """Creates a source repo unless it is there; says which of the two."""
+    try:
+        connection.client.inspect_repo(repo, project_name=connection.project)
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.NOT_FOUND:
+            raise
+    else:
+        return "unchanged"
+    connection.client.create_repo(repo, SOURCES.get(repo, ""), project_name=connection.project)
+    return "created"
+
+
+def _make_pipeline(connection: Connection, spec: Spec, old: Any) -> str:
+    request = spec.request()
+    request.pipeline.project.name = connection.project
+    request.metadata.annotations[ANNOTATION] = spec.fingerprint
+    action = "created"
+    if old is not None:
+        if old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
+            return "unchanged"
+        request.update = True
+        request.reprocess = _code(request.transform) != _code(old.details.transform)
+        action = "updated, computing all of it again" if request.reprocess else "updated"
+    try:
+        connection.client.create_pipeline_from_request(request)
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            raise
+        raise LookalikeError(f"{spec.path}: {error.details()}") from error
+    return action
+
+
+def _code(transform: Any) -> tuple[Any, ...]:
+    """What of a transform decides what its output is, and Pachyderm does not look at."""
+    image = transform.image or _DEFAULT_IMAGE
+    return image, tuple(transform.cmd), tuple(transform.stdin), sorted(transform.env.items())

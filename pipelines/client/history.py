@@ -1,0 +1,73 @@
+"""The commits of a repo's master branch, oldest first, and what each of them changed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.client.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommit:
+    """A finished commit of a repo: when it was started (UTC), and what people said of it."""
+
+    repo: str
+    id: str
+    started: datetime
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file that a commit changed: the hash that Pachyderm gives its new content, "" where the file is gone."""
+
+    path: str
+    hash: str
+
+
+class History:
+    """The history of one project's repos."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+        self._project = pfs_pb2.Project(name=connection.project)
+
+    def commits(self, repo: str) -> list[PastCommit]:
+        """The finished commits on master that are good and that people made; none for a repo that is not there."""
+        named = self._repo(repo)
+        head = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
+        request = pfs_pb2.ListCommitRequest(repo=named, to=head, all=True, origin_kind=pfs_pb2.USER)
+        try:
+            found = [info for info in self._stub.ListCommit(request) if info.HasField("finished") and not info.error]
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.NOT_FOUND:
+                return []
+            raise
+        return [_commit(repo, info) for info in reversed(found)]
+
+    def changes(self, commit: PastCommit) -> Iterator[FileChange]:
+        """The files in which a commit differs from the one before it, those that are gone first."""
+        named = self._repo(commit.repo)
+        whole = pfs_pb2.Commit(repo=named, id=commit.id, branch=pfs_pb2.Branch(repo=named))
+        new: dict[str, str] = {}
+        old: set[str] = set()
+        for each in self._stub.DiffFile(pfs_pb2.DiffFileRequest(new_file=pfs_pb2.File(commit=whole, path="/"))):
+            if each.HasField("new_file") and each.new_file.file_type == pfs_pb2.FILE:
+                new[each.new_file.file.path] = each.new_file.hash.hex()
+            if each.HasField("old_file") and each.old_file.file_type == pfs_pb2.FILE:
+                old.add(each.old_file.file.path)
+        for path in sorted(old - new.keys()):
+            yield FileChange(path, "")
+        for path in sorted(new):
+            yield FileChange(path, new[path])
+
+    def _repo(self, name: str) -> Any:
+        return pfs_pb2.Repo(name=name, type="user", project=self._project)
+
+
+def _commit(repo: str, info: Any) -> PastCommit:
+    return PastCommit(repo, info.commit.id, info.started.ToDatetime(tzinfo=UTC), info.description)

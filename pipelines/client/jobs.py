@@ -1,0 +1,177 @@
+"""Watching jobs: what each pipeline's job of a commit set is doing, until all of them have ended."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Repository
+from pipelines.specifications.reading import leaves
+
+_LOOK_EVERY = 0.25
+"""Seconds between two looks at running jobs: Pachyderm tells of progress only when asked."""
+
+_LOOKS_AT_PIPELINES = 8
+"""Every how many looks at jobs the pipelines are looked at too."""
+
+_ENDED = frozenset({"success", "failure", "killed", "unrunnable"})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A pipeline's job: `state` in lower case without Pachyderm's prefix, counts of datums, `seconds` of running (None
+    before it started)."""
+
+    pipeline: str
+    id: str
+    state: str
+    processed: int
+    skipped: int
+    failed: int
+    total: int
+    seconds: float | None
+    reason: str
+
+    @property
+    def ended(self) -> bool:
+        return self.state in _ENDED
+
+    @property
+    def done(self) -> int:
+        """Datums that need no more work."""
+        return self.processed + self.skipped + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A datum that failed: its id, the paths of its inputs, and why."""
+
+    datum: str
+    paths: tuple[str, ...]
+    reason: str
+
+
+Look = Callable[[Sequence[Job], Mapping[str, str]], None]
+"""Hears the jobs, and the reasons of the pipelines that cannot work now, by name."""
+
+
+class Jobs:
+    """The jobs of one project's pipelines."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
+        self._project = pfs_pb2.Project(name=connection.project)
+
+    def pipelines(self) -> dict[str, Any]:
+        """Every pipeline by name: its PipelineInfo with details."""
+        request = pps_pb2.ListPipelineRequest(details=True, projects=[self._project])
+        return {info.pipeline.name: info for info in self._stub.ListPipeline(request)}
+
+    def of_set(self, commit_set: str) -> list[Job]:
+        """The jobs of a commit set, upstream first; none when it triggered nothing."""
+        request = pps_pb2.InspectJobSetRequest(job_set=pps_pb2.JobSet(id=commit_set))
+        try:
+            found = list(self._stub.InspectJobSet(request))
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.NOT_FOUND:
+                return []
+            raise
+        return [_job(info) for info in found if info.job.pipeline.project.name == self._project.name]
+
+    def newest(self, pipeline: str) -> Job | None:
+        """A pipeline's newest job."""
+        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=1)
+        return next(map(_job, self._stub.ListJob(request)), None)
+
+    def of(self, pipeline: str, id_: str) -> Job | None:
+        """A pipeline's job of that id."""
+        return next((job for job in self.of_set(id_) if job.pipeline == pipeline), None)
+
+    def datums(self, job: Job) -> Iterator[str]:
+        """The ids of a job's datums."""
+        of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
+        return (info.datum.id for info in self._stub.ListDatum(pps_pb2.ListDatumRequest(job=of)))
+
+    def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
+        """Calls `look` again and again until every job of some commit sets has ended; returns these jobs, upstream
+        first. The jobs of services are left out: they never end."""
+        looks = 0
+        while True:
+            if looks % _LOOKS_AT_PIPELINES == 0:
+                infos = self.pipelines()
+                ranks = _ranks(infos)
+                troubles = {
+                    name: info.reason for name, info in infos.items() if info.state == pps_pb2.PIPELINE_CRASHING
+                }
+            looks += 1
+            found = [job for each in commit_sets for job in self.of_set(each) if job.pipeline in ranks]
+            found.sort(key=lambda job: ranks[job.pipeline])
+            look(found, troubles)
+            if all(job.ended for job in found):
+                return found
+            time.sleep(_LOOK_EVERY)
+
+    def failures(self, failed: Job, most: int) -> list[Failure]:
+        """Why datums of a failed job failed, `most` of them at most. Read from the pipeline's meta commit, since
+        Pachyderm's own reason only names the first datum."""
+        request = pps_pb2.ListDatumRequest(
+            job=pps_pb2.Job(pipeline=self._pipeline(failed.pipeline), id=failed.id),
+            filter=pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.FAILED]),
+            number=most,
+        )
+        meta = Repository(self._connection, failed.pipeline, failed.id, type_="meta")
+        return [
+            Failure(info.datum.id, tuple(data.file.path for data in info.data), reason_of(meta, info.datum.id))
+            for info in self._stub.ListDatum(request)
+        ]
+
+    def _pipeline(self, name: str) -> Any:
+        return pps_pb2.Pipeline(name=name, project=self._project)
+
+
+def _ranks(infos: Mapping[str, Any]) -> dict[str, int]:
+    """The pipelines that have jobs which end, each with its place in the order from upstream to downstream."""
+    reads = {name: [leaf.repo for leaf in leaves(info.details.input)] for name, info in infos.items()}
+    ordered = (name for name in TopologicalSorter(reads).static_order() if name in infos)
+    return {name: rank for rank, name in enumerate(ordered) if not infos[name].details.HasField("service")}
+
+
+def _job(info: Any) -> Job:
+    return Job(
+        pipeline=info.job.pipeline.name,
+        id=info.job.id,
+        state=pps_pb2.JobState.Name(info.state).removeprefix("JOB_").lower(),
+        processed=info.data_processed + info.data_recovered,
+        skipped=info.data_skipped,
+        failed=info.data_failed,
+        total=info.data_total,
+        seconds=_seconds(info),
+        reason=info.reason,
+    )
+
+
+def _seconds(info: Any) -> float | None:
+    if not info.HasField("started"):
+        return None
+    end = info.finished.ToNanoseconds() if info.HasField("finished") else time.time_ns()
+    elapsed: float = (end - info.started.ToNanoseconds()) / 1e9
+    return max(0.0, elapsed)
+
+
+def reason_of(meta: Repository, datum: str) -> str:
+    """Why a datum failed, as the pipeline's meta commit has it; "" where it did not fail."""
+    try:
+        record = json.loads(meta.read(f"/meta/{datum}/meta"))
+    except (grpc.RpcError, ValueError):
+        return "the reason is not in the pipeline's meta commit; see `pachctl logs`"
+    if "state" not in record:  # PROCESSED is the default, which JSON leaves out
+        return ""
+    return str(record.get("reason") or "no reason was recorded")

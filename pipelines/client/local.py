@@ -1,0 +1,196 @@
+"""localpachd on this machine: starting it in the background, finding it again, stopping it, and telling pachctl of it.
+
+Knows localpachd only as a program to start; what it serves is reached through the API as on any cluster.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipelines.client.connection import config_path, read_config
+from pipelines.errors import LookalikeError
+
+CONTEXT = "localpachd"
+"""The name of the context that pachctl and lookalike find the local server under."""
+
+_FIRST_LINE = "localpachd: listening on "
+_STOPS_WITHIN = 30.0
+"""Seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A localpachd that was started on `root`; `previous_context` was pachctl's active one before."""
+
+    root: str
+    address: str
+    pid: int
+    previous_context: str
+
+
+def default_root(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the local server keeps its state: $LOOKALIKE_ROOT, else .lookalike in the working directory."""
+    return Path(environment.get("LOOKALIKE_ROOT") or ".lookalike")
+
+
+def running(root: Path) -> Server | None:
+    """The server that `up` has started on this root, if it still runs."""
+    server = _recorded(root.resolve())
+    return server if server is not None and _runs(server) else None
+
+
+def up(root: Path, port: int, options: Sequence[str] = ()) -> tuple[Server, bool]:
+    """Starts localpachd on a root unless it runs there already, and makes it the context that pachctl talks to.
+
+    Returns it and whether it was started now. Raises LookalikeError if it does not start.
+    """
+    root = root.resolve()
+    recorded = _recorded(root)
+    server = running(root)
+    fresh = server is None
+    if server is None:
+        root.mkdir(parents=True, exist_ok=True)
+        address, pid = _start(root, port, options)
+        server = Server(str(root), address, pid, recorded.previous_context if recorded else "")
+    previous = _enter_context(server.address, fresh)
+    server = replace(server, previous_context=previous or server.previous_context)
+    _record(root).write_text(json.dumps(asdict(server), indent=2) + "\n")
+    return server, fresh
+
+
+def down(root: Path) -> Server | None:
+    """Stops the server of a root, waits until it is gone, and gives pachctl its old context back. None if none runs."""
+    root = root.resolve()
+    server = running(root)
+    if server is None:
+        return None
+    os.kill(server.pid, signal.SIGTERM)
+    give_up = time.monotonic() + _STOPS_WITHIN
+    while _runs(server):
+        if time.monotonic() > give_up:
+            raise LookalikeError(
+                f"localpachd (process {server.pid}) has not stopped within {_STOPS_WITHIN:.0f} s; see {log_path(root)}"
+            )
+        time.sleep(0.05)
+    _record(root).unlink(missing_ok=True)
+    _leave_context(server)
+    return server
+
+
+def overridden(server: Server, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Notes on the variables that make lookalike and pachctl talk to another server than this one."""
+    notes = []
+    address, context = environment.get("PACHD_ADDRESS"), environment.get("PACH_CONTEXT")
+    if address and address not in (server.address, server.address.removeprefix("grpc://")):
+        notes.append(f"note: PACHD_ADDRESS is {address}: unset it, or lookalike and pachctl talk to that server")
+    elif context and context != CONTEXT and not address:
+        notes.append(f"note: PACH_CONTEXT is {context}: unset it, or lookalike and pachctl do not talk to this server")
+    return notes
+
+
+def log_path(root: Path) -> Path:
+    """The log of the server of a root."""
+    return root / "localpachd.log"
+
+
+def _record(root: Path) -> Path:
+    return root / "server.json"
+
+
+def _recorded(root: Path) -> Server | None:
+    try:
+        server = Server(**json.loads(_record(root).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return server if server.root == str(root) else None
+
+
+def _command(root: str) -> list[str]:
+    # -P: a folder named localpachd in the current directory must not stand in for ours.
+    return ["-P", "-m", "localpachd", "--root", str(Path(root) / "pachd")]
+
+
+def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
+    command = [sys.executable, *_command(str(root)), "--port", str(port), *options]
+    with log_path(root).open("ab") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True
+        )
+    assert process.stdout is not None
+    with process.stdout:
+        line = process.stdout.readline().strip()
+    if not line.startswith(_FIRST_LINE):
+        process.kill()
+        process.wait()
+        said = line or _last_line(log_path(root)) or "it said nothing"
+        raise LookalikeError(f"localpachd did not start: {said.removeprefix('localpachd: ')}")
+    return line.removeprefix(_FIRST_LINE), process.pid
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    return lines[-1] if lines else ""
+
+
+def _runs(server: Server) -> bool:
+    """Whether the process is there and is the one that was started: process numbers are used again."""
+    ours = " ".join(_command(server.root))
+    processes = Path("/proc")
+    if not (processes / "self").exists():
+        listed = subprocess.run(["ps", "-o", "command=", "-p", str(server.pid)], capture_output=True, text=True)
+        return ours in listed.stdout
+    process = processes / str(server.pid)
+    try:
+        state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        arguments = os.fsdecode((process / "cmdline").read_bytes()).split("\0")
+    except OSError:
+        return False
+    return state != "Z" and ours in " ".join(arguments)
+
+
+def _enter_context(address: str, fresh: bool) -> str:
+    """Makes the local server pachctl's active context, keeping what pachctl has added to that of a server that is not
+    fresh, such as a project; returns the name of the one that was active before."""
+    path = config_path(os.environ)
+    config = read_config(path)
+    v2 = config["v2"]
+    before: str = v2.get("active_context") or ""
+    if fresh or v2["contexts"].get(CONTEXT, {}).get("pachd_address") != address:
+        v2["contexts"][CONTEXT] = {"pachd_address": address, "source": "IMPORTED"}
+    v2["active_context"] = CONTEXT
+    _write_config(path, config)
+    return "" if before == CONTEXT else before
+
+
+def _leave_context(server: Server) -> None:
+    path = config_path(os.environ)
+    config = read_config(path)
+    v2 = config["v2"]
+    if v2["contexts"].get(CONTEXT, {}).get("pachd_address") != server.address:
+        return
+    del v2["contexts"][CONTEXT]
+    if v2.get("active_context") == CONTEXT:
+        # pachctl refuses every command, even connect, without an active context; it starts with an empty one itself.
+        before = server.previous_context if server.previous_context in v2["contexts"] else "default"
+        v2["contexts"].setdefault(before, {})
+        v2["active_context"] = before
+    _write_config(path, config)
+
+
+def _write_config(path: Path, config: Mapping[str, Any]) -> None:
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(path.name + ".lookalike")
+    scratch.touch(mode=0o600)
+    scratch.write_text(json.dumps(config, indent=2) + "\n")
+    if path.exists():
+        shutil.copymode(path, scratch)
+    scratch.replace(path)

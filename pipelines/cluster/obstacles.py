@@ -1,0 +1,165 @@
+"""What will become of specifications on the cluster that they are about to be sent to: nodes and GPUs that are not
+there, images that cannot be pulled, quotas that do not suffice, a Pachyderm that is too old.
+
+Decides on facts that come from outside; asks nobody.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipelines.checks import pods
+from pipelines.checks.resources import quantity
+from pipelines.cluster.capacity import Node, Quota, gives, repelled_by, sums, wanted
+from pipelines.cluster.registries import Answer
+from pipelines.specifications.documents import Field
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Finding, Flaw, Level
+from pipelines.specifications.images import Image
+
+OLDEST = (2, 5)
+"""The first Pachyderm with datum batching, by which the stages are run, and with projects."""
+
+SPOKEN = (2, 7)
+"""The Pachyderm whose messages are those that lookalike sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Nodes, the quotas where Pachyderm's workers run, and what registries say of images."""
+
+    nodes: Sequence[Node]
+    quotas: Sequence[Quota]
+    ask: Callable[[Image], Answer]
+
+
+def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
+    """What an old Pachyderm does with our specifications: it drops the fields that it does not know."""
+    said = f"the server is Pachyderm {version[0]}.{version[1]}"
+    mend = f"upgrade it to {SPOKEN[0]}.{SPOKEN[1]} or newer"
+    if version < OLDEST:
+        why = (
+            f"{said}: datum batching, by which the stages are run, came with {OLDEST[0]}.{OLDEST[1]}: every datum fails"
+        )
+        yield Flaw(Level.ERROR, "version", (), why, mend)
+    elif version < SPOKEN:
+        why = f"{said}: what {SPOKEN[0]}.{SPOKEN[1]} added to specifications it drops without a word"
+        yield Flaw(Level.WARNING, "version", (), why, mend)
+
+
+def check(cluster: Cluster, drafts: Sequence[Draft], new: frozenset[str]) -> Iterator[Finding]:
+    """What keeps the workers of pipelines from starting. `new` are those that are not on the server yet."""
+    for draft in drafts:
+        for flaw in (*_check_image(cluster, draft), *_check_nodes(cluster, draft)):
+            yield draft.finding(flaw)
+    yield from _check_quotas(cluster, [draft for draft in drafts if draft.name in new])
+
+
+def _check_image(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
+    image = Image.parse(draft.get("transform", "image", default=""))
+    if image is None or any(str(image) in _spellings(name) for node in cluster.nodes for name in node.images):
+        return
+    answer = cluster.ask(image)
+    at, where = ("transform", "image"), image.registry or "Docker Hub"
+    secret = bool(draft.get("transform", "image_pull_secrets"))
+    fate = "its workers would wait in ImagePullBackOff"
+    if answer is Answer.MISSING or (answer is Answer.DENIED and not image.registry and not secret):
+        why = f"{where} has no {image} that anybody may pull, and no node has it: {fate}"
+        mend = "push it (`make images PUSH=…`) and name the registry: REGISTRY=… with --overlay registry"
+        yield Flaw(Level.ERROR, "image", at, why, mend)
+    elif answer is Answer.DENIED and not secret:
+        why = f"{where} gives {image} only to those with a password, and the pipeline names no secret: {fate}"
+        mend = "make a secret and name it: PULL_SECRET=… with --overlay pull-secret"
+        yield Flaw(Level.WARNING, "image", at, why, mend)
+    elif answer is not Answer.THERE:
+        yield Flaw(Level.NOTE, "image", at, f"unchecked: {where} did not tell from here whether it has {image}")
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    """The names that a specification may have for an image that a node has: nodes name Docker Hub."""
+    return name, name.removeprefix("docker.io/"), name.removeprefix("docker.io/library/")
+
+
+def _check_nodes(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
+    pod = pods.finished(draft)
+    needs = wanted(pod)
+    gpus = {name: amount for name, amount in needs.items() if "/" in name}
+    selector: Mapping[str, str] = pod.get("nodeSelector") or {}
+    tolerations = pod.get("tolerations") or ()
+    able = [node for node in cluster.nodes if gives(node, needs)]
+    suited = [node for node in able if selector.items() <= node.labels.items()]
+    if not all(repelled_by(node, tolerations) for node in suited):
+        return
+    asked = ", ".join(f"{name} {_shown(amount)}" for name, amount in (gpus or needs).items())
+    labels = ", ".join(map("=".join, selector.items()))
+    field: Field = ("resource_limits", "gpu") if gpus else ("resource_requests",)
+    if not able:
+        why, mend = f"no node of the cluster can give {asked}", "add larger nodes, or a pool of GPU nodes"
+    elif not suited:
+        labelled = any(selector.items() <= node.labels.items() for node in cluster.nodes)
+        why = f"no node with the label {labels} can give {asked}" if labelled else f"no node has the label {labels}"
+        field, mend = ("scheduling_spec", "node_selector"), "correct the variable of the overlay, or label nodes"
+    else:
+        key, value, effect = repelled_by(suited[0], tolerations)[0]
+        field, why = ("tolerations",), f"{_nodes(suited)} repel it by the taint {key}={value}:{effect}"
+        mend = "tolerate it: the overlays gke and eks do that for nvidia.com/gpu, eci for virtual nodes"
+    fate = "its workers would wait, unschedulable, until such a node joins"
+    yield Flaw(Level.WARNING, "nodes", field, f"{why}: {fate}", mend)
+
+
+def _check_quotas(cluster: Cluster, drafts: Sequence[Draft]) -> Iterator[Finding]:
+    for quota in cluster.quotas:
+        for name, hard in quota.hard.items():
+            limit, used = quantity(hard) or Fraction(0), quantity(quota.used.get(name, "0")) or Fraction(0)
+            needs = [(draft, need) for draft in drafts if (need := _of_quota(draft, name))]
+            alone = [(draft, need) for draft, need in needs if need > limit]
+            for draft, need in alone:
+                why = (
+                    f"the quota {quota.name} gives {_shown(limit)} of {name} in all, and one worker needs "
+                    f"{_shown(need)}: it would never be created"
+                )
+                flaw = Flaw(Level.ERROR, "quota", _field(name), why, "ask for less, or have the quota raised")
+                yield draft.finding(flaw)
+            total = sum((need * _workers(draft) for draft, need in needs), Fraction(0))
+            if not alone and used + total > limit:
+                why = (
+                    f"the quota {quota.name} leaves {_shown(max(limit - used, Fraction(0)))} of {_shown(limit)} "
+                    f"{name}, and all workers together need {_shown(total)}: some would wait for others"
+                )
+                flaw = Flaw(Level.WARNING, "quota", _field(name), why, "have the quota raised")
+                yield from (draft.finding(flaw) for draft, _ in needs)
+
+
+def _of_quota(draft: Draft, name: str) -> Fraction:
+    """How much of a quota's resource one worker takes."""
+    if name in ("pods", "count/pods"):
+        return Fraction(1)
+    kind, _, resource = name.partition(".")
+    if kind not in ("requests", "limits"):
+        kind, resource = "requests", name
+    return sums(pods.finished(draft), kind).get(resource, Fraction(0))
+
+
+def _workers(draft: Draft) -> int:
+    return int(draft.number("parallelism_spec", "constant")) or 1
+
+
+def _field(name: str) -> Field:
+    """The part of a specification that a quota's resource is about."""
+    if name in ("pods", "count/pods"):
+        return ("parallelism_spec",)
+    return ("resource_limits" if name.startswith("limits.") or "/" in name else "resource_requests",)
+
+
+def _nodes(nodes: Sequence[Node]) -> str:
+    """Some nodes by name."""
+    more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
+    return ", ".join(node.name for node in nodes[:3]) + more
+
+
+def _shown(amount: Fraction) -> str:
+    """An amount as people write it: in Gi or Mi where it is of bytes."""
+    for power, suffix in ((30, "Gi"), (20, "Mi")):
+        if amount >= 1 << power:
+            return f"{float(amount / (1 << power)):.4g}{suffix}"
+    return f"{float(amount):.4g}"

@@ -1,0 +1,50 @@
+"""Asking a server, its Kubernetes cluster and the registries what will become of specifications; nothing is changed."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.cluster import gpu_holders, kubernetes, obstacles, registries
+from pipelines.cluster.capacity import Node, Quota
+from pipelines.cluster.obstacles import Cluster
+from pipelines.errors import LookalikeError
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Finding, Flaw, Level, Place
+
+
+def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -> list[Finding]:
+    """What will not go as the specifications want it, with Pachyderm's workers in a namespace ("" for that of
+    kubectl's context). Where the cluster cannot be asked, that is the finding. None for localpachd, which takes the
+    machine for the image and runs on the CPU where there is no GPU."""
+    if gpu_holders.local_leases(connection) is not None:
+        return []
+    version = connection.client.get_remote_version()
+    here = Place(None)
+    found = [Finding(flaw, "", here) for flaw in obstacles.check_version((version.major, version.minor))]
+    try:
+        told = kubernetes.capacity(namespace)
+        if not told["pachyderm"]:
+            raise LookalikeError(
+                f"kubectl's cluster has no Pachyderm in the namespace {told['namespace']}: choose another context of "
+                "kubectl's, or name the namespace in pachctl's"
+            )
+    except LookalikeError as error:
+        why = f"unchecked: whether the cluster has the nodes, GPUs, images and quotas that this needs: {error}"
+        return [*found, Finding(Flaw(Level.NOTE, "cluster", (), why), "", here)]
+    known = Cluster(
+        [
+            Node(
+                each["name"],
+                each["labels"],
+                [(taint["key"], taint["value"], taint["effect"]) for taint in each["taints"]],
+                each["allocatable"],
+                frozenset(each["images"]),
+            )
+            for each in told["nodes"]
+        ],
+        [Quota(each["name"], each["hard"], each["used"]) for each in told["quotas"]],
+        cache(registries.ask),
+    )
+    new = {draft.name for draft in drafts} - Jobs(connection).pipelines().keys()
+    return [*found, *obstacles.check(known, drafts, frozenset(new))]

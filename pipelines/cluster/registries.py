@@ -1,0 +1,85 @@
+"""Whether a registry has an image that anybody may pull, asked by the registries' HTTP API. Knows no specification."""
+
+import enum
+import json
+import re
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+
+from pipelines.specifications.images import DEFAULT_TAG, Image
+
+_ANSWERS_WITHIN = 10.0
+"""Seconds that a call may take."""
+
+_HUB = "registry-1.docker.io"
+"""Where Docker Hub's images are; their names leave it out."""
+
+_MANIFESTS = ", ".join(
+    f"application/vnd.{kind}+json"
+    for kind in (
+        "oci.image.index.v1",
+        "oci.image.manifest.v1",
+        "docker.distribution.manifest.list.v2",
+        "docker.distribution.manifest.v2",
+    )
+)
+_CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+
+
+class Answer(enum.Enum):
+    """What a registry says of an image: it is there, it is not, it is for those with a password only, or nothing."""
+
+    THERE = "there"
+    MISSING = "missing"
+    DENIED = "denied"
+    SILENT = "silent"
+
+
+def ask(image: Image) -> Answer:
+    """What the registry of an image says to somebody without a password."""
+    host = image.registry or _HUB
+    path = image.where.removeprefix(f"{image.registry}/") if image.registry else image.where or "library/"
+    scheme = "http" if re.fullmatch(r"(localhost|127\.[\d.]+)(:\d+)?", host) else "https"
+    url = f"{scheme}://{host}/v2/{path}{image.name}/manifests/{image.digest or image.tag or DEFAULT_TAG}"
+    headers = {"Accept": _MANIFESTS}
+    try:
+        status, challenge = _head(url, headers)
+        if status == 401 and challenge.lower().startswith("bearer "):
+            token = _token(dict(_CHALLENGE.findall(challenge)))
+            status, _ = _head(url, {**headers, "Authorization": f"Bearer {token}"})
+    except (OSError, ssl.SSLError, ValueError):
+        return Answer.SILENT
+    if status == 200:
+        return Answer.THERE
+    if status == 404:
+        return Answer.MISSING
+    return Answer.DENIED if status in (401, 403) else Answer.SILENT
+
+
+def _head(url: str, headers: Mapping[str, str]) -> tuple[int, str]:
+    """The status of a HEAD request, and how the server wants to be asked instead."""
+    request = urllib.request.Request(url, headers=dict(headers), method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=_ANSWERS_WITHIN) as reply:
+            return int(reply.status), ""
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, str(error.headers.get("WWW-Authenticate", ""))
+
+
+def _token(challenge: Mapping[str, str]) -> str:
+    """A token for somebody without a password; "" where there is none. Raises OSError or ValueError."""
+    query = urllib.parse.urlencode({name: challenge[name] for name in ("service", "scope") if name in challenge})
+    url = f"{challenge.get('realm', '')}?{query}"
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url} is no address to get a token from")
+    try:
+        with urllib.request.urlopen(url, timeout=_ANSWERS_WITHIN) as reply:
+            given = json.load(reply)
+    except urllib.error.HTTPError as error:
+        with error:
+            return ""
+    return str(given.get("token") or given.get("access_token") or "") if isinstance(given, dict) else ""

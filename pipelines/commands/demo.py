@@ -1,0 +1,100 @@
+"""The main job from nothing to result sheets: pipelines, backbone, pictures, queries, and how good the answers are."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.client import deployment
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Job
+from pipelines.client.repository import Repository
+from pipelines.commands.display import files, near, say
+from pipelines.commands.progress import counting, wait
+from pipelines.errors import LookalikeError
+from pipelines.library import ingest, models, pictures, quality, queries, results, samples
+from pipelines.specifications import reading
+from stages.packs import parse_pack
+
+BACKBONE = "efficientnet-lite0"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a demo did: all jobs, upstream first, and the true names of the entries that it asked."""
+
+    jobs: list[Job]
+    entries: list[str]
+
+
+def run(connection: Connection, images: Path, wanted: Path) -> Outcome:
+    """Deploys the pipelines, pushes the usual backbone if there is none, adds the library, puts the queries, and waits
+    for the jobs. Where everything is in place, Pachyderm's jobs skip all of it."""
+    for each in deployment.deploy(connection, reading.load()):
+        say(f"{each.kind} {each.name}: {each.action}")
+    commits = _backbone(Repository(connection, models.REPO))
+    found = pictures.find([images])
+    with counting("putting pictures", len(found.sources)) as report:
+        added = ingest.add(connection, found.sources, report)
+    asked = queries.put(connection, [wanted])
+    for left_out in (*found.left_out, *asked.left_out):
+        say(f"left out {left_out}")
+    say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
+    return Outcome(wait(connection, [*commits, added.commit, asked.commit]), asked.entries)
+
+
+def _backbone(repo: Repository) -> list[str]:
+    """Sees to it that there is one; the commit, if one was made."""
+    there = models.held(repo)
+    if there is not None:
+        say(f"backbone {there.name}: unchanged")
+        return []
+    say(f"backbone {BACKBONE}: being made")
+    return [models.push(repo, BACKBONE).commit]
+
+
+def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tuple[float, float]]:
+    """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
+    our answers and by a plain colour histogram of the same normalised pictures."""
+    lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
+    library = _pictures(connection, "preprocess", "/library/*/*")
+    asked = _pictures(connection, "preprocess-queries", "/queries/*/*")
+    ours = {path for line in lines for path in json.loads(line)["sources"]}
+    verdicts = {
+        "lookalike": quality.judge(lines, samples.label_of),
+        "colour histogram": quality.judge_histogram(
+            library, {path: picture for path, picture in asked.items() if path in ours}, 3, samples.label_of
+        ),
+    }
+    return {name: (quality.precision(each, 1), quality.precision(each, 3)) for name, each in verdicts.items()}
+
+
+def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[str, npt.NDArray[np.uint8]]:
+    """The normalised pictures (H, W, 3) of a preprocess pipeline by their source paths."""
+    repo = Repository(connection, pipeline).good()
+    if repo is None:
+        raise LookalikeError(f"{pipeline} has no good commit: see `lookalike status`")
+    found: dict[str, npt.NDArray[np.uint8]] = {}
+    for path, content in repo.read_all(pattern):
+        if path.endswith(".npy"):
+            pack = parse_pack(content, path)
+            for pixels, picture in zip(pack.pixels, pack.pictures, strict=True):
+                found.update((source.path, pixels) for source in picture.sources)
+    return found
+
+
+def say_how_to_go_on(program: Path) -> None:
+    """What to type next, with the command as it was found: its environment may not be active."""
+    command = str(near(program)) if program.parent.name == "bin" else "lookalike"
+    say("")
+    say("the server goes on running. To go on:")
+    for arguments, meaning in (
+        ("add PICTURE…", "put more pictures into the library"),
+        ("query PICTURE…", "search for look-alikes"),
+        ("status", "see what every pipeline does"),
+        ("down", "stop the server; everything stays on disk"),
+    ):
+        say(f"  {command} {arguments:<16}{meaning}")

@@ -1,0 +1,165 @@
+"""What people see on the terminal: lines, tables, and the standing of things. Reads no server itself."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from pipelines.client.jobs import Failure, Job
+from pipelines.cluster.status import REFUSING, PipelineStatus, Rejection, Status
+from pipelines.library.results import Sheet
+from stages.wording import counted, visible
+
+console = Console()
+
+_COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
+_MOST_REJECTIONS = 20
+_MOST_TROUBLES = 3
+
+
+def say(text: str) -> None:
+    """One line to the user, with nothing in it taken for markup."""
+    console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def say_all(lines: Iterable[str]) -> None:
+    """A line each to the user."""
+    for line in lines:
+        say(line)
+
+
+def complain(text: str) -> None:
+    """One line about what went wrong, on stderr."""
+    errors = Console(stderr=True)
+    errors.print("lookalike: ", style="bold red", end="", highlight=False)
+    errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def coloured(state: str) -> str:
+    """A state as rich markup."""
+    colour = _COLOURS.get(state)
+    return f"[{colour}]{state}[/{colour}]" if colour else state
+
+
+def files(number: int) -> str:
+    """A number of files in words."""
+    return counted(number, "file", "files")
+
+
+def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
+    """What each pipeline did: the state of its jobs, its datums and seconds over all of the jobs given, and how many
+    files it refuses now."""
+    grouped: dict[str, list[Job]] = {}
+    for each in jobs:
+        grouped.setdefault(each.pipeline, []).append(each)
+    table = _table("pipeline", "job")
+    for pipeline, of_it in grouped.items():
+        state = next((each.state for each in of_it if each.state != "success"), "success")
+        table.add_row(pipeline, coloured(state), *_counts(of_it), _refused(pipeline, rejected))
+    return table
+
+
+def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
+    """precision@1 and precision@3 by method."""
+    table = Table("", box=None, header_style="bold", pad_edge=False)
+    for name in ("precision@1", "precision@3"):
+        table.add_column(name, justify="right")
+    for method, (first, three) in quality.items():
+        table.add_row(method, f"{first:.2f}", f"{three:.2f}")
+    return table
+
+
+def show_status(status: Status) -> None:
+    """Every pipeline, and the reasons of what failed or was refused."""
+    if status.pipelines:
+        table = _table("pipeline", "state", "newest job")
+        table.collapse_padding = True  # or the names do not fit into 80 columns
+        for each in status.pipelines:
+            newest = coloured(each.job.state) if each.job else "none"
+            counts = _counts([each.job] if each.job else [])
+            table.add_row(each.name, coloured(each.state), newest, *counts, _refused(each.name, status.rejected))
+        console.print(table)
+    if status.missing:
+        say(f"not deployed: {', '.join(status.missing)}; `lookalike deploy` does it")
+    _show_reasons(status.pipelines)
+    _show_rejections(status.rejected)
+    for note in status.notes:
+        say(note)
+
+
+def show_sheets(sheets: Iterable[Sheet]) -> None:
+    """Where result sheets lie, and what to know of them."""
+    for sheet in sheets:
+        say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
+        for note in sheet.notes:
+            say(f"  {note}")
+
+
+def _table(*columns: str) -> Table:
+    table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+    for name in ("processed", "skipped", "failed", "seconds", "rejected"):
+        table.add_column(name, justify="right")
+    return table
+
+
+def _counts(jobs: Sequence[Job]) -> list[str]:
+    """The cells of a table's columns of numbers of jobs."""
+    if not jobs:
+        return [""] * 4
+    numbers = [sum(getattr(each, name) for each in jobs) for name in ("processed", "skipped", "failed")]
+    return [*map(str, numbers), f"{sum(each.seconds or 0.0 for each in jobs):.1f}"]
+
+
+def _refused(pipeline: str, rejected: Sequence[Rejection]) -> str:
+    """The cell of the files that a pipeline refuses; empty for one that looks at none."""
+    repo = REFUSING.get(pipeline)
+    return str(sum(each.repo == repo for each in rejected)) if repo else ""
+
+
+def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for each in pipelines:
+        if each.reason:
+            by_reason.setdefault(each.reason, []).append(each.name)
+    for reason, names in by_reason.items():
+        say(f"{', '.join(names)}: {_line(reason)}")
+    for each in pipelines:
+        for trouble in each.troubles[:_MOST_TROUBLES]:
+            say(f"{each.name} has workers that wait: {_line(trouble)}")
+        if each.job is not None:
+            _show_failures(each.job, each.failures)
+
+
+def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
+    for each in failures:
+        say(f"{job.pipeline} failed on {_datum(each)}: {_line(each.reason)}")
+    more = job.failed - len(failures)
+    if more > 0:
+        say(f"{job.pipeline} failed on {more:,} more: see `pachctl list datum {job.pipeline}@{job.id}`")
+    if job.reason and not failures:
+        say(f"{job.pipeline}: {_line(job.reason)}")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _datum(failure: Failure) -> str:
+    return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
+
+
+def _show_rejections(rejected: Sequence[Rejection]) -> None:
+    if not rejected:
+        return
+    say(f"{files(len(rejected))} rejected:")
+    for each in rejected[:_MOST_REJECTIONS]:
+        say(f"  {each.repo}: {each.source}: {each.reason}")
+    if len(rejected) > _MOST_REJECTIONS:
+        say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `pachctl glob file 'preprocess@master:/rejected/**'`")
+
+
+def near(path: Path) -> Path:
+    """The path as it can be typed here."""
+    return Path(os.path.relpath(path)) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path

@@ -1,0 +1,34 @@
+"""Putting STL-10 into the repos: pictures into `images`, one entry into `queries`, its labels into `labels`."""
+
+from collections.abc import Callable
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import make_repo
+from pipelines.client.repository import Put, Repository
+from pipelines.library import ingest, queries, stl10
+from pipelines.library.stl10 import Split
+
+LABELS = "labels"
+_LABELS_FILE = "/stl10.csv"
+
+
+def add(
+    connection: Connection, split: Split, labels: bytes, report: Callable[[int], None] = lambda _: None
+) -> dict[str, str]:
+    """Puts the library's part in blocks into `images`, the queries in blocks as one entry, the labels as CSV.
+
+    Pictures that another split had put into the library and that are queries now are taken out of it, since each would
+    be its own nearest. `report` hears how many more pictures have been put. Returns what was done, in words, by commit.
+    """
+    commits: dict[str, str] = {}
+    gone = ingest.forget(connection, [each.name for each in split.queries])
+    if gone is not None:
+        commits[gone.commit] = f"removed {gone.files:,} pictures, which are queries now, from {ingest.REPO}"
+    library = ingest.add(connection, split.library, report, most_single=0)
+    commits[library.commit] = f"put {library.files:,} pictures into {ingest.REPO}"
+    asked = queries.put_in_blocks(connection, stl10.ENTRY, split.queries, report)
+    commits[asked.commit] = f"put {asked.files:,} pictures as the entry {stl10.ENTRY} into {queries.REPO}"
+    make_repo(connection, LABELS)
+    written = Repository(connection, LABELS).write([Put(_LABELS_FILE, labels)])
+    commits[written] = f"put {len(labels.splitlines()) - 1:,} labels into {LABELS}"
+    return commits

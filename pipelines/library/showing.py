@@ -1,0 +1,120 @@
+"""Pictures for people's eyes: found on disk or in the library, drawn on a terminal or written as PNG files."""
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from PIL import Image, ImageOps
+from rich.color import Color
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import blocks, ingest
+from stages import reading, stl10
+from stages.contract import Input
+from stages.names import escape_component, escape_path
+
+_SIDE = 256
+"""Pixels of a side of what is shown from the library: the square that is searched, though larger."""
+
+_WIDEST = 96
+"""Columns that a picture takes at most; each shows one pixel above another."""
+
+
+def can_show(console: Console) -> bool:
+    """Whether pictures can be told apart on this terminal."""
+    return console.is_terminal and console.color_system in ("256", "truecolor")
+
+
+def from_disk(image: str) -> Image.Image | None:
+    """A picture file, or a record of an STL-10 file ("train_X.bin/000123"); None if there is no such file.
+
+    Raises LookalikeError if there is one, but no picture in it.
+    """
+    path = Path(image)
+    if path.is_file():
+        if stl10.holds_pictures(path.name, path.stat().st_size):
+            raise LookalikeError(
+                f"{image} is a file of {path.stat().st_size // stl10.RECORD:,} pictures: name one of them, "
+                f"{stl10.record_name(image, 0)}"
+            )
+        try:
+            with Image.open(path) as picture:
+                return ImageOps.exif_transpose(picture).convert("RGB")
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            raise LookalikeError(f"{image} is no picture that can be shown: {error}") from error
+    if stl10.is_record_name(image) and path.parent.is_file():
+        with path.parent.open("rb") as file:
+            file.seek(int(path.name) * stl10.RECORD)
+            record = file.read(stl10.RECORD)
+        if len(record) < stl10.RECORD:
+            raise LookalikeError(
+                f"{path.parent} has {path.parent.stat().st_size // stl10.RECORD:,} pictures, counted from 0: none is "
+                f"number {int(path.name):,}"
+            )
+        (_, pixels), *_ = stl10.pictures(record, _Nothing())
+        return Image.fromarray(pixels)
+    return None
+
+
+def from_library(connection: Connection, name: str) -> Image.Image:
+    """A picture in the library by its true name, as result sheets show it. Raises LookalikeError if it is not there."""
+    repo = Repository(connection, ingest.REPO)
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        for path in _holders(repo, name):
+            file = Path(scratch) / "datum"
+            with file.open("wb") as target:
+                repo.fetch(path, target)
+            for each in reading.read(Input(ingest.REPO, file, path.strip("/"), ""), _SIDE):
+                if isinstance(each, reading.Found) and each.source.path == name:
+                    return Image.fromarray(each.pixels)
+    raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")
+
+
+def _holders(repo: Repository, name: str) -> Iterator[str]:
+    """The files in `images` that a picture of that name may come from: its block; itself; an archive or STL-10 file."""
+    prefixes = (blocks.prefix_of(path.strip("/")) for path in repo.list())
+    home = blocks.home(name, {prefix for prefix in prefixes if prefix is not None})
+    if home is not None:
+        yield f"/{blocks.file_name(home)}"
+    parts = name.split("/")
+    for end in range(len(parts), 0, -1):
+        above = "/".join(parts[:end])
+        for path in dict.fromkeys((f"/{escape_component(above)}", f"/{escape_path(above)}")):
+            if any(each == path for each in repo.glob(path)):
+                yield path
+
+
+def drawn(picture: Image.Image, columns: int) -> Text:
+    """A picture in coloured half blocks, at most so many columns wide."""
+    width = max(1, min(columns, _WIDEST, picture.width))
+    height = max(1, round(picture.height * width / picture.width / 2)) * 2
+    small = picture.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
+    colours = [Color.from_rgb(*pixel) for pixel in zip(*[iter(small.tobytes())] * 3, strict=True)]
+    text = Text(no_wrap=True)
+    for top in range(0, height, 2):
+        for column in range(width):
+            above, below = colours[top * width + column], colours[(top + 1) * width + column]
+            text.append("▀", Style(color=above, bgcolor=below))
+        text.append("\n")
+    return text
+
+
+def write_png(picture: Image.Image, directory: Path, number: int, name: str) -> Path:
+    """Writes a picture as a PNG file, called by its number and its name, into a directory, which is made."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{number}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[-100:].strip('-')}.png"
+    picture.save(path)
+    return path
+
+
+class _Nothing:
+    """A stream at its end."""
+
+    def read(self, size: int, /) -> bytes:
+        return b""

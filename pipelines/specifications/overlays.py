@@ -1,0 +1,194 @@
+"""Overlays: what differs on one kind of cluster, put on top of specifications that are the same everywhere.
+
+An overlay is a file of specs/overlays, or one of the user's own. Its members, all optional, are applied in this order:
+`images` (other registries and tags), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those that
+have GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest of
+`pipelines.specifications.imagecache`. Text in it may hold `${NAME}` or `${NAME:-what else}`: variables of the environment.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from pipelines.errors import LookalikeError
+from pipelines.specifications import documents, fields
+from pipelines.specifications.documents import Document, Field, dotted
+from pipelines.specifications.drafts import Draft, Patch
+from pipelines.specifications.findings import Finding, Flaw, Place
+from pipelines.specifications.images import Image
+from pipelines.specifications.reading import HERE
+
+DIRECTORY = HERE / "overlays"
+"""The overlays that come with lookalike."""
+
+_MEMBERS = ("description", "images", "all", "gpus", "pipelines", "image_cache")
+_OF_IMAGES = ("registry", "tag")
+_VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """One overlay with its variables filled in. `images` maps a pattern of image names to the registry to put before
+    them and the tag to give them, each "" for none."""
+
+    name: str
+    path: Path
+    description: str
+    images: Mapping[str, tuple[str, str]]
+    all: Patch
+    gpus: Patch
+    pipelines: Mapping[str, Patch]
+    image_cache: Mapping[str, Any]
+    findings: Sequence[Finding]
+
+    def apply(self, draft: Draft) -> Draft:
+        """The specification as it is with this overlay."""
+        draft = self._with_image(draft).patched(self.all)
+        if draft.number("resource_limits", "gpu", "number"):
+            draft = draft.patched(self.gpus)
+        return draft.patched(self.pipelines.get(draft.name, Patch({})))
+
+    def _with_image(self, draft: Draft) -> Draft:
+        written = draft.get("transform", "image", default="")
+        image = Image.parse(written)
+        for pattern, (registry, tag) in self.images.items():
+            if image is not None and fnmatchcase(image.name, pattern):
+                place = Place(self.path)
+                moved = image.moved(registry, tag)
+                return draft.patched(Patch({"transform": {"image": str(moved)}}, {("transform", "image"): place}))
+        return draft
+
+
+def names() -> list[str]:
+    """The names of the overlays that come with lookalike."""
+    return sorted(path.stem for path in DIRECTORY.glob("*.json"))
+
+
+def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
+    """An overlay by its name, or by the path of a file. Raises LookalikeError for one that is not there, whose members
+    are not what they should be, or that needs variables that are not set; flaws in its patches are in `findings`."""
+    path = Path(name) if name.endswith(".json") or "/" in name else DIRECTORY / f"{name}.json"
+    if not path.is_file():
+        near = difflib.get_close_matches(name, names(), n=1)
+        known = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}, or name a file"
+        raise LookalikeError(f"there is no overlay {name}: {known}")
+    document = documents.read(path)
+    document = replace(document, value=_filled(document.value, path, environment))
+    _check_members(document)
+    findings: list[Finding] = []
+
+    def patch(*at: str) -> Patch:
+        value: Any = document.value
+        for part in at:
+            value = value.get(part, {})
+        read = _patch(document, at, value)
+        findings.extend(read[1])
+        return read[0]
+
+    return Overlay(
+        name=path.stem,
+        path=path,
+        description=str(document.value.get("description", "")),
+        images=dict(_images(document)),
+        all=patch("all"),
+        gpus=patch("gpus"),
+        pipelines={each: patch("pipelines", each) for each in document.value.get("pipelines", {})},
+        image_cache=document.value.get("image_cache", {}),
+        findings=findings,
+    )
+
+
+def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:
+    """The specifications with overlays on top, the last one uppermost. Raises LookalikeError where an overlay names a
+    pipeline that is not among them."""
+    known = [draft.name for draft in drafts]
+    for overlay in overlays:
+        for name in overlay.pipelines:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                raise LookalikeError(
+                    f"{overlay.path}: there is no pipeline {name}" + (f": did you mean {near[0]}?" if near else "")
+                )
+        drafts = [overlay.apply(draft) for draft in drafts]
+    return list(drafts)
+
+
+def _patch(document: Document, at: Sequence[str], value: Any) -> tuple[Patch, list[Finding]]:
+    read = fields.read(value, patch=True)
+    inside = {field: (*at, *written) for field, written in read.written.items()}
+
+    def place(field: Field) -> Place:
+        return Place(document.path, document.lines.get(inside.get(field, tuple(at))))
+
+    places = {field: place(field) for field in inside if field}
+    return Patch(read.value, places), [Finding(_inside(flaw, at), "", place(flaw.field)) for flaw in read.flaws]
+
+
+def _inside(flaw: Flaw, at: Sequence[str]) -> Flaw:
+    return replace(flaw, field=(*at, *flaw.field))
+
+
+def _images(document: Document) -> Iterator[tuple[str, tuple[str, str]]]:
+    for pattern, change in document.value.get("images", {}).items():
+        registry, tag = (change.get(member, "") for member in _OF_IMAGES)
+        yield pattern, (str(registry).rstrip("/"), str(tag))
+
+
+def _check_members(document: Document) -> None:
+    value = document.value
+    _check_names(document, (), value, _MEMBERS)
+    for name in ("images", "all", "gpus", "pipelines", "image_cache"):
+        _check_object(document, (name,), value.get(name, {}))
+    for pattern, change in value.get("images", {}).items():
+        _check_object(document, ("images", pattern), change)
+        _check_names(document, ("images", pattern), change, _OF_IMAGES)
+    for name, each in value.get("pipelines", {}).items():
+        _check_object(document, ("pipelines", name), each)
+
+
+def _check_object(document: Document, at: Field, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise LookalikeError(f"{document.path}:{document.lines.get(at, 1)}: {dotted(at)} must be an object in braces")
+
+
+def _check_names(document: Document, at: Field, value: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in value:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            mend = f"did you mean {near[0]}?" if near else f"an overlay has {', '.join(known)}"
+            raise LookalikeError(
+                f"{document.path}:{document.lines[(*at, name)]}: unknown {dotted((*at, name))}: {mend}"
+            )
+
+
+def _filled(value: Any, path: Path, environment: Mapping[str, str]) -> Any:
+    """The value with the variables in its text filled in."""
+    missing: set[str] = set()
+
+    def fill(each: Any) -> Any:
+        if isinstance(each, dict):
+            return {name: fill(member) for name, member in each.items()}
+        if isinstance(each, list):
+            return [fill(item) for item in each]
+        return _VARIABLE.sub(replacement, each) if isinstance(each, str) else each
+
+    def replacement(found: re.Match[str]) -> str:
+        value = environment.get(found[1]) or found[2]
+        if value is None:
+            missing.add(found[1])
+        return value or ""
+
+    filled = fill(value)
+    if missing:
+        wanted = " ".join(f"{name}=…" for name in sorted(missing))
+        raise LookalikeError(f"overlay {path.stem} needs {wanted} in the environment: {_description(value)}")
+    return filled
+
+
+def _description(value: Any) -> str:
+    return str(value.get("description", "") if isinstance(value, dict) else "") or "see the file"

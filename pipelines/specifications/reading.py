@@ -1,0 +1,125 @@
+"""The pipeline specifications: read from files, decoded strictly, in the order in which they depend on each other."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import json_format
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.errors import LookalikeError
+
+HERE = Path(__file__).resolve().parents[2] / "specs"
+"""The specifications that come with lookalike."""
+
+SOURCES = {
+    "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
+    "queries": "Pictures, or directories of them, to find look-alikes of; every top-level entry gets a result sheet.",
+    "models": "The backbone: backbone.keras and backbone.json, written in one commit.",
+    "labels": "Labels of pictures, as CSV; no pipeline reads them.",
+}
+"""The repos that lookalike's commands put files into, with their descriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One pipeline as its file says it: `document` is the JSON, `fingerprint` the sha256 of its canonical form."""
+
+    name: str
+    path: Path
+    document: Mapping[str, Any]
+
+    @property
+    def fingerprint(self) -> str:
+        canonical = json.dumps(self.document, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def repos(self) -> frozenset[str]:
+        """The names of the repos that the pipeline reads."""
+        return frozenset(leaf.repo for leaf in leaves(self.request().input))
+
+    def request(self) -> Any:
+        """The specification as a CreatePipelineRequest. Raises LookalikeError for a field that Pachyderm does not know:
+        it would drop it without a word."""
+        request = pps_pb2.CreatePipelineRequest()
+        try:
+            json_format.ParseDict(dict(self.document), request)
+        except (json_format.ParseError, TypeError, ValueError) as error:
+            raise LookalikeError(f"{self.path}: {str(error).splitlines()[0].strip()}") from error
+        return request
+
+
+def leaves(tree: Any) -> Iterator[Any]:
+    """The PFSInputs in an Input."""
+    if tree.HasField("pfs"):
+        yield tree.pfs
+    for member in (*tree.cross, *tree.union, *tree.join, *tree.group):
+        yield from leaves(member)
+
+
+def load(directory: Path = HERE) -> list[Spec]:
+    """Every specification of a directory, upstream first."""
+    if not directory.is_dir():
+        raise LookalikeError(f"there is no directory of specifications at {directory}")
+    found = [read(path) for path in sorted(directory.glob("*.json"))]
+    if not found:
+        raise LookalikeError(f"{directory} holds no specification (*.json)")
+    return ordered(found)
+
+
+def ordered(specs: Iterable[Spec]) -> list[Spec]:
+    """The specifications, upstream first. Raises LookalikeError where two specify one pipeline, and for a circle."""
+    found: dict[str, Spec] = {}
+    for spec in specs:
+        other = found.setdefault(spec.name, spec)
+        if other is not spec:
+            raise LookalikeError(f"{other.path} and {spec.path} both specify the pipeline {spec.name}")
+    return upstream_first(found.values())
+
+
+def read(path: Path) -> Spec:
+    """One specification file, decoded. Raises LookalikeError for what is none."""
+    try:
+        document = json.loads(path.read_text(), object_pairs_hook=_once_each)
+    except OSError as error:
+        raise LookalikeError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise LookalikeError(f"{path} is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise LookalikeError(f"{path} is not a JSON object: a file holds one pipeline")
+    name = Spec("", path, document).request().pipeline.name
+    if not name:
+        raise LookalikeError(f"{path} names no pipeline: it needs pipeline.name")
+    return Spec(name, path, document)
+
+
+def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in members]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{', '.join(twice)} twice in one object")
+    return dict(members)
+
+
+def upstream_first(specs: Iterable[Spec]) -> list[Spec]:
+    """The specifications, each after those whose output it reads."""
+    left = {spec.name: spec for spec in specs}
+    ordered: list[Spec] = []
+    while left:
+        ready = [spec for spec in left.values() if not (spec.repos & left.keys())]
+        if not ready:
+            raise LookalikeError(f"these pipelines read each other in a circle: {', '.join(sorted(left))}")
+        for spec in ready:
+            ordered.append(left.pop(spec.name))
+    return ordered
+
+
+def sources(specs: Iterable[Spec]) -> list[str]:
+    """The repos that are read but that no pipeline writes: those that people put files in."""
+    known = list(specs)
+    written = {spec.name for spec in known}
+    return sorted({repo for spec in known for repo in spec.repos} - written)

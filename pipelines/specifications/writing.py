@@ -1,0 +1,27 @@
+"""Specifications with overlays as plain files, for `pachctl create pipeline -f` and `kubectl apply -f`."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipelines.errors import LookalikeError
+from pipelines.specifications import imagecache
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.overlays import Overlay
+
+
+def write(directory: Path, drafts: Sequence[Draft], overlays: Sequence[Overlay]) -> list[Path]:
+    """Writes a file for each specification, and the ImageCache if an overlay has one; returns their paths. Raises
+    LookalikeError, with nothing written, where that would put a file in place of one that was read."""
+    texts = {f"{draft.path.stem}.json": json.dumps(draft.document, indent=2) + "\n" for draft in drafts}
+    cache = imagecache.manifest(overlays, drafts)
+    if cache is not None:
+        texts[imagecache.FILE] = imagecache.as_yaml(cache)
+    read = {draft.path.resolve() for draft in drafts}
+    for name in texts:
+        if (directory / name).resolve() in read:
+            raise LookalikeError(f"{directory / name} is one of the specifications read: name another directory")
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    return [directory / name for name in texts]

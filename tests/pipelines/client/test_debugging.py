@@ -1,0 +1,142 @@
+"""One datum run again alone: what it says, what is kept of it, and that nothing else hears of it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from python_pachyderm import Client
+
+from pipelines.client import debugging
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Job, Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.errors import LookalikeError
+from pipelines.specifications import reading
+
+Settle = Callable[..., list[Job]]
+
+SCRIPT = r"""
+pfs="${LOCALPACHD_PFS:-/pfs}"
+echo "looking at $(basename "$in")"
+cat "$pfs/rules/allowed" | grep -q "$(cat "$in")" || exit 3
+cp "$in" "$pfs/out/"
+date +%s%N > "$pfs/out/when"
+"""
+
+
+def lines(said: list[tuple[str, bool]]) -> list[str]:
+    return [text for text, user in said if user]
+
+
+@pytest.fixture
+def judged(connection: Connection, settle: Settle, tmp_path: Path) -> Job:
+    """A job of which one datum succeeded and one failed; its rules are a lazy input."""
+    document: dict[str, Any] = {
+        "pipeline": {"name": "judge"},
+        "input": {
+            "cross": [
+                {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
+                {"pfs": {"name": "rules", "repo": "rules", "branch": "master", "glob": "/", "lazy": True}},
+            ]
+        },
+        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": SCRIPT.splitlines(), "env": {"MOOD": "strict"}},
+        "datum_tries": 2,
+    }
+    path = tmp_path / "judge.json"
+    path.write_text(json.dumps(document))
+    deploy(connection, [reading.read(path)])
+    Repository(connection, "rules").write([Put("/allowed", b"good\nfine\n")])
+    (job,) = settle(Repository(connection, "in").write([Put("/a", b"good"), Put("/b", b"vile")]))
+    assert (job.state, job.processed, job.failed) == ("failure", 1, 1)
+    return job
+
+
+def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
+    judged: Job, connection: Connection, tmp_path: Path
+) -> None:
+    jobs = Jobs(connection)
+    before = Repository(connection, "judge", judged.id, type_="meta").hashes("/")
+    job, datum = debugging.choose(jobs, "judge", "", "")
+    assert job == judged
+    said: list[tuple[str, bool]] = []
+    rerun = debugging.run(connection, job, datum, tmp_path / "kept", lambda *line: said.append(line))
+    assert rerun.failed == rerun.failed_before != ""
+    assert lines(said) == ["looking at b"]  # once: it is not tried again
+    kept = tmp_path / "kept"
+    assert (kept / "pfs" / "in" / "b").read_bytes() == b"vile"
+    assert (kept / "pfs" / "rules" / "allowed").read_bytes() == b"good\nfine\n"  # though it is lazy
+    assert list((kept / "pfs" / "out").iterdir()) == []
+    assert "MOOD=strict\n" in (kept / "env").read_text()
+    assert f"PACH_JOB_ID={judged.id}\n" in (kept / "env").read_text()
+    assert "looking at b\n" in (kept / "log").read_text()
+    assert jobs.newest("judge") == judged
+    assert Repository(connection, "judge", judged.id, type_="meta").hashes("/") == before
+
+
+def test_what_it_writes_is_compared_with_the_record(judged: Job, connection: Connection, tmp_path: Path) -> None:
+    jobs = Jobs(connection)
+    failed = {each.datum for each in jobs.failures(judged, 2)}
+    (good,) = set(jobs.datums(judged)) - failed
+    job, datum = debugging.choose(jobs, "judge", judged.id, good[:20])
+    assert datum == good
+    rerun = debugging.run(connection, job, datum, tmp_path / "kept", lambda text, user: None)
+    assert (rerun.failed, rerun.failed_before, rerun.changed) == ("", "", ("/when",))
+    assert (tmp_path / "kept" / "pfs" / "out" / "a").read_bytes() == b"good"
+
+
+def test_what_is_not_there_is_said_so(judged: Job, connection: Connection) -> None:
+    jobs = Jobs(connection)
+    for arguments, text in [
+        (("judge", "0" * 32, ""), f"judge has no job {'0' * 32}"),
+        (("judge", judged.id, "xyz"), f"judge@{judged.id} has no datum xyz"),
+    ]:
+        with pytest.raises(LookalikeError, match=text):
+            debugging.choose(jobs, *arguments)
+    with pytest.raises(grpc.RpcError, match='none" not found'):
+        debugging.choose(jobs, "none", "", "")
+
+
+def test_a_datum_whose_inputs_are_gone_says_so(judged: Job, connection: Connection, tmp_path: Path) -> None:
+    jobs = Jobs(connection)
+    datum = jobs.failures(judged, 1)[0].datum
+    connection.client.delete_repo("in", force=True, project_name=connection.project)
+    with pytest.raises(grpc.RpcError, match="the commits of in are gone"):
+        debugging.run(connection, judged, datum, tmp_path / "kept", lambda text, user: None)
+    assert not (tmp_path / "kept").exists()
+
+
+def test_the_command_tells_it(judged: Job, as_user: Connection, tmp_path: Path) -> None:
+    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+        whole = [sys.executable, "-m", "pipelines.cli", "debug", "datum", *arguments]
+        return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    failed = command("judge")
+    assert failed.returncode == 1
+    assert failed.stderr.startswith("lookalike: the datum failed: ")
+    assert failed.stderr.endswith("; so it did in its job\n")
+    assert "looking at b" in failed.stdout
+    assert len(list((tmp_path / "debug").glob("judge-*/pfs/in/b"))) == 1
+    again = command("judge", "--output", "debug")
+    assert again.returncode == 1
+    assert "debug is there already" in again.stderr
+    unknown = command("none")
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert unknown.stderr == f'lookalike: pipeline "{as_user.project}/none" not found\n'
+    (good,) = set(Jobs(as_user).datums(judged)) - {Jobs(as_user).failures(judged, 1)[0].datum}
+    well = command(f"judge@{judged.id}", good)
+    assert (well.returncode, well.stderr) == (0, "")
+    assert well.stdout.endswith("its output differs from what its job recorded in 1 file:\n  /when\n")
+
+
+def test_another_server_than_localpachd_is_told_apart(stranger: str, tmp_path: Path) -> None:
+    client = Client.new_from_pachd_address(stranger)
+    job = Job("judge", "0" * 32, "failure", 0, 0, 1, 1, None, "")
+    with pytest.raises(LookalikeError, match="only localpachd can"):
+        debugging.run(Connection(client, stranger, "default"), job, "f" * 64, tmp_path / "kept", lambda *line: None)
+    client._channel.close()

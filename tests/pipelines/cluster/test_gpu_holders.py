@@ -1,0 +1,343 @@
+"""Who holds which GPU: localpachd's leases, and a cluster's nodes and pods as an API server tells of them; and what
+Kubernetes says of workers that cannot run. The API server is a real one over HTTP that knows a cluster by heart."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.cluster import gpu_holders, kubernetes, status
+from pipelines.cluster.gpu_holders import Holder, Node
+from pipelines.commands import display
+from pipelines.errors import LookalikeError
+from pipelines.specifications import reading
+
+
+def labels(pipeline: str) -> dict[str, str]:
+    return {
+        "suite": "pachyderm",
+        "component": "worker",
+        "app": "pipeline",
+        "pipelineName": pipeline,
+        "pipelineProject": "default",
+    }
+
+
+def node(name: str, ready: bool, gpus: int = 0, **named: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **named}},
+        "status": {
+            "allocatable": {
+                "cpu": "7910m",
+                "memory": "28Gi",
+                **({"nvidia.com/gpu": str(gpus)} if gpus else {}),
+            },
+            "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],
+        },
+    }
+
+
+def pod(name: str, pipeline: str = "", on: str = "", phase: str = "Running", gpus: int = 0, **status: Any) -> Any:
+    limits = {"nvidia.com/gpu": str(gpus), "memory": "4Gi"} if gpus else {}
+    init = [{"name": "init", "resources": {"limits": limits}}] if pipeline else []
+    containers = [{"name": "user", "resources": {"limits": limits}}, {"name": "storage", "resources": {}}]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "pach" if pipeline else "other",
+            "labels": labels(pipeline) if pipeline else None,
+        },
+        "spec": {"nodeName": on or None, "initContainers": init, "containers": containers},
+        "status": {"phase": phase, **status},
+    }
+
+
+def event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{name}.1", "namespace": "pach"},
+        "involvedObject": {"kind": kind, "name": name},
+        "reason": reason,
+        "message": message,
+        "type": "Warning",
+    }
+
+
+UNSCHEDULABLE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+QUOTA = 'pods "default-index-v1-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'
+PULLING = 'Back-off pulling image "registry/lookalike-rapids:0.1.0"'
+
+NODES = [
+    node("plain", ready=True),
+    node("gpu-b", ready=False, gpus=1),
+    node("gpu-a", ready=True, gpus=4, **{"nvidia.com/gpu.product": "Tesla-T4"}),
+]
+PODS = [
+    pod(
+        "default-features-v2-abcde",
+        "features",
+        on="gpu-a",
+        gpus=2,
+        containerStatuses=[{"name": "user", "ready": True, "image": "i", "imageID": "", "restartCount": 0}],
+    ),
+    pod("notebook", on="gpu-a", gpus=1),
+    pod("finished", on="gpu-a", phase="Succeeded", gpus=1),
+    pod(
+        "default-search-v1-fghij",
+        "search",
+        phase="Pending",
+        gpus=1,
+        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": UNSCHEDULABLE}],
+    ),
+    pod(
+        "default-render-v1-klmno",
+        "render",
+        on="plain",
+        phase="Pending",
+        containerStatuses=[
+            {
+                "name": "user",
+                "ready": False,
+                "image": "i",
+                "imageID": "",
+                "restartCount": 0,
+                "state": {"waiting": {"reason": "ImagePullBackOff", "message": PULLING}},
+            }
+        ],
+    ),
+]
+CONTROLLERS = [
+    {
+        "metadata": {"name": f"default-{name}-v1", "namespace": "pach", "labels": labels(name)},
+        "spec": {"replicas": wanted},
+        "status": {"replicas": there, "readyReplicas": there},
+    }
+    for name, wanted, there in (("index", 1, 0), ("features", 1, 1), ("preprocess", 0, 0))
+]
+EVENTS = [
+    event("ReplicationController", "default-index-v1", "FailedCreate", QUOTA),
+    event("ReplicationController", "default-index-v1", "FailedCreate", QUOTA),
+    event("ReplicationController", "default-features-v1", "FailedCreate", "until it had what it needs"),
+    event("ReplicationController", "default-preprocess-v1", "FailedCreate", "until it had nothing to do"),
+    event("Pod", "default-search-v1-fghij", "FailedScheduling", UNSCHEDULABLE),
+    event("Pod", "default-features-v2-abcde", "Unhealthy", "long ago"),
+    event("Pod", "somebody-else", "BackOff", "not ours"),
+]
+ANSWERS = {
+    "/api/v1/nodes": NODES,
+    "/api/v1/pods": PODS,
+    "/api/v1/namespaces/pach/pods": [each for each in PODS if each["metadata"]["namespace"] == "pach"],
+    "/api/v1/namespaces/pach/replicationcontrollers": CONTROLLERS,
+    "/api/v1/namespaces/pach/events": EVENTS,
+}
+
+
+@pytest.fixture
+def api_server(serve_api: Callable[[Any], str]) -> str:
+    """The address of an API server, which is the one that kubectl would talk to."""
+    return serve_api(ANSWERS)
+
+
+def test_what_the_nodes_have_and_the_pods_hold(api_server: str) -> None:
+    told = kubernetes.holdings()
+    assert {each["name"]: each["gpus"] for each in told["nodes"]} == {"gpu-a": 4, "gpu-b": 1}
+    assert {each["name"]: (each["pipeline"], each["gpus"]) for each in told["pods"]} == {
+        "default-features-v2-abcde": ("default/features", 2),
+        "notebook": ("", 1),
+        "default-search-v1-fghij": ("default/search", 1),
+    }
+
+
+def test_what_keeps_workers_waiting(api_server: str) -> None:
+    expected = {
+        "default/search": [f"Unschedulable: {UNSCHEDULABLE}", f"FailedScheduling: {UNSCHEDULABLE}"],
+        "default/render": [f"ImagePullBackOff: {PULLING}"],
+        "default/index": [f"FailedCreate: {QUOTA}"],
+    }
+    assert kubernetes.troubles() == kubernetes.troubles("pach") == expected
+
+
+def test_what_may_not_be_seen_is_one_line(api_server: str) -> None:
+    with pytest.raises(LookalikeError, match="refuses to tell: .*is forbidden: User cannot list it$"):
+        kubernetes.troubles("kube-system")
+
+
+def test_a_cluster_out_of_reach_is_one_line(
+    kubeconfig: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubeconfig("http://127.0.0.1:9", "pach")
+    with pytest.raises(LookalikeError, match=r"^the Kubernetes cluster at http://127\.0\.0\.1:9 does not answer: "):
+        kubernetes.holdings()
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(LookalikeError, match=r"^no Kubernetes cluster to ask: .*; kubectl must work here, too$"):
+        kubernetes.holdings()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda read: [], "kubectl's configuration is none"),
+        (
+            lambda read: (
+                read
+                | {
+                    "users": [
+                        {
+                            "name": "u",
+                            "user": {
+                                "exec": {
+                                    "apiVersion": "client.authentication.k8s.io/v1",
+                                    "command": "log-in-to-nowhere",
+                                    "interactiveMode": "Never",
+                                }
+                            },
+                        }
+                    ]
+                }
+            ),
+            "No such file .*log-in-to-nowhere",
+        ),
+    ],
+    ids=["no object", "a missing program for logging in"],
+)
+def test_a_configuration_that_does_not_work_is_one_line(
+    api_server: str, change: Callable[[dict[str, Any]], Any], said: str
+) -> None:
+    path = Path(os.environ["KUBECONFIG"])
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+    with pytest.raises(
+        LookalikeError, match=f"^no Kubernetes cluster to ask: .*{said}.*; kubectl must work here, too$"
+    ):
+        kubernetes.holdings()
+
+
+@pytest.fixture
+def no_localpachd(stranger: str) -> Iterator[Connection]:
+    """A connection to a server that does not lease GPUs, as a real Pachyderm does not."""
+    connection = connect(Target(stranger))
+    yield connection
+    connection.client._channel.close()
+
+
+def test_of_a_cluster_the_machines_are_told(api_server: str, no_localpachd: Connection) -> None:
+    held = (Holder("default/features", "pach/default-features-v2-abcde", 2), Holder("", "other/notebook", 1))
+    assert gpu_holders.nodes(no_localpachd) == [
+        Node("gpu-a", "Ready", "Tesla-T4", 4, held),
+        Node("gpu-b", "NotReady", "", 1, ()),
+    ]
+
+
+def command(connection: Connection, *arguments: str) -> list[str]:
+    """What `lookalike gpus` prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", "gpus", *arguments],
+        env={**os.environ, "PACHD_ADDRESS": connection.address, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [" ".join(line.split()) for line in done.stdout.splitlines()]
+
+
+def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection) -> None:
+    assert command(no_localpachd) == [
+        "node status kind GPUs allocated",
+        "gpu-a Ready Tesla-T4 4 3",
+        "gpu-b NotReady 1 0",
+        "3 of 5 GPUs allocated (60%)",
+    ]
+    assert command(no_localpachd, "-d")[1:4] == [
+        "gpu-a Ready Tesla-T4 4 3",
+        "default/features pach/default-features-v2-abcde 2",
+        "not of Pachyderm other/notebook 1",
+    ]
+
+
+def test_the_command_says_that_a_cluster_has_no_gpus_now(
+    serve_api: Callable[[Any], str], no_localpachd: Connection
+) -> None:
+    serve_api(ANSWERS | {"/api/v1/nodes": [], "/api/v1/pods": []})
+    assert command(no_localpachd) == [
+        "no node of the cluster has GPUs now: pipelines that ask for one wait until such a node joins"
+    ]
+
+
+def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
+    api_server: str,
+    like_a_cluster: Connection,
+    connection: Connection,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kubeconfig: Callable[[str, str], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    holder(tmp_path, "search", tmp_path / "gate")
+    deploy(connection, [reading.read(tmp_path / "search.json")])
+    ours = pod("search-v1-x", "search", phase="Pending", conditions=PODS[3]["status"]["conditions"])
+    ours["metadata"]["labels"]["pipelineProject"] = connection.project
+    monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/pods", [ours])
+    seen = status.read(like_a_cluster, ["search"])
+    assert seen.pipelines[0].troubles == [f"Unschedulable: {UNSCHEDULABLE}"]
+    display.show_status(seen)
+    assert f"search has workers that wait: Unschedulable: {UNSCHEDULABLE}" in capsys.readouterr().out
+    kubeconfig("http://127.0.0.1:9", "pach")
+    assert (
+        "what keeps workers waiting cannot be told: the Kubernetes cluster at"
+        in status.read(like_a_cluster, ["search"]).notes[0]
+    )
+    assert status.read(connection, ["search"]).pipelines[0].troubles == ()
+
+
+WAITING = """
+while [ ! -e {gate} ]; do sleep 0.05; done
+"""
+
+
+def holder(directory: Path, name: str, gate: Path) -> None:
+    """Writes the specification of a pipeline whose datums hold a GPU until the gate is there."""
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": WAITING.format(gate=gate).splitlines()},
+        "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}},
+    }
+    (directory / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_a_local_server_tells_its_leases(start_pachd: Any, tmp_path: Path) -> None:
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine's own GPUs would be counted")
+    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "2").address))
+    holder(tmp_path, "holder", tmp_path / "gate")
+    deploy(connection, [reading.read(tmp_path / "holder.json")])
+    Repository(connection, "in").write([Put("/a", b"")])
+    job = Jobs(connection).newest("holder")
+    assert job is not None
+    held: list[str] = []
+    while not held:  # until the datum runs
+        held = [line for line in command(connection, "-d") if line.startswith("holder")]
+    assert held == ["holder GPU 0 1"]
+    assert command(connection)[-1] == "1 of 2 GPUs allocated (50%)"
+    (tmp_path / "gate").touch()
+    Jobs(connection).watch([job.id], lambda jobs, troubles: None)
+    assert command(connection)[-1] == "0 of 2 GPUs allocated (0%)"
+
+
+def test_a_machine_without_gpus_says_what_that_means(start_pachd: Any, tmp_path: Path) -> None:
+    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0").address))
+    holder(tmp_path, "holder", tmp_path / "gate")
+    deploy(connection, [reading.read(tmp_path / "holder.json")])
+    assert command(connection, "-d")[-2:] == [
+        "there is no GPU here: pipelines that ask for one run on the CPU, or wait if the server has --strict-gpus",
+        "holder asks for 1 GPU for each worker",
+    ]

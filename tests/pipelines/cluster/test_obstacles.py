@@ -1,0 +1,147 @@
+"""What deploy says of a cluster before anything is sent to it."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.cluster import obstacles
+from pipelines.cluster.capacity import Node, Quota
+from pipelines.cluster.obstacles import Cluster
+from pipelines.cluster.registries import Answer
+from pipelines.specifications import drafts, overlays, reading
+from pipelines.specifications.documents import dotted
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Finding, Level
+
+TAINT = ("nvidia.com/gpu", "present", "NoSchedule")
+CPU = Node("cpu-1", {}, (), {"cpu": "8", "memory": "32Gi", "pods": "110"})
+T4 = Node(
+    "gpu-1",
+    {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"},
+    [TAINT],
+    {"cpu": "8", "memory": "30Gi", "nvidia.com/gpu": "1"},
+)
+VIRTUAL = Node(
+    "virtual-kubelet-cn-a",
+    {"type": "virtual-kubelet"},
+    [("virtual-kubelet.io/provider", "alibabacloud", "NoSchedule")],
+    {},
+)
+
+
+@pytest.fixture
+def draft(tmp_path: Path) -> Callable[..., Draft]:
+    """Makes a draft of a specification with these fields."""
+
+    def make(**fields: Any) -> Draft:
+        document = {"pipeline": {"name": "p"}, "transform": {"image": "shell:1", "cmd": ["sh"]}, **fields}
+        (tmp_path / "p.json").write_text(json.dumps(document))
+        return drafts.read(tmp_path / "p.json")
+
+    return make
+
+
+def ours(*names: str) -> list[Draft]:
+    on_top = [overlays.load(name, {"REGISTRY": "r.io/t"}) for name in names]
+    return overlays.apply(on_top, drafts.find([reading.HERE]))
+
+
+def told(cluster: Cluster, found: Sequence[Draft], new: Sequence[str] | None = None) -> list[Finding]:
+    return list(
+        obstacles.check(cluster, found, frozenset(each.name for each in found) if new is None else frozenset(new))
+    )
+
+
+def cluster(nodes: Sequence[Node] = (CPU, T4), quotas: Sequence[Quota] = (), answer: Answer = Answer.THERE) -> Cluster:
+    return Cluster(nodes, quotas, lambda _: answer)
+
+
+GPU_PIPELINES = ["features-queries", "features", "index", "search"]
+
+
+def test_a_cluster_that_has_all_is_fine() -> None:
+    assert not told(cluster(), ours("gke"))
+    assert not told(cluster([VIRTUAL]), ours("eci"))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "names", "field", "said"),
+    [
+        ([CPU], [], "resource_limits.gpu", "no node of the cluster can give nvidia.com/gpu 1: its workers would wait"),
+        ([CPU, T4], [], "tolerations", "gpu-1 repel it by the taint nvidia.com/gpu=present:NoSchedule"),
+        (
+            [CPU, T4],
+            ["eks"],
+            "scheduling_spec.node_selector",
+            "no node has the label node.kubernetes.io/instance-type=g4dn",
+        ),
+        ([CPU, T4], ["eci"], "scheduling_spec.node_selector", "no node has the label type=virtual-kubelet"),
+    ],
+)
+def test_nodes_that_are_missing_or_may_not_be_used(nodes: list[Node], names: list[str], field: str, said: str) -> None:
+    found = told(cluster(nodes), ours(*names))
+    assert {each.pipeline for each in found} >= set(GPU_PIPELINES)
+    for each in found:
+        assert each.flaw.level == Level.WARNING
+        assert dotted(each.flaw.field) == field
+        assert said in each.flaw.why
+
+
+def test_nodes_that_are_too_small(draft: Any) -> None:
+    large = draft(resource_requests={"cpu": 16, "memory": "1Gi"})
+    (finding,) = told(cluster(), [large])
+    assert "no node of the cluster can give cpu 16, memory" in finding.flaw.why
+    assert dotted(finding.flaw.field) == "resource_requests"
+    assert not told(cluster(), [draft(resource_requests={"cpu": 8, "memory": "1Gi"})])
+
+
+@pytest.mark.parametrize(
+    ("image", "secrets", "answer", "level", "said"),
+    [
+        ("shell:1", [], Answer.DENIED, Level.ERROR, "Docker Hub has no shell:1 that anybody may pull"),
+        ("r.io/t/shell:1", [], Answer.MISSING, Level.ERROR, "r.io has no r.io/t/shell:1"),
+        ("r.io/t/shell:1", ["mine"], Answer.MISSING, Level.ERROR, "r.io has no r.io/t/shell:1"),
+        ("r.io/t/shell:1", [], Answer.DENIED, Level.WARNING, "only to those with a password"),
+        ("r.io/t/shell:1", ["mine"], Answer.DENIED, Level.NOTE, "unchecked: r.io did not tell"),
+        ("r.io/t/shell:1", [], Answer.SILENT, Level.NOTE, "unchecked: r.io did not tell"),
+    ],
+)
+def test_images_that_cannot_be_pulled(
+    draft: Any, image: str, secrets: list[str], answer: Answer, level: Level, said: str
+) -> None:
+    one = draft(transform={"image": image, "cmd": ["sh"], "image_pull_secrets": secrets})
+    (finding,) = told(cluster(answer=answer), [one])
+    assert finding.flaw.level == level
+    assert said in finding.flaw.why
+    name = image if "/" in image else f"docker.io/library/{image}"
+    has = Node("n", {}, (), CPU.allocatable, frozenset([name]))
+    assert not told(cluster([has], answer=answer), [one])
+
+
+def test_quotas_that_do_not_suffice() -> None:
+    none = Quota("team", {"requests.nvidia.com/gpu": "0"}, {})
+    found = told(cluster(quotas=[none]), ours("gke"))
+    assert [each.pipeline for each in found] == GPU_PIPELINES
+    assert {each.flaw.level for each in found} == {Level.ERROR}
+    assert found[0].flaw.why == (
+        "the quota team gives 0 of requests.nvidia.com/gpu in all, and one worker needs 1: it would never be created"
+    )
+    two = Quota("team", {"requests.nvidia.com/gpu": "2", "requests.memory": "1Ti"}, {"requests.nvidia.com/gpu": "1"})
+    found = told(cluster(quotas=[two]), ours("gke"))
+    assert {each.flaw.level for each in found} == {Level.WARNING}
+    assert "leaves 1 of 2 requests.nvidia.com/gpu, and all workers together need 4" in found[0].flaw.why
+    assert not told(cluster(quotas=[two]), ours("gke"), new=["index"])
+    pods = Quota("pods", {"pods": "6", "limits.cpu": "1"}, {})
+    assert {each.pipeline for each in told(cluster(quotas=[pods]), ours("gke"))} == {each.name for each in ours()}
+
+
+def test_an_old_pachyderm_is_too_old() -> None:
+    assert not list(obstacles.check_version((2, 7)))
+    assert not list(obstacles.check_version((2, 12)))
+    for old, level in (((2, 6), Level.WARNING), ((2, 4), Level.ERROR), ((1, 13), Level.ERROR)):
+        (flaw,) = obstacles.check_version(old)
+        assert flaw.level == level
+        assert f"Pachyderm {old[0]}.{old[1]}" in flaw.why

@@ -1,0 +1,117 @@
+"""Asking a cluster before deploying: an API server over HTTP, a server that is no localpachd, and the command."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.cluster import preflight
+from pipelines.specifications import drafts
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.findings import Level
+
+
+def node(name: str, status: str = "True", images: Any = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": "7910m", "memory": "28Gi", **({} if name == "plain" else {"nvidia.com/gpu": "1"})},
+            "conditions": [{"type": "Ready", "status": status}],
+            "images": images,
+        },
+    }
+
+
+TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+PACHD = {
+    "metadata": {"name": "pachd-0", "namespace": "pach"},
+    "spec": {"containers": [{"name": "pachd"}]},
+    "status": {},
+}
+QUOTA = {"metadata": {"name": "team"}, "status": {"hard": {"requests.cpu": "1", "pods": "9"}, "used": {"pods": "9"}}}
+ANSWERS = {
+    "/api/v1/nodes": [
+        node("plain", images=[{"names": ["docker.io/library/shell:1"], "sizeBytes": 1}]),
+        node("gpu", taints=[TAINT]),
+        node("away", status="False"),
+        node("closed", unschedulable=True),
+    ],
+    "/api/v1/namespaces/pach/pods": [PACHD],
+    "/api/v1/namespaces/pach/resourcequotas": [QUOTA],
+}
+
+ServeApi = Callable[[Any], str]
+
+
+def written(directory: Path, **fields: Any) -> Draft:
+    document = {
+        "pipeline": {"name": "p"},
+        "input": {"pfs": {"repo": "images", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh"]},
+        "resource_requests": {"cpu": 0.5, "memory": "1Gi"},
+        **fields,
+    }
+    (directory / "specs").mkdir(exist_ok=True)
+    (directory / "specs" / "p.json").write_text(json.dumps(document, indent=1))
+    return drafts.read(directory / "specs" / "p.json")
+
+
+def test_what_will_not_go_is_told_and_nothing_of_localpachd(
+    serve_api: ServeApi, like_a_cluster: Connection, connection: Connection, tmp_path: Path
+) -> None:
+    serve_api({**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []})
+    wanting = written(tmp_path, resource_limits={"gpu": {"type": "nvidia.com/gpu", "number": 1}})
+    (finding,) = preflight.look(like_a_cluster, [wanting])
+    assert finding.flaw.level == Level.WARNING
+    assert finding.flaw.field == ("tolerations",)
+    assert "gpu repel it by the taint nvidia.com/gpu=present:NoSchedule" in finding.flaw.why
+    assert not preflight.look(connection, [wanting])
+
+
+def test_a_cluster_of_others_is_not_asked(serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path) -> None:
+    serve_api({**ANSWERS, "/api/v1/namespaces/pach/pods": []})
+    (finding,) = preflight.look(like_a_cluster, [written(tmp_path)])
+    assert finding.flaw.level == Level.NOTE
+    assert finding.flaw.why.startswith("unchecked: ")
+    assert "kubectl's cluster has no Pachyderm in the namespace pach" in finding.flaw.why
+
+
+def deploy(connection: Connection, directory: Path) -> subprocess.CompletedProcess[str]:
+    config = Path(os.environ["PACH_CONFIG"])
+    config.parent.mkdir(exist_ok=True)
+    context = {"pachd_address": connection.address, "project": connection.project, "namespace": "pach"}
+    config.write_text(json.dumps({"v2": {"active_context": "test", "contexts": {"test": context}}}))
+    return subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", "deploy", "--specs", "specs"],
+        cwd=directory,
+        env={**os.environ, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_command_says_it_before_anything_is_sent(
+    serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path
+) -> None:
+    serve_api(ANSWERS)
+    written(tmp_path, resource_requests={"cpu": 2, "memory": "1Gi"})
+    done = deploy(like_a_cluster, tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lookalike: nothing was deployed: mend the errors")
+    assert done.stdout == (
+        "error specs/p.json:17 resource_requests\n"
+        "  the quota team gives 1 of requests.cpu in all, and one worker needs 2: it would never be created\n"
+        "  → ask for less, or have the quota raised\n"
+        "warning specs/p.json parallelism_spec\n"
+        "  the quota team leaves 0 of 9 pods, and all workers together need 1: some would wait for others\n"
+        "  → have the quota raised\n"
+        "1 specification checked: 1 error, 1 warning\n"
+    )
+    assert not Jobs(like_a_cluster).pipelines()

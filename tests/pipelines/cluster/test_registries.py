@@ -1,0 +1,90 @@
+"""Asking registries for images: one that answers by the registries' protocol, with tokens and without."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from pipelines.cluster.registries import Answer, ask
+from pipelines.specifications.images import Image
+
+_THERE = ("team/open/manifests/1", "team/token/manifests/1")
+
+
+class _Registry(BaseHTTPRequestHandler):
+    """Has team/open:1 for everybody, team/token:1 for who has a token, team/closed:1 for nobody here."""
+
+    def do_HEAD(self) -> None:
+        place = f"http://127.0.0.1:{self.server.server_address[1]}"
+        name = self.path.removeprefix("/v2/")
+        allowed = self.headers["Authorization"] == "Bearer pull-token"
+        if "manifest" in self.headers["Accept"] and name in _THERE and (allowed or name == _THERE[0]):
+            self._say(200)
+        elif name.startswith(("team/token", "team/closed")):
+            scope = "pull-token" if "token" in name else "none"
+            self._say(401, f'Bearer realm="{place}/token",service="s",scope="{scope}"')
+        elif name.startswith("team/password"):
+            self._say(401, "Basic realm=x")
+        elif name.startswith("team/odd"):
+            self._say(401, 'Bearer realm="file:///etc/passwd"')
+        else:
+            self._say(500 if name.startswith("team/broken") else 404)
+
+    def do_GET(self) -> None:
+        (scope,) = parse_qs(urlsplit(self.path).query)["scope"]
+        if scope == "none":
+            self._say(403)
+            return
+        self._say(200, body=json.dumps({"token": scope}).encode())
+
+    def _say(self, status: int, challenge: str = "", body: bytes = b"") -> None:
+        self.send_response(status)
+        if challenge:
+            self.send_header("WWW-Authenticate", challenge)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[str]:
+    """The host and port of a registry."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Registry)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("team/open:1", Answer.THERE),
+        ("team/open:2", Answer.MISSING),
+        ("team/open", Answer.MISSING),  # which is :latest
+        ("gone:1", Answer.MISSING),
+        ("team/token:1", Answer.THERE),
+        ("team/closed:1", Answer.DENIED),
+        ("team/password:1", Answer.DENIED),
+        ("team/odd:1", Answer.SILENT),
+        ("team/broken:1", Answer.SILENT),
+    ],
+)
+def test_what_a_registry_says(registry: str, name: str, answer: Answer) -> None:
+    image = Image.parse(f"{registry}/{name}")
+    assert image is not None
+    assert ask(image) is answer
+
+
+def test_one_that_is_not_there_says_nothing() -> None:
+    image = Image.parse("127.0.0.1:9/team/open:1")
+    assert image is not None
+    assert ask(image) is Answer.SILENT

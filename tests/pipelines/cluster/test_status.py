@@ -1,0 +1,171 @@
+"""How things are told: rejected files, the reasons of failed datums, and what is missing."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Job, Jobs
+from pipelines.client.repository import Put, Remove, Repository
+from pipelines.cluster import status
+from pipelines.cluster.status import Rejection
+from pipelines.commands import display
+from pipelines.library import ingest, pictures, queries
+from pipelines.library.samples import library_crops, open_photograph
+from pipelines.specifications import reading
+
+Settle = Callable[..., list[Job]]
+
+PICKY = r"""
+for file in "$in"; do
+  case "$file" in
+    *bad*) echo "cannot take $(basename "$file")" >&2; exit 3;;
+    *) cp "$file" "${LOCALPACHD_PFS:-/pfs}/out/";;
+  esac
+done
+"""
+
+
+def pipeline(connection: Connection, directory: Path, name: str = "picky", **changes: Any) -> None:
+    """Deploys a pipeline that fails on files called bad."""
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": PICKY.splitlines()},
+        "datum_tries": 1,
+    }
+    directory.mkdir(exist_ok=True)
+    path = directory / f"{name}.json"
+    path.write_text(json.dumps(document | changes))
+    deploy(connection, [reading.read(path)])
+
+
+def test_rejected_files_are_told_with_their_reasons(preprocessing: Connection, settle: Settle, tmp_path: Path) -> None:
+    directory = tmp_path / "photos [1]"
+    directory.mkdir()
+    good = directory / "good.jpg"
+    next(library_crops(open_photograph("cat"), "cat", 0)).save(good)
+    (directory / "torn #2.jpg").write_bytes(good.read_bytes()[:500])
+    (directory / "empty.png").touch()
+    added = ingest.add(preprocessing, pictures.find([directory]).sources)
+    asked = queries.put(preprocessing, [directory / "empty.png"])
+    assert {job.state for job in settle(added.commit, asked.commit)} == {"success"}
+    rejected = status.rejections(preprocessing)
+    assert [(each.repo, each.source, each.stage) for each in rejected] == [
+        ("images", "photos [1]/empty.png", "preprocess"),
+        ("images", "photos [1]/torn #2.jpg", "preprocess"),
+        ("queries", "empty.png", "preprocess"),
+    ]
+    assert rejected[0].reason == "the file is empty"
+    assert "truncated" in rejected[1].reason
+    (directory / "torn #2.jpg").write_bytes(good.read_bytes())
+    settle(ingest.add(preprocessing, pictures.find([directory / "torn #2.jpg"]).sources).commit)
+    settle(ingest.remove(preprocessing, ["photos [1]/torn #2.jpg"]).commit)
+    assert status.rejections(preprocessing) == [
+        Rejection("images", "photos [1]/empty.png", "preprocess", "the file is empty"),
+        Rejection("queries", "empty.png", "preprocess", "the file is empty"),
+    ]
+
+
+def test_failed_datums_are_told_by_path_and_reason(connection: Connection, settle: Settle, tmp_path: Path) -> None:
+    pipeline(connection, tmp_path / "specs")
+    repo = Repository(connection, "in")
+    settle(repo.write([Put("/one", b"1")]))
+    (job,) = settle(repo.write([Put("/bad-a", b"a"), Put("/bad-b", b"b"), Put("/two", b"2")]))
+    assert (job.state, job.failed, job.processed, job.total) == ("failure", 2, 1, 4)
+    (found,) = status.read(connection, ["picky"]).pipelines
+    assert found.job == job
+    assert sorted(each.paths for each in found.failures) == [("/bad-a",), ("/bad-b",)]
+    assert all(len(each.datum) == 64 for each in found.failures)
+    assert all("3" in each.reason for each in found.failures)
+    assert len(Jobs(connection).failures(job, 1)) == 1
+    settle(repo.write([Remove("/bad-a"), Remove("/bad-b")]))
+    (found,) = status.read(connection, ["picky"]).pipelines
+    assert found.job is not None
+    assert (found.job.state, list(found.failures)) == ("success", [])
+
+
+def test_jobs_below_a_failed_one_are_told(connection: Connection, settle: Settle, tmp_path: Path) -> None:
+    pipeline(connection, tmp_path / "specs")
+    below = {"pfs": {"name": "in", "repo": "picky", "branch": "master", "glob": "/*"}}
+    pipeline(connection, tmp_path / "specs", "below", input=below)
+    jobs = settle(Repository(connection, "in").write([Put("/bad", b"")]))
+    assert [(job.pipeline, job.state) for job in jobs] == [("picky", "failure"), ("below", "unrunnable")]
+    told = status.read(connection, ["picky", "below"]).pipelines
+    assert told[1].job is not None
+    assert "upstream" in told[1].job.reason
+
+
+def test_pipelines_that_are_not_deployed_are_missing(preprocessing: Connection) -> None:
+    found = status.read(preprocessing, [spec.name for spec in reading.load()])
+    assert [each.name for each in found.pipelines] == ["preprocess-queries", "preprocess"]
+    assert found.missing == ["features-queries", "features", "index", "search", "render"]
+
+
+def test_what_is_empty_is_told(preprocessing: Connection, tmp_path: Path) -> None:
+    def told() -> list[str]:
+        return [note.split(":")[0] for note in status.notes(preprocessing)]
+
+    assert told() == [
+        "there is no backbone yet, so no features are computed",
+        "the library is empty",
+        "there are no queries yet",
+    ]
+    (tmp_path / "a.jpg").write_bytes(b"x")
+    ingest.add(preprocessing, pictures.find([tmp_path / "a.jpg"]).sources)
+    assert told()[1:] == ["there are no queries yet"]
+    queries.put(preprocessing, [tmp_path / "a.jpg"])
+    assert len(told()) == 1
+    ingest.remove(preprocessing, ["a.jpg"])
+    assert told()[1:] == ["the library is empty"]
+
+
+def test_names_are_whole_on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    monkeypatch.setattr(display, "console", Console(file=written, width=80))
+    names = [spec.name for spec in reading.load()]
+    job = Job(names[0], "0" * 32, "success", 100_000, 2_000, 3, 102_003, 12_345.6, "")
+    standing = [status.PipelineStatus(name, "crashing", "", job) for name in names]
+    display.show_status(status.Status(standing, [], [], []))
+    heading, *rows = written.getvalue().splitlines()[: 1 + len(names)]
+    assert "newest job" in heading and [row.split()[0] for row in rows] == names
+    assert rows[0].split()[1:7] == ["crashing", "success", "100000", "2000", "3", "12345.6"]
+
+
+def test_an_empty_server_can_be_asked(connection: Connection) -> None:
+    found = status.read(connection, ["render"])
+    assert (found.pipelines, found.missing, found.rejected, len(found.notes)) == ([], ["render"], [], 3)
+
+
+def test_jobs_of_other_projects_are_not_ours(
+    connection: Connection, settle: Settle, tmp_path: Path, unique: Callable[[str], str]
+) -> None:
+    pipeline(connection, tmp_path / "specs")
+    project = unique("other")
+    connection.client.create_project(project)
+    foreign = reading.read(tmp_path / "specs" / "picky.json").request()
+    foreign.pipeline.project.name = project
+    foreign.input.pfs.project = connection.project
+    foreign.input.pfs.branch = "master"
+    connection.client.create_pipeline_from_request(foreign)
+    try:
+        commit = Repository(connection, "in").write([Put("/one", b"1")])
+        assert [(job.pipeline, job.id) for job in settle(commit)] == [("picky", commit)]
+    finally:
+        connection.client.delete_pipeline("picky", force=True, project_name=project)
+        connection.client.delete_project(project)
+
+
+def test_a_commit_that_starts_nothing_has_no_jobs(connection: Connection, settle: Settle) -> None:
+    connection.client.create_repo("lonely", project_name=connection.project)
+    assert settle(Repository(connection, "lonely").write([Put("/a", b"")])) == []
+
+
+def test_a_commit_set_that_is_not_there_has_no_jobs(connection: Connection) -> None:
+    assert Jobs(connection).of_set("0123456789ab4def0123456789abcdef") == []

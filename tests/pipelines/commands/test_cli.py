@@ -1,0 +1,308 @@
+"""The command as people type it: what it prints, how it exits, and never a traceback."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.library.samples import library_crops, open_photograph
+from pipelines.specifications import reading
+
+NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
+
+
+class Command:
+    """Types `lookalike` in a directory of the test's own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.environment = {**os.environ, "COLUMNS": "120"}
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pipelines.cli", *map(str, arguments)],
+            cwd=self.directory,
+            env=self.environment,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=120,
+        )
+        assert "Traceback" not in done.stdout + done.stderr
+        return done
+
+    def says(self, *arguments: str | Path) -> str:
+        """What it prints when all goes well."""
+        done = self.run(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def fails(self, *arguments: str | Path) -> str:
+        """The one line on stderr when it does not."""
+        done = self.run(*arguments)
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("lookalike: ")
+        return line.removeprefix("lookalike: ")
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    (tmp_path / "here").mkdir()
+    return Command(tmp_path / "here")
+
+
+@pytest.fixture
+def picture(command: Command) -> Path:
+    path = command.directory / "cat [1] 😀.jpg"
+    next(library_crops(open_photograph("cat"), "cat", 0)).save(path)
+    return path
+
+
+@pytest.fixture
+def nowhere() -> Iterator[str]:
+    """The address of a server that is not there."""
+    with socket.socket() as taken:  # bound but not listening, so that nobody else can listen there meanwhile
+        taken.bind(("127.0.0.1", 0))
+        yield f"grpc://127.0.0.1:{taken.getsockname()[1]}"
+
+
+EVERY = (["status"], ["deploy"], ["add", "x"], ["query", "x"], ["results"], ["model", "push", "x"])
+
+
+def test_without_a_server_every_command_says_how_to_get_one(command: Command, nowhere: str) -> None:
+    assert "start one here with `lookalike up`" in command.fails("status")
+    command.environment["PACHD_ADDRESS"] = nowhere
+    for arguments in EVERY:
+        assert command.fails(*arguments).startswith(NO_SERVER)
+    assert "not running" in command.says("down")
+
+
+@pytest.mark.parametrize("arguments", [["bogus"], ["add"], ["status", "--bogus"], ["up", "--port", "many"]])
+def test_a_wrong_command_line_is_another_exit_code(command: Command, arguments: list[str]) -> None:
+    done = command.run(*arguments)
+    assert done.returncode == 2
+    assert "Usage: " in done.stderr
+
+
+def test_help_names_every_command(command: Command) -> None:
+    text = command.says("--help")
+    for name in (
+        "up", "down", "status", "deploy", "specs", "check", "add", "remove", "query", "results", "model", "demo"
+    ):  # fmt: skip
+        assert f"  {name} " in text
+
+
+def test_on_an_empty_server(as_user: Connection, command: Command, picture: Path) -> None:
+    assert as_user.project in command.says("status")
+    assert "there are no result sheets yet" in command.says("results")
+    assert "there is no repo images: make the repos" in command.fails("add", picture)
+    assert "there is no repo queries" in command.fails("query", picture)
+    assert "not in the library: cat.jpg; nothing was removed" in command.fails("remove", "cat.jpg")
+    assert "no result sheet of cat" in command.fails("results", "cat")
+
+
+def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command: Command) -> None:
+    (command.directory / "empty").mkdir()
+    assert command.fails("add", "gone.jpg") == "gone.jpg is not there"
+    assert command.fails("query", "gone.jpg") == "gone.jpg is not there"
+    assert "nothing was put" in command.fails("add", "empty")
+    assert "empty holds no file" in command.fails("query", "empty")
+    assert "no result sheet of nosuch" in command.fails("results", "nosuch")
+    assert "render knows no commit nosuch" in command.fails("results", "--at", "nosuch")
+    done = command.run("deploy", "--specs", "gone")
+    assert done.returncode == 2
+    assert "no directory of them, at gone" in done.stderr
+
+
+def test_from_pictures_to_sheets(
+    as_user: Connection, sheets: Connection, preprocessing: Connection, command: Command, picture: Path
+) -> None:
+    (command.directory / "bad.jpg").write_bytes(b"")
+    said = command.says("add", picture.name, "bad.jpg")
+    assert "put 2 files into images: commit " in said
+    assert "preprocess: success, 2 of 2 datums" in said
+    assert "1 file rejected: see `lookalike status`" in said
+    said = command.says("query", picture.name)
+    assert f"{picture.name}: results/{picture.name}/index.html, results/{picture.name}/grid.png" in said
+    assert (command.directory / "results" / picture.name / "index.html").is_file()
+    said = command.says("status")
+    assert "images: bad.jpg: the file is empty" in said
+    assert "not deployed: features-queries, features, index, search" in said
+    assert "there is no backbone yet" in said
+    assert "removed 1 file from images" in command.says("remove", "bad.jpg")
+    said = command.says("status")
+    assert "bad.jpg" not in said
+    assert "file rejected" not in said
+    said = command.says("add", "--no-wait", picture.name)
+    assert said.endswith("its jobs are running: see `lookalike status`\n")
+    assert picture.name in command.says("results", "-o", "elsewhere", picture.name)
+    assert (command.directory / "elsewhere" / picture.name / "grid.png").is_file()
+
+
+def write_spec(command: Command, **fields: Any) -> None:
+    document = {
+        "pipeline": {"name": "p"},
+        "input": {"pfs": {"repo": "queries", "glob": "/"}},
+        "transform": {"image": "shell:1", "cmd": ["true"]},
+        **fields,
+    }
+    directory = command.directory / "specs"
+    directory.mkdir(exist_ok=True)
+    (directory / "p.json").write_text(json.dumps(document, indent=1))
+
+
+def test_deploy_says_what_it_does(as_user: Connection, command: Command) -> None:
+    write_spec(command)
+    assert command.says("deploy", "--specs", "specs").splitlines()[:2] == [
+        "repo queries: created",
+        "pipeline p: created",
+    ]
+    write_spec(command, transform={"image": "shell", "cmd": ["false"]})
+    said = command.says("deploy", "--specs", "specs")
+    assert said.startswith("warning specs/p.json:12 transform.image\n  names no version")
+    assert "pipeline p: updated, computing all of it again" in said
+
+
+def test_deploy_checks_first(as_user: Connection, command: Command) -> None:
+    write_spec(command, datum_set_spec={}, parallelism_spec={"constant": 2})
+    done = command.run("deploy", "--specs", "specs")
+    assert done.returncode == 1
+    assert "error specs/p.json:17 datum_set_spec\n  is empty: " in done.stdout
+    assert done.stderr == ("lookalike: nothing was deployed: mend the errors, or go on in spite of them with --force\n")
+    assert not Jobs(as_user).pipelines()
+    assert "pipeline p: created" in command.says("deploy", "--specs", "specs", "--force")
+
+
+def test_deploy_puts_overlays_on_top(as_user: Connection, command: Command) -> None:
+    write_spec(command)
+    (command.directory / "mine.json").write_text(json.dumps({"all": {"datumTries": "${TRIES}"}}))
+    done = command.run("deploy", "--specs", "specs", "--overlay", "mine.json")
+    assert done.returncode == 2
+    assert "overlay mine needs TRIES=… in the environment" in done.stderr
+    command.environment["TRIES"] = "1"
+    command.says("deploy", "--specs", "specs", "--overlay", "mine.json")
+    assert Jobs(as_user).pipelines()["p"].details.datum_tries == 1
+
+
+def test_datums_are_counted_against_repos(as_user: Connection, command: Command) -> None:
+    write_spec(command, input={"pfs": {"repo": "queries", "glob": "/*"}})
+    assert "no repo of that name with files" in command.fails("check", "specs", "--against", "queries")
+    as_user.client.create_repo("queries", project_name=as_user.project)
+    Repository(as_user, "queries").write([Put("/a/1", b"1"), Put("/a/2", b"2"), Put("/b", b"3")])
+    assert "  this gives 2 datums\n" in command.says("check", "specs", "--against", "queries")
+
+
+def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_path: Path) -> None:
+    document = {
+        "pipeline": {"name": "render"},
+        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
+        "transform": {"cmd": ["sh", "-c", "echo no; exit 1"]},
+        "datum_tries": 1,
+    }
+    (tmp_path / "render.json").write_text(json.dumps(document))
+    deploy(as_user, [reading.read(tmp_path / "render.json")])
+    (command.directory / "a").write_text("x")
+    assert "render did not succeed: see `lookalike status` for the reasons" in command.fails("query", "a")
+    assert "render failed on /a: " in command.says("status")
+
+
+def test_on_a_terminal_bars_move(as_user: Connection, sheets: Connection, command: Command) -> None:
+    (command.directory / "a").write_text("x")
+    here, there = pty.openpty()
+    typed = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.cli", "query", "a"],
+        cwd=command.directory,
+        env={**command.environment, "TERM": "xterm"},
+        stdin=there,
+        stdout=there,
+        stderr=there,
+    )
+    os.close(there)
+    said = b""
+    with (
+        contextlib.suppress(OSError),
+        os.fdopen(here, "rb", buffering=0) as terminal,
+    ):  # its end is an error, as on Linux
+        while piece := terminal.read(4096):
+            said += piece
+    assert typed.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).replace("\r", "\n")
+    assert re.search(r"^render +━+ 1/1 +0:00:\d\d success", text, re.MULTILINE)
+    assert "a: results/a/index.html" in text
+
+
+def test_names_cannot_write_on_the_terminal(as_user: Connection, sheets: Connection, command: Command) -> None:
+    odd = "[red]a :smile: \x1b[31m.jpg"
+    (command.directory / odd).write_text("x")
+    assert "[red]a :smile: ␛[31m.jpg: results/" in command.says("query", odd)
+
+
+def test_names_that_are_no_text(as_user: Connection, sheets: Connection, command: Command) -> None:
+    command.environment["PYTHONIOENCODING"] = "ascii"
+    (command.directory / "\udcff😀.jpg").write_text("x")
+    assert "results" in command.says("query", "\udcff😀.jpg")
+
+
+def test_up_and_down(command: Command, tmp_path: Path) -> None:
+    command.environment["LOOKALIKE_ROOT"] = str(tmp_path / "root")
+    try:
+        assert "localpachd is running at grpc://127.0.0.1:" in command.says("up", "--port", "0")
+        assert "localpachd was running already at" in command.says("up", "--port", "0")
+        assert "preprocess" in command.says("status")
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            assert "did not start: cannot listen on" in command.fails("up", "--root", tmp_path / "two", "--port", port)
+    finally:
+        assert "localpachd has stopped" in command.says("down")
+    assert "localpachd is not running" in command.says("down")
+
+
+def test_a_server_that_goes_away_is_told(start_pachd: Callable[..., object], command: Command, tmp_path: Path) -> None:
+    server = start_pachd(tmp_path / "root")
+    command.environment["PACHD_ADDRESS"] = server.address  # type: ignore[attr-defined]
+    command.says("results")
+    server.kill()  # type: ignore[attr-defined]
+    assert command.fails("results").startswith(NO_SERVER)
+
+
+def test_who_stops_waiting_is_told_that_the_jobs_go_on(as_user: Connection, command: Command, tmp_path: Path) -> None:
+    document = {
+        "pipeline": {"name": "render"},
+        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
+        "transform": {"cmd": ["sleep", "600"]},
+    }
+    (tmp_path / "render.json").write_text(json.dumps(document))
+    deploy(as_user, [reading.read(tmp_path / "render.json")])
+    (command.directory / "a").write_text("x")
+    typed = subprocess.Popen(
+        [sys.executable, "-u", "-m", "pipelines.cli", "query", "a"],
+        cwd=command.directory,
+        env=command.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert typed.stdout is not None
+    assert "put 1 file" in typed.stdout.readline()
+    typed.send_signal(signal.SIGINT)
+    said, complained = typed.communicate(timeout=60)
+    assert typed.returncode not in (0, 1, 2)
+    assert "the jobs go on" in said
+    assert "Traceback" not in said + complained
+    assert Repository(as_user, "queries").exists("/a")

@@ -1,0 +1,276 @@
+"""Putting pictures into `images` and taking them out: what lies there afterwards, under which names."""
+
+import io
+import random
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Put, Remove, Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import blocks, ingest, pictures
+from pipelines.library.pictures import Source
+from stages.names import unescape
+
+ODD = [
+    "with spaces.jpg",
+    "both 'kinds' of \"quotes\".jpg",
+    "# not a comment.jpg",
+    "back\\slash.jpg",
+    "[brackets] {braces} (more).jpg",
+    "*?!@+^.jpg",
+    "😀 emoji.jpg",
+    "ünïcödé.jpg",
+    "...",
+    "..jpg",
+    "%2F.jpg",
+    "%names",
+    "-rf",
+    "tab\there\nnewline.jpg",
+    "not \udcff utf-8.jpg",
+    "a/" + "very long " * 25 + "/" + "x" * 255,
+    "😀" * 63,
+]
+
+
+class Place:
+    """A library and a directory to fill it from."""
+
+    def __init__(self, connection: Connection, directory: Path) -> None:
+        self.connection = connection
+        self.directory = directory
+        connection.client.create_repo("images", project_name=connection.project)
+        self.repo = Repository(connection, "images")
+
+    def files(self, contents: dict[str, bytes]) -> list[Source]:
+        """These files, by true name, as if they had been named on the command line."""
+        sources = []
+        for number, (name, content) in enumerate(contents.items()):
+            path = self.directory / str(number)
+            path.write_bytes(content)
+            sources.append(Source(name, path, len(content)))
+        return sources
+
+    def add(self, contents: dict[str, bytes]) -> ingest.Written:
+        return ingest.add(self.connection, self.files(contents))
+
+    def remove(self, *names: str) -> ingest.Written:
+        return ingest.remove(self.connection, names)
+
+    def entries(self) -> set[str]:
+        return {path.strip("/") for path in self.repo.list()}
+
+    def library(self) -> dict[str, bytes]:
+        """Every picture by true name, read without a word of ingest's."""
+        found: dict[str, bytes] = {}
+        for path, content in self.repo.read_all("/*"):
+            held = {unescape(path.strip("/")): content} if blocks.prefix_of(path.strip("/")) is None else untar(content)
+            assert not found.keys() & held.keys(), "a picture is in the library twice"
+            found |= held
+        return found
+
+    def leaves(self) -> dict[str, set[str]]:
+        """The blocks by prefix, with the names in them."""
+        found = {}
+        for path, content in self.repo.read_all("/*"):
+            prefix = blocks.prefix_of(path.strip("/"))
+            if prefix is not None:
+                found[prefix] = set(untar(content))
+        return found
+
+
+def untar(content: bytes) -> dict[str, bytes]:
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        return {unescape(member.name): archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+
+
+def many(numbers: Iterable[int], version: int = 0) -> dict[str, bytes]:
+    return {f"photos/{number:04}.jpg": f"{number} {version}".encode() for number in numbers}
+
+
+@pytest.fixture
+def place(connection: Connection, tmp_path: Path) -> Place:
+    (tmp_path / "from").mkdir()
+    return Place(connection, tmp_path / "from")
+
+
+def test_files_become_top_level_files(place: Place) -> None:
+    written = place.add({"a.jpg": b"one", "photos/b.jpg": b"two", "empty.jpg": b""})
+    assert written.files == 3
+    assert place.entries() == {"a.jpg", "photos%2Fb.jpg", "empty.jpg"}
+    assert place.library() == {"a.jpg": b"one", "photos/b.jpg": b"two", "empty.jpg": b""}
+    head = place.connection.client.inspect_branch("images", "master", project_name=place.connection.project).head
+    assert head.id == written.commit
+
+
+def test_files_of_the_same_name_are_replaced(place: Place) -> None:
+    place.add({"a.jpg": b"one", "b.jpg": b"two"})
+    place.add({"a.jpg": b"shorter", "c.jpg": b"three"})
+    assert place.library() == {"a.jpg": b"shorter", "b.jpg": b"two", "c.jpg": b"three"}
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_odd_names_come_back_as_they_were(place: Place, in_blocks: bool) -> None:
+    contents = {name: name.encode("utf-8", "surrogateescape") for name in ODD}
+    ballast = many(range(1000)) if in_blocks else {}
+    place.add({**contents, **ballast})
+    assert place.library() == {**contents, **ballast}
+    assert any(blocks.prefix_of(entry) is not None for entry in place.entries()) is in_blocks
+    place.remove(*ODD)
+    assert place.library() == ballast
+
+
+def test_odd_names_of_real_files(place: Place, tmp_path: Path) -> None:
+    directory = tmp_path / "photos"
+    for name in ODD:
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    ingest.add(place.connection, pictures.find([directory]).sources)
+    assert set(place.library()) == {f"photos/{name}" for name in ODD}
+
+
+def test_many_files_become_blocks(place: Place) -> None:
+    heard: list[int] = []
+    contents = many(range(1001))
+    assert ingest.add(place.connection, place.files(contents), heard.append).files == 1001
+    assert sum(heard) == 1001
+    assert place.leaves() == blocks.divide(contents)
+    assert place.entries() == set(map(blocks.file_name, place.leaves()))
+    assert place.library() == contents
+
+
+def test_a_thousand_files_stay_files(place: Place) -> None:
+    place.add(many(range(1000)))
+    assert len(place.entries()) == 1000
+
+
+def test_blocks_are_the_same_however_they_came_about(place: Place) -> None:
+    place.add(many(range(1100)))
+    place.add(many(range(900, 2300)))
+    place.remove(*many(range(200, 2000, 3)))
+    held = {name for name in many(range(2300)) if name not in many(range(200, 2000, 3))}
+    assert place.leaves() == blocks.divide(held)
+    before = dict(place.repo.read_all("/*"))
+    place.add(many(range(2300, 3400)))
+    place.remove(*many(range(2300, 3400)))
+    assert dict(place.repo.read_all("/*")) == before
+
+
+def test_a_change_of_one_picture_changes_one_block(place: Place) -> None:
+    place.add(many(range(1500)))
+    before = dict(place.repo.read_all("/*"))
+    place.add(many([7], version=1))
+    after = dict(place.repo.read_all("/*"))
+    assert before.keys() == after.keys()
+    (changed,) = (path for path in before if before[path] != after[path])
+    assert untar(after[changed])["photos/0007.jpg"] == b"7 1"
+
+
+def test_a_picture_is_in_a_block_or_a_file_but_not_both(place: Place) -> None:
+    place.add({**many(range(5)), "other.jpg": b"o"})
+    place.add(many(range(1200), version=1))
+    assert place.library() == {**many(range(1200), version=1), "other.jpg": b"o"}
+    place.add({**many([3], version=2), "new.jpg": b"n"})
+    assert place.library() == {**many(range(1200), 1), **many([3], 2), "other.jpg": b"o", "new.jpg": b"n"}
+    assert {"other.jpg", "new.jpg"} < place.entries()
+
+
+def test_archives_are_not_packed_into_blocks(place: Place) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("inner.jpg"))
+    contents = {**many(range(1000)), "photos/all.tar.gz": archive.getvalue(), "unlabeled_X.bin": bytes(2 * 3 * 96 * 96)}
+    place.add(contents)
+    assert {"photos%2Fall.tar.gz", "unlabeled_X.bin"} < place.entries()
+    assert set().union(*place.leaves().values()) == set(many(range(1000)))
+    with pytest.raises(LookalikeError, match="holds many pictures"):
+        place.add({"photos/0003.jpg": archive.getvalue()})
+    place.remove("photos/0003.jpg")
+    place.add({"photos/0003.jpg": archive.getvalue()})
+    assert "photos%2F0003.jpg" in place.entries()
+
+
+def test_what_is_not_there_cannot_be_removed_and_nothing_is(place: Place) -> None:
+    place.add({"a.jpg": b"one", "b.jpg": b"two"})
+    with pytest.raises(LookalikeError, match=r"not in the library: c\.jpg, photos/0001\.jpg; nothing was removed"):
+        place.remove("a.jpg", "c.jpg", "photos/0001.jpg")
+    assert set(place.library()) == {"a.jpg", "b.jpg"}
+    assert place.remove("a.jpg", "a.jpg").files == 1
+    assert set(place.library()) == {"b.jpg"}
+
+
+def test_what_was_put_by_other_means_is_met_by_name(place: Place) -> None:
+    place.repo.write([Put("/photos/a.jpg", b"one"), Put("/photos/b.jpg", b"two"), Put("/photos/c.jpg", b"three")])
+    place.remove("photos/a.jpg")
+    assert set(place.library()) == {"photos/b.jpg", "photos/c.jpg"}
+    place.add({"photos/b.jpg": b"new"})
+    assert place.library() == {"photos/b.jpg": b"new", "photos/c.jpg": b"three"}
+    with pytest.raises(LookalikeError, match=r"holds a directory called photos: .*pachctl delete file -r"):
+        place.add({"photos": b"a file"})
+
+
+def test_a_block_that_is_none_is_named(place: Place) -> None:
+    name = blocks.file_name("")
+    place.repo.write([Put(f"/{name}", b"no tar file" * 100)])
+    with pytest.raises(LookalikeError, match=f"{name} in images is no block"):
+        place.add({"a.jpg": b"one"})
+
+
+def test_nothing_at_all_is_an_error(place: Place) -> None:
+    with pytest.raises(LookalikeError, match="nothing was put"):
+        place.add({})
+
+
+def test_a_file_that_cannot_be_read_puts_nothing(place: Place) -> None:
+    sources = place.files({"a.jpg": b"one", "b.jpg": b"two"})
+    sources[1].path.unlink()
+    with pytest.raises(LookalikeError, match=rf"cannot read {sources[1].path}: No such file.*nothing was put"):
+        ingest.add(place.connection, sources)
+    assert place.library() == {}
+    contents = place.files(many(range(1001)))
+    contents[-1].path.unlink()
+    with pytest.raises(LookalikeError, match="nothing was put"):
+        ingest.add(place.connection, contents)
+    assert place.library() == {}
+
+
+def test_without_a_repo_the_way_to_one_is_named(connection: Connection, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"one")
+    with pytest.raises(LookalikeError, match="there is no repo images: .*lookalike deploy"):
+        ingest.add(connection, pictures.find([tmp_path / "a.jpg"]).sources)
+
+
+def test_an_open_commit_is_told(place: Place) -> None:
+    client, project = place.connection.client, place.connection.project
+    commit = client.start_commit("images", "master", project_name=project)
+    with pytest.raises(LookalikeError, match=f"opened commit {commit.id} of images.*pachctl finish commit"):
+        place.add({"a.jpg": b"one"})
+    client.finish_commit(commit)
+    assert place.library() == {"a.jpg": b"one"}
+
+
+def test_random_changes(place: Place) -> None:
+    """A library after many changes is what a dictionary would be, and its blocks are those of its names."""
+    lot, held = random.Random(5), dict[str, bytes]()
+    for step in range(6):
+        numbers = lot.sample(range(1600), lot.choice([3, 40, 1100]))
+        if held and lot.random() < 0.4:
+            names = [name for name in many(numbers) if name in held]
+            place.remove(*names) if names else None
+            held = {name: content for name, content in held.items() if name not in names}
+        else:
+            place.add(many(numbers, step))
+            held |= many(numbers, step)
+        assert place.library() == held
+        leaves = place.leaves()
+        assert leaves == blocks.divide(set().union(*leaves.values()))
+
+
+def test_removing_is_exact(place: Place) -> None:
+    place.repo.write([Put("/a", b"1"), Put("/ab", b"2"), Put("/d/a", b"3"), Put("/d/b", b"4")])
+    place.repo.write([Remove("/a"), Remove("/d/"), Remove("/gone"), Remove("/gone/")])
+    assert place.library() == {"ab": b"2"}

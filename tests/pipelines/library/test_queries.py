@@ -1,0 +1,137 @@
+"""Putting queries: one entry each, replaced by name, and renames inside of them seen."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Job
+from pipelines.client.repository import Put, Remove, Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import queries
+from pipelines.library.samples import open_photograph, query_crops
+from stages.names import NAMES_FILE, unescape
+
+Settle = Callable[..., list[Job]]
+LONG = "x" + "😀" * 60 + ".jpg"
+
+
+@pytest.fixture
+def repo(connection: Connection) -> Repository:
+    connection.client.create_repo("queries", project_name=connection.project)
+    return Repository(connection, "queries")
+
+
+def file(path: Path, content: bytes = b"x") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def held(repo: Repository) -> dict[str, bytes]:
+    """Every file of the queries by true name."""
+    return {unescape(path.strip("/")): content for path, content in repo.read_all("/**")}
+
+
+def test_a_file_is_an_entry(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    asked = queries.put(connection, [file(tmp_path / "a b [1].jpg", b"one"), file(tmp_path / "c.jpg", b"two")])
+    assert (asked.entries, asked.files, asked.left_out) == (["a b [1].jpg", "c.jpg"], 2, [])
+    assert held(repo) == {"a b [1].jpg": b"one", "c.jpg": b"two"}
+
+
+def test_a_directory_is_an_entry_with_a_list_of_its_names(
+    connection: Connection, repo: Repository, tmp_path: Path
+) -> None:
+    for name in ("b.jpg", "sub/a #1.jpg", "sub/😀.jpg"):
+        file(tmp_path / "my trip" / name, name.encode())
+    heard: list[int] = []
+    asked = queries.put(connection, [tmp_path / "my trip"], heard.append)
+    assert (asked.entries, asked.files, sum(heard)) == (["my trip"], 3, 3)
+    listed = held(repo).pop(f"my trip/{NAMES_FILE}").decode().splitlines()
+    assert [unescape(line) for line in listed] == ["b.jpg", "sub/a #1.jpg", "sub/😀.jpg"]
+    assert set(held(repo)) == {f"my trip/{name}" for name in ("b.jpg", "sub/a #1.jpg", "sub/😀.jpg", NAMES_FILE)}
+
+
+def test_an_entry_is_replaced_whatever_it_was(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    directory = tmp_path / "one" / "entry"
+    file(directory / "a.jpg")
+    file(directory / "b.jpg")
+    queries.put(connection, [directory, file(tmp_path / "other", b"stays")])
+    (directory / "a.jpg").unlink()
+    queries.put(connection, [directory])
+    assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
+    queries.put(connection, [file(tmp_path / "two" / "entry", b"a file now")])
+    assert held(repo) == {"entry": b"a file now", "other": b"stays"}
+    queries.put(connection, [directory])
+    assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
+
+
+def test_a_rename_in_a_directory_is_seen(preprocessing: Connection, settle: Settle, tmp_path: Path) -> None:
+    for entry in ("trip", "other"):
+        (tmp_path / entry).mkdir()
+        for number, crop in enumerate(query_crops(open_photograph("cat"), "cat", 0)):
+            crop.save(tmp_path / entry / f"{number}.png")
+    settle(queries.put(preprocessing, [tmp_path / "trip", tmp_path / "other"]).commit)
+    (again,) = settle(queries.put(preprocessing, [tmp_path / "trip"]).commit)
+    assert (again.processed, again.skipped) == (0, 2)
+    first = sorted((tmp_path / "trip").iterdir())[0]
+    first.rename(first.with_name("first.png"))
+    (renamed,) = settle(queries.put(preprocessing, [tmp_path / "trip"]).commit)
+    assert (renamed.processed, renamed.skipped) == (1, 1)
+    output = Repository(preprocessing, "preprocess-queries").good()
+    assert output is not None
+    told = b"".join(content for _, content in output.read_all("/queries/trip/*"))
+    assert b"trip/first.png" in told
+    assert first.name.encode() not in told
+
+
+def test_long_names_are_told_apart_or_refused(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    asked = queries.put(connection, [file(tmp_path / LONG, b"long")])
+    (entry,) = (path.strip("/") for path in repo.list())
+    assert asked.entries == [LONG]
+    assert queries.true_name(connection, entry) == LONG
+    queries.put(connection, [file(tmp_path / LONG, b"again")])
+    assert list(held(repo).values()) == [b"again"]
+    twin = file(tmp_path / LONG.replace(".jpg", ".png"))
+    with pytest.raises(LookalikeError, match="rename this one"):
+        queries.put(connection, [twin])
+    with pytest.raises(LookalikeError, match="begin alike"):
+        queries.put(connection, [tmp_path / LONG, twin])
+    assert list(held(repo).values()) == [b"again"]
+
+
+def test_entries_are_told_by_their_true_names(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    file(tmp_path / LONG / "sub" / "a.jpg")
+    queries.put(connection, [tmp_path / LONG])
+    (entry,) = (path.strip("/") for path in repo.list())
+    assert queries.true_name(connection, entry) == LONG
+    repo.write([Remove(f"/{entry}/"), Put("/plain", b"x")])
+    assert queries.true_name(connection, "plain%20name") == "plain name"
+    assert queries.true_name(connection, entry).endswith("…")
+
+
+def test_what_cannot_be_asked_is_said(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    good = file(tmp_path / "a.jpg")
+    for paths, said in (
+        ([good, tmp_path / "empty"], "empty holds no file"),
+        ([good, tmp_path / "gone"], "gone is not there"),
+        ([good, file(tmp_path / "sub" / "a.jpg")], r"two of the queries are called a\.jpg"),
+    ):
+        with pytest.raises(LookalikeError, match=said):
+            queries.put(connection, paths)
+    assert held(repo) == {}
+
+
+def test_what_is_left_out_is_told(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+    file(tmp_path / "trip" / "a.jpg")
+    (tmp_path / "trip" / "dead.jpg").symlink_to(tmp_path / "gone")
+    asked = queries.put(connection, [tmp_path / "trip"])
+    assert asked.left_out == [f"{tmp_path}/trip/dead.jpg: a link to nothing"]
+    assert asked.files == 1
+
+
+def test_without_a_repo_the_way_to_one_is_named(connection: Connection, tmp_path: Path) -> None:
+    with pytest.raises(LookalikeError, match="there is no repo queries: .*lookalike deploy"):
+        queries.put(connection, [file(tmp_path / "a.jpg")])

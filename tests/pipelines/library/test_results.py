@@ -1,0 +1,128 @@
+"""Exporting result sheets: which, as of when, and into directories called as the entries."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Job
+from pipelines.client.repository import Put, Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import queries, results
+from pipelines.library.results import directory_name, export
+
+Settle = Callable[..., list[Job]]
+FILES = ["grid.png", "index.html", "neighbors.jsonl"]
+ODD = ['a "b" #1', "[x]{y}*?.jpg", "😀.jpg", "...", "%2F", "back\\slash", "..jpg", "x" + "é" * 100 + ".jpg"]
+
+
+def ask(connection: Connection, settle: Settle, directory: Path, **contents: str) -> str:
+    """Puts queries of these names and contents, waits for their sheets; the commit."""
+    for name, content in contents.items():
+        (directory / name).write_text(content)
+    asked = queries.put(connection, [directory / name for name in contents])
+    assert [job.state for job in settle(asked.commit)] == ["success"]
+    return asked.commit
+
+
+def read(sheet: results.Sheet) -> str:
+    return (sheet.directory / "neighbors.jsonl").read_text()
+
+
+@pytest.fixture
+def to(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+def test_all_sheets_or_the_wanted_ones(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
+    ask(sheets, settle, tmp_path, a="A", b="B", c="C")
+    assert [each.entry for each in export(sheets, to)] == ["a", "b", "c"]
+    assert sorted(path.name for path in to.iterdir()) == ["a", "b", "c"]
+    wanted = export(sheets, tmp_path / "wanted", ["c", "a"])
+    assert [(each.entry, read(each)) for each in wanted] == [("c", "C"), ("a", "A")]
+    assert sorted(path.name for path in wanted[0].directory.iterdir()) == FILES
+
+
+def test_entries_are_called_as_they_are(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
+    (tmp_path / "from").mkdir()
+    ask(sheets, settle, tmp_path / "from", **{name: name for name in ODD})
+    found = export(sheets, to, ODD)
+    assert [each.entry for each in found] == ODD
+    assert [read(each) for each in found] == ODD
+    assert [each.directory.name for each in found[:3]] == ODD[:3]
+    assert all(each.directory.parent == to for each in found)
+
+
+def test_a_sheet_is_replaced_and_nothing_else_is_touched(
+    sheets: Connection, settle: Settle, tmp_path: Path, to: Path
+) -> None:
+    ask(sheets, settle, tmp_path, a="old")
+    (to / "a").mkdir(parents=True)
+    (to / "a" / "mine.jpg").write_text("a picture of the user's")
+    export(sheets, to)
+    ask(sheets, settle, tmp_path, a="new")
+    (sheet,) = export(sheets, to)
+    assert read(sheet) == "new"
+    assert sorted(path.name for path in (to / "a").iterdir()) == [*FILES[:2], "mine.jpg", FILES[2]]
+
+
+def test_sheets_as_they_were(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
+    first = ask(sheets, settle, tmp_path, a="old")
+    second = ask(sheets, settle, tmp_path, a="new", b="later")
+    assert [(each.entry, read(each)) for each in export(sheets, to, at=first)] == [("a", "old")]
+    assert [(each.entry, read(each)) for each in export(sheets, to, at=second)] == [("a", "new"), ("b", "later")]
+    assert [read(each) for each in export(sheets, to, ["a"], at="master^")] == ["old"]
+    with pytest.raises(LookalikeError, match="no result sheet of b; there are those of a"):
+        export(sheets, to, ["b"], at=first)
+
+
+@pytest.mark.parametrize("at", ["nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"])
+def test_a_commit_that_is_not_there(sheets: Connection, to: Path, at: str) -> None:
+    with pytest.raises(LookalikeError, match="render knows no commit .*pachctl list commit"):
+        export(sheets, to, at=at)
+
+
+def test_sheets_of_a_failed_job_do_not_count(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
+    ask(sheets, settle, tmp_path, a="good")
+    repo = Repository(sheets, "queries")
+    commit = repo.write([Put("/a/neighbors.jsonl/x", b"x"), Put("/a", b"half")])  # both a file and a directory
+    assert [job.state for job in settle(commit)] != ["success"]
+    assert [read(each) for each in export(sheets, to)] == ["good"]
+    with pytest.raises(LookalikeError, match=f"commit {commit} of render failed: "):
+        export(sheets, to, at=commit)
+
+
+def test_without_sheets(connection: Connection, to: Path) -> None:
+    assert export(connection, to) == []
+    assert not to.exists()
+    with pytest.raises(LookalikeError, match=r"no result sheet of a, nor of any other .*lookalike status"):
+        export(connection, to, ["a"])
+
+
+def test_many_known_entries_are_not_all_named(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
+    ask(sheets, settle, tmp_path, **{f"q{number:02}": "x" for number in range(13)})
+    with pytest.raises(LookalikeError, match=r"of nosuch; there are those of q00, .*, q09 and 3 more$"):
+        export(sheets, to, ["nosuch"])
+
+
+@pytest.mark.parametrize(
+    ("entry", "name"),
+    [
+        ("holiday", "holiday"),
+        ("a b [1].jpg", "a b [1].jpg"),
+        ("...", "%2E%2E%2E"),
+        (".", "%2E"),
+        ("a/b", "a%2Fb"),
+        ("nul\0", "nul%00"),
+        (".hidden", ".hidden"),
+    ],
+)
+def test_names_of_directories(entry: str, name: str) -> None:
+    assert directory_name(entry) == name
+
+
+def test_long_names_of_directories_stay_apart() -> None:
+    names = [directory_name("é" * 120 + end) for end in ("a", "b")]
+    assert len(set(names)) == 2
+    assert all(len(name.encode()) <= 255 and name.startswith("é" * 100) for name in names)

@@ -1,0 +1,97 @@
+"""Showing pictures: files, records and pictures of the library, on a terminal and as PNG."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from rich.console import Console
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Put, Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import ingest, pictures, showing
+from pipelines.library.stl10samples import write_stl10
+from stages import stl10
+
+RED, BLUE = (200, 20, 20), (20, 20, 200)
+
+
+def picture(colour: tuple[int, int, int], kind: str = "PNG", size: tuple[int, int] = (40, 20)) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", size, colour).save(file, kind)
+    return file.getvalue()
+
+
+def colour_of(shown: Image.Image) -> tuple[int, ...]:
+    return tuple(np.asarray(shown).reshape(-1, 3).mean(axis=0).round().astype(int).tolist())
+
+
+def test_a_file_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "a.dat").write_bytes(picture(RED, size=(40, 30)))
+    shown = showing.from_disk(str(tmp_path / "a.dat"))
+    assert shown is not None
+    assert (shown.size, colour_of(shown)) == ((40, 30), RED)
+    assert showing.from_disk(str(tmp_path / "none.png")) is None
+    (tmp_path / "text.png").write_text("no picture")
+    with pytest.raises(LookalikeError, match="is no picture that can be shown"):
+        showing.from_disk(str(tmp_path / "text.png"))
+
+
+def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
+    write_stl10(tmp_path, 3, (1, 1))
+    file = tmp_path / "unlabeled_X.bin"
+    expected = [pixels for _, pixels in stl10.pictures(b"", io.BytesIO(file.read_bytes()))]
+    for number in range(3):
+        shown = showing.from_disk(f"{file}/{number:06}")
+        assert shown is not None
+        assert np.array_equal(np.asarray(shown), expected[number])
+    with pytest.raises(LookalikeError, match="has 3 pictures, counted from 0: none is number 3"):
+        showing.from_disk(f"{file}/000003")
+    with pytest.raises(LookalikeError, match=r"a file of 3 pictures: name one of them, .*X\.bin/000000"):
+        showing.from_disk(str(file))
+
+
+def test_pictures_of_the_library_by_the_names_that_sheets_show(connection: Connection, tmp_path: Path) -> None:
+    connection.client.create_repo(ingest.REPO, project_name=connection.project)
+    for name in ("a", "b"):
+        (tmp_path / "trip" / name).mkdir(parents=True)
+        (tmp_path / "trip" / name / "[1] ü.png").write_bytes(picture(RED if name == "a" else BLUE))
+    with tarfile.open(tmp_path / "more.tar", "w") as archive:
+        archive.add(tmp_path / "trip" / "b", "inside")
+    write_stl10(tmp_path, 2, (2, 1))
+    sources = pictures.find([tmp_path / "trip", tmp_path / "more.tar", tmp_path / "train_X.bin"]).sources
+    ingest.add(connection, sources[:2], most_single=0)
+    ingest.add(connection, sources[2:])
+    Repository(connection, ingest.REPO).write([Put("/by hand/c.png", picture(BLUE))])
+    for name, colour in (
+        ("trip/a/[1] ü.png", RED),
+        ("trip/b/[1] ü.png", BLUE),
+        ("more.tar/inside/[1] ü.png", BLUE),
+        ("by hand/c.png", BLUE),
+    ):
+        assert colour_of(showing.from_library(connection, name)) == colour
+    assert showing.from_library(connection, "train_X.bin/000001").size == (256, 256)
+    for name in ("trip/a", "trip/c.png", "more.tar/none.png", "x"):
+        with pytest.raises(LookalikeError, match="neither a file .* nor a picture of that name"):
+            showing.from_library(connection, name)
+
+
+def test_a_terminal_gets_two_pixels_for_each_character() -> None:
+    two = Image.fromarray(np.array([[RED, RED], [BLUE, BLUE]], np.uint8))
+    console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=10)
+    assert showing.can_show(console)
+    console.print(showing.drawn(two, console.width), end="")
+    assert console.file.getvalue().count("\x1b[38;2;200;20;20;48;2;20;20;200m▀") == 2
+    assert not showing.can_show(Console(file=io.StringIO()))
+    wide = showing.drawn(Image.new("RGB", (4000, 1000)), 40)
+    assert {len(line) for line in wide.plain.splitlines()} == {40}
+    assert len(wide.plain.splitlines()) == 5
+
+
+def test_png_files_are_called_as_what_they_show(tmp_path: Path) -> None:
+    path = showing.write_png(Image.new("RGB", (2, 2)), tmp_path / "new", 3, "../a b/ü.bin/000001")
+    assert path == tmp_path / "new" / "3-..-a-b-.bin-000001.png"
+    assert Image.open(path).size == (2, 2)

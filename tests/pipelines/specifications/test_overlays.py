@@ -1,0 +1,214 @@
+"""Overlays: what they change and what they leave, in which order, and what is said about wrong ones."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pipelines.checks import pods
+from pipelines.checks.resources import quantity
+from pipelines.cluster import capacity
+from pipelines.errors import LookalikeError
+from pipelines.specifications import drafts, imagecache, overlays, reading, writing
+from pipelines.specifications.drafts import Draft
+from pipelines.specifications.overlays import Overlay
+
+BASE = {
+    "cpu": {"transform": {"image": "lookalike-cpu:1", "cmd": ["true"]}},
+    "gpu": {
+        "transform": {"image": "lookalike-rapids:1", "cmd": ["true"], "env": {"A": "1", "B": "2"}},
+        "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": "1"}},
+        "tolerations": [{"key": "mine", "operator": "EXISTS"}],
+    },
+}
+
+Make = Callable[..., Overlay]
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> list[Draft]:
+    (tmp_path / "specs").mkdir()
+    for name, fields in BASE.items():
+        (tmp_path / "specs" / f"{name}.json").write_text(json.dumps({"pipeline": {"name": name}, **fields}, indent=2))
+    return drafts.find([tmp_path / "specs"])
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    def make(environment: Mapping[str, str] | None = None, name: str = "mine", **members: Any) -> Overlay:
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(members, indent=2))
+        return overlays.load(str(path), environment or {})
+
+    return make
+
+
+def test_patches_go_to_all_to_those_with_gpus_and_to_named_ones_in_this_order(base: list[Draft], make: Make) -> None:
+    overlay = make(
+        all={"datum_tries": 1, "description": "all", "salt": "s"},
+        gpus={"datumTries": 2, "description": "gpus", "tolerations": [{"key": "other", "operator": "EXISTS"}]},
+        pipelines={"gpu": {"description": None, "transform": {"env": {"A": None, "C": "3"}}}},
+    )
+    cpu, gpu = overlays.apply([overlay], base)
+    assert cpu.document == {**base[0].document, "datum_tries": 1, "description": "all", "salt": "s"}
+    assert gpu.get("datum_tries") == 2
+    assert gpu.get("description") is None
+    assert gpu.get("transform", "env") == {"B": "2", "C": "3"}
+    assert gpu.get("tolerations") == [{"key": "other", "operator": "EXISTS"}]  # a list is replaced whole
+    assert base[1].get("tolerations") == BASE["gpu"]["tolerations"]
+
+
+def test_a_patch_can_give_a_pipeline_gpus_and_so_the_patch_for_those(base: list[Draft], make: Make) -> None:
+    gpus = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
+    (cpu, _) = overlays.apply([make(all={"resource_limits": gpus}, gpus={"salt": "gpu"})], base)
+    assert cpu.get("salt") == "gpu"
+
+
+def test_images_go_to_another_registry(base: list[Draft], make: Make) -> None:
+    (cpu, gpu) = overlays.apply([make(images={"lookalike-c*": {"registry": "r.io/t/", "tag": "2"}})], base)
+    assert cpu.get("transform", "image") == "r.io/t/lookalike-cpu:2"
+    assert gpu.get("transform", "image") == "lookalike-rapids:1"
+    (cpu, _) = overlays.apply([make(images={"*": {"registry": "r.io"}})], base)
+    assert cpu.get("transform", "image") == "r.io/lookalike-cpu:1"
+
+
+def test_several_are_applied_in_their_order(base: list[Draft], make: Make) -> None:
+    one, two = make(name="one", all={"salt": "1", "description": "1"}), make(name="two", all={"salt": "2"})
+    assert overlays.apply([one, two], base)[0].get("salt") == "2"
+    assert overlays.apply([two, one], base)[0].get("salt") == "1"
+    assert overlays.apply([one, two], base)[0].get("description") == "1"
+
+
+def test_variables_come_from_the_environment(make: Make) -> None:
+    members = {
+        "all": {"salt": "${SALT:-none}-${TAG}", "transform": {"image": "${IMAGE:-}"}},
+        "description": "says what",
+    }
+    assert make({"TAG": "1"}, **members).all.value == {"salt": "none-1", "transform": {"image": ""}}
+    assert make({"TAG": "1", "SALT": "s"}, **members).all.value["salt"] == "s-1"
+    with pytest.raises(LookalikeError, match="overlay mine needs TAG=… in the environment: says what"):
+        make(**members)
+
+
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        ({"al": {}}, r"json:2: unknown al: did you mean all\?"),
+        ({"images": {"x": {"prefix": ""}}}, r"unknown images.x.prefix: an overlay has registry, tag"),
+        ({"gpus": []}, r"json:2: gpus must be an object"),
+        ({"pipelines": {"gpu": "x"}}, "pipelines.gpu must be an object"),
+        ({"images": {"x": "y"}}, "images.x must be an object"),
+    ],
+)
+def test_wrong_overlays_are_said_with_their_place(make: Make, members: Any, said: str) -> None:
+    with pytest.raises(LookalikeError, match=said):
+        make(**members)
+
+
+def test_flaws_in_patches_are_found_where_they_are_written(make: Make, tmp_path: Path) -> None:
+    (finding,) = make(gpus={"schedulin_spec": {}}).findings
+    assert finding.flaw.field == ("gpus", "schedulin_spec")
+    assert finding.flaw.mend == 'did you mean "scheduling_spec"?'
+    assert (finding.place.file, finding.place.line) == (tmp_path / "mine.json", 3)
+
+
+def test_names_that_are_not_there(base: list[Draft], make: Make) -> None:
+    with pytest.raises(LookalikeError, match=r"no overlay ekz: did you mean eks\?"):
+        overlays.load("ekz")
+    with pytest.raises(LookalikeError, match=r"there is no pipeline gpuu: did you mean gpu\?"):
+        overlays.apply([make(pipelines={"gpuu": {}})], base)
+
+
+def test_a_field_is_placed_where_it_was_written_last(base: list[Draft], make: Make, tmp_path: Path) -> None:
+    overlay = make(gpus={"tolerations": [{"key": "k", "operator": "EXISTS"}], "transform": {"env": {"A": "9"}}})
+    gpu = overlays.apply([overlay], base)[1]
+    mine, file = tmp_path / "mine.json", tmp_path / "specs" / "gpu.json"
+    assert (gpu.place(("tolerations", 0, "operator")).file, gpu.place(("tolerations",)).line) == (mine, 3)
+    assert gpu.place(("transform", "env", "A")).file == mine
+    assert gpu.place(("transform", "env", "B")).file == file
+    assert gpu.place(("transform", "cmd")).file == file
+
+
+class TestThoseThatShip:
+    def overlaid(self, *names: str, **environment: str) -> tuple[dict[str, Draft], list[Overlay]]:
+        on_top = [overlays.load(name, environment) for name in names]
+        return {each.name: each for each in overlays.apply(on_top, drafts.find([reading.HERE]))}, on_top
+
+    @pytest.mark.parametrize("name", overlays.names())
+    def test_each_can_be_sent_and_is_in_the_form_that_json_tools_give(self, name: str) -> None:
+        found, (overlay,) = self.overlaid(name, REGISTRY="r.io/t")
+        assert overlay.description
+        assert all(draft.spec().request().pipeline.name == draft.name for draft in found.values())
+        text = overlay.path.read_text()
+        assert text == json.dumps(json.loads(text), indent=2) + "\n"
+
+    def test_gpus_go_to_nodes_with_gpus_and_the_rest_anywhere(self) -> None:
+        for name in ("gke", "eks"):
+            found, _ = self.overlaid(name)
+            for draft in found.values():
+                gpu = draft.get("resource_limits") is not None
+                assert (draft.get("scheduling_spec", "node_selector") is not None) == gpu
+                assert (draft.get("tolerations") is not None) == gpu
+
+    def test_without_gpus_all_workers_fit_on_one_small_machine(self) -> None:
+        """As the guide has it: of 4 cores and 12 GB some are Pachyderm's own."""
+        found, _ = self.overlaid("cpu")
+        values = yaml.safe_load((reading.HERE.parent / "docs" / "helm" / "kind.yaml").read_text())["pachd"]
+        asked = [capacity.wanted(pods.finished(draft)) for draft in found.values()]
+        assert {name for each in asked for name in each} == {"cpu", "memory"}
+        for name, key, most in (("cpu", "CPU", "3"), ("memory", "Memory", "8Gi")):
+            sidecar, limit = quantity(values[f"defaultSidecar{key}Request"]), quantity(most)
+            assert sidecar is not None and limit is not None
+            assert sum(each[name] + sidecar for each in asked) <= limit
+
+    def test_eci_puts_everything_on_virtual_nodes(self) -> None:
+        found, _ = self.overlaid("eci", ECI_SPECS="ecs.gn7i-c8g1.2xlarge")
+        for draft in found.values():
+            request = draft.spec().request()
+            assert dict(request.scheduling_spec.node_selector) == {"type": "virtual-kubelet"}
+            assert request.tolerations[0].key == "virtual-kubelet.io/provider"
+            used = request.metadata.annotations.get("k8s.aliyun.com/eci-use-specs")
+            assert used == ("ecs.gn7i-c8g1.2xlarge" if request.resource_limits.gpu.number else None)
+
+    def test_the_image_cache_has_exactly_the_images_in_use(self) -> None:
+        found, on_top = self.overlaid("registry", "pull-secret", "eci", REGISTRY="r.io/t", TAG="7")
+        cache = imagecache.manifest(on_top, list(found.values()))
+        assert cache == {
+            "apiVersion": "eci.alibabacloud.com/v1",
+            "kind": "ImageCache",
+            "metadata": {"name": "lookalike"},
+            "spec": {
+                "imageCacheSize": 30,
+                "images": [f"r.io/t/lookalike-{each}:7" for each in ("cpu", "rapids", "tensorflow")],
+                "imagePullSecrets": ["default:regcred"],
+            },
+        }
+        assert imagecache.as_yaml(cache).splitlines()[:5] == [
+            'apiVersion: "eci.alibabacloud.com/v1"',
+            'kind: "ImageCache"',
+            "metadata:",
+            '  name: "lookalike"',
+            "spec:",
+        ]
+        assert imagecache.manifest(on_top[:2], list(found.values())) is None
+
+
+def test_an_image_cache_needs_a_name(base: list[Draft], make: Make) -> None:
+    for wrong in ({"spec": {}}, {"name": "a", "images": []}):
+        with pytest.raises(LookalikeError, match="image_cache needs a name"):
+            imagecache.manifest([make(image_cache=wrong)], base)
+
+
+def test_what_is_written_is_what_is_deployed(base: list[Draft], make: Make, tmp_path: Path) -> None:
+    overlay = make(all={"datum_tries": 1}, image_cache={"name": "c"})
+    changed = overlays.apply([overlay], base)
+    written = writing.write(tmp_path / "new" / "out", changed, [overlay])
+    assert [path.name for path in written] == ["cpu.json", "gpu.json", "image-cache.yaml"]
+    loaded = {spec.name: spec.fingerprint for spec in reading.load(tmp_path / "new" / "out")}
+    assert loaded == {draft.name: draft.spec().fingerprint for draft in changed}
+    with pytest.raises(LookalikeError, match="is one of the specifications read"):
+        writing.write(tmp_path / "specs", changed, [])
+    assert drafts.find([tmp_path / "specs"]) == base

@@ -1,0 +1,207 @@
+"""The specifications that ship with lookalike, and what is said about those that are wrong."""
+
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.errors import LookalikeError
+from pipelines.specifications import reading
+from pipelines.specifications.reading import HERE, Spec
+
+SPECS = {spec.path.stem: spec for spec in reading.load()}
+STAGES = HERE.parent / "stages"
+
+
+def stage_of(spec: Spec) -> str:
+    """The stage that a specification runs, by its command."""
+    command = list(spec.request().transform.cmd)
+    assert command[:2] == ["python3", "-m"]
+    package, _, stage = command[2].partition(".")
+    assert package == "stages"
+    return stage
+
+
+@pytest.mark.parametrize("stem", SPECS)
+class TestEverySpec:
+    def test_file_pipeline_and_stage_share_a_stem(self, stem: str) -> None:
+        spec = SPECS[stem]
+        assert spec.name == stem
+        stage = stage_of(spec)
+        assert stem == stage or stem.startswith(f"{stage}-")
+        assert callable(importlib.import_module(f"stages.{stage}").start)
+
+    def test_it_names_the_stage_whose_version_it_counts(self, stem: str) -> None:
+        named, _, version = SPECS[stem].request().transform.env["LOOKALIKE_STAGE"].rpartition("-")
+        assert named == stage_of(SPECS[stem])
+        assert int(version) >= 1
+
+    def test_a_process_serves_a_whole_datum_set(self, stem: str) -> None:
+        request = SPECS[stem].request()
+        assert request.transform.datum_batching
+        sets = request.datum_set_spec
+        assert sets.number or sets.size_bytes or sets.per_worker  # an empty one divides by zero in the worker
+
+    def test_it_says_what_it_needs(self, stem: str) -> None:
+        """GPUs in the limits alone, as Kubernetes wants them; limits alone would leave processor and memory at 0."""
+        request = SPECS[stem].request()
+        assert request.resource_requests.cpu > 0
+        assert request.resource_requests.memory
+        assert not request.resource_requests.HasField("gpu")
+        gpu = stage_of(SPECS[stem]) in ("features", "index", "search")
+        assert request.resource_limits.HasField("gpu") == gpu
+        assert request.autoscaling == gpu
+        if gpu:
+            assert (request.resource_limits.gpu.type, request.resource_limits.gpu.number) == ("nvidia.com/gpu", 1)
+
+    def test_its_image_has_a_version_and_it_a_description(self, stem: str) -> None:
+        request = SPECS[stem].request()
+        assert request.description
+        name, _, tag = request.transform.image.partition(":")
+        assert name.startswith("lookalike-")
+        assert tag not in ("", "latest")
+
+    def test_its_stage_takes_its_parameters(self, stem: str) -> None:
+        spec = SPECS[stem]
+        importlib.import_module(f"stages.{stage_of(spec)}").start(dict(spec.request().transform.env))
+
+    def test_the_file_is_in_the_form_that_json_tools_give_it(self, stem: str) -> None:
+        text = SPECS[stem].path.read_text()
+        assert text == json.dumps(json.loads(text), indent=2) + "\n"
+
+
+def test_every_stage_has_a_spec() -> None:
+    runnable = {path.stem for path in STAGES.glob("*.py") if 'contract.run("stages.' in path.read_text()}
+    assert runnable == {stage_of(spec) for spec in SPECS.values()}
+
+
+def environment(stem: str) -> dict[str, str]:
+    return dict(SPECS[stem].request().transform.env)
+
+
+def test_parameters_that_must_agree_do() -> None:
+    assert environment("search")["K"] == environment("render")["K"] == environment("index")["K"]
+    assert environment("search")["METRIC"] == environment("index")["METRIC"]
+    assert environment("search")["BACKEND"] == environment("index")["BACKEND"]
+    for stage in ("preprocess", "features"):
+        assert environment(stage) == environment(f"{stage}-queries")
+
+
+def test_variants_differ_only_in_what_they_read() -> None:
+    for stage in ("preprocess", "features"):
+        one, other = (dict(SPECS[stem].document) for stem in (stage, f"{stage}-queries"))
+        for each in (one, other):
+            for field in ("pipeline", "input", "description"):
+                each.pop(field)
+        assert one == other
+
+
+def test_the_expensive_input_comes_first_and_what_several_datums_share_is_lazy() -> None:
+    """Pachyderm loops over the members in the order of their names, the last varying fastest."""
+    for stem, expensive, shared in (
+        ("features", "models", ["models"]),
+        ("features-queries", "models", ["models"]),
+        ("search", "index", ["index", "queries"]),
+    ):
+        members = [member.pfs for member in SPECS[stem].request().input.cross]
+        assert min(members, key=lambda pfs: pfs.name).name == expensive
+        assert [pfs.name for pfs in members if pfs.lazy] == shared
+
+
+def test_they_are_loaded_upstream_first() -> None:
+    names = [spec.name for spec in reading.load()]
+    for spec in SPECS.values():
+        for repo in spec.repos & set(names):
+            assert names.index(repo) < names.index(spec.name)
+    assert reading.sources(SPECS.values()) == ["images", "models", "queries"]
+
+
+def test_queries_and_library_do_not_share_a_branch_of_provenance() -> None:
+    """In one pipeline a query would open a commit in all of the library's."""
+    upstream = {spec.name: spec.repos for spec in SPECS.values()}
+
+    def roots(name: str) -> set[str]:
+        return set.union(*(roots(repo) for repo in upstream[name])) if name in upstream else {name}
+
+    assert roots("preprocess") == {"images"}
+    assert roots("index") == {"images", "models"}
+    assert roots("features-queries") == {"queries", "models"}
+    assert roots("render") == {"images", "queries", "models"}
+
+
+MINIMAL: dict[str, Any] = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}}
+
+
+def write(directory: Path, name: str, **fields: Any) -> Path:
+    directory.mkdir(exist_ok=True)
+    path = directory / name
+    path.write_text(json.dumps(MINIMAL | fields))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"transfrom": {}}, 'no field named "transfrom"'),
+        ({"transform": {"cmd": ["true"], "datum_baching": True}}, 'no field named "datum_baching"'),
+        ({"input": {"pfs": {"repo": "a", "globb": "/"}}}, 'no field named "globb"'),
+        ({"autoscaling": "yes"}, "autoscaling"),
+        ({"datum_tries": "many"}, "datum_tries"),
+        ({"transform": "true"}, "transform"),
+        ({"pipeline": {}}, "it needs pipeline.name"),
+        ({"pipeline": "p"}, "pipeline"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+    path = write(tmp_path / "specs", "p.json", **fields)
+    with pytest.raises(LookalikeError) as caught:
+        reading.load(tmp_path / "specs")
+    assert str(path) in str(caught.value)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"pipeline": {"name": "a", "name": "b"}}', "name twice in one object"),
+        ("\xff", "is not JSON"),
+    ],
+)
+def test_what_is_no_specification_is_said(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(LookalikeError, match=said) as caught:
+        reading.read(path)
+    assert str(path) in str(caught.value)
+
+
+def test_directories_that_cannot_be_loaded(tmp_path: Path) -> None:
+    with pytest.raises(LookalikeError, match="there is no directory"):
+        reading.load(tmp_path / "gone")
+    with pytest.raises(LookalikeError, match="holds no specification"):
+        reading.load(tmp_path)
+    write(tmp_path, "one.json")
+    write(tmp_path, "two.json")
+    with pytest.raises(LookalikeError, match=r"one\.json and .*two\.json both specify the pipeline p"):
+        reading.load(tmp_path)
+
+
+def test_a_circle_is_refused(tmp_path: Path) -> None:
+    for name, reads in (("a", "b"), ("b", "a"), ("c", "images")):
+        write(tmp_path, f"{name}.json", pipeline={"name": name}, input={"pfs": {"repo": reads, "glob": "/"}})
+    with pytest.raises(LookalikeError, match="circle: a, b"):
+        reading.load(tmp_path)
+
+
+def test_the_fingerprint_is_of_the_meaning(tmp_path: Path) -> None:
+    path = write(tmp_path, "p.json", description="d")
+    first = reading.read(path).fingerprint
+    path.write_text(json.dumps(dict(reversed(list(json.loads(path.read_text()).items()))), indent=7))
+    assert reading.read(path).fingerprint == first
+    write(tmp_path, "p.json", description="other")
+    assert reading.read(path).fingerprint != first
