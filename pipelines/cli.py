@@ -8,7 +8,7 @@ import grpc
 import typer
 
 from pipelines.client.failures import explain
-from pipelines.commands import debugging, deployment, display, gpus, library, moving, server, viewing
+from pipelines.commands import debugging, deployment, display, gpus, interrupts, library, moving, server, viewing
 from pipelines.errors import LookalikeError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ def main() -> NoReturn:
     rest."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # TextIO does not promise it
+    interrupts.listen()
     try:
         app()
     except LookalikeError as error:

@@ -17,6 +17,7 @@ from rich.progress import (
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
+from pipelines.commands import interrupts
 from pipelines.commands.display import coloured, console, say
 from stages.wording import counted
 
@@ -26,8 +27,14 @@ _WAITING = frozenset({"created", "starting"})
 def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
     """Waits for every job of some commit sets, showing what they do; returns them, upstream first."""
     with _bars() as bars:
-        shown = _JobLines(bars)
-        return Jobs(connection).watch(commits, shown.look if console.is_terminal else shown.tell)
+        lines = _JobLines(bars)
+        show = lines.look if console.is_terminal else lines.tell
+
+        def look(jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
+            interrupts.check()
+            show(jobs, troubles)
+
+        return Jobs(connection).watch(commits, look)
 
 
 @contextmanager
