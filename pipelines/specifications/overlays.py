@@ -2,8 +2,8 @@
 
 An overlay is a file of specs/overlays, or one of the user's own. Its members, all optional, are applied in this order:
 `images` (other registries and tags), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those that
-have GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest of
-`pipelines.specifications.imagecache`. Text in it may hold `${NAME}` or `${NAME:-what else}`: variables of the environment.
+have GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest that
+`imagecache` makes. Text may hold `${NAME}` or `${NAME:-default}`: variables of the environment.
 """
 
 import difflib
