@@ -23,7 +23,7 @@ from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pfs import filesets
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
-from localpachd.pps.logkeeping import forget
+from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks

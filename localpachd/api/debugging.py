@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.serving import handler
-from localpachd.pps.rehearsal import Outcome
+from localpachd.pps.datum_rerun import Outcome
 from localpachd.pps.service import Pps
 from localpachd.worker.tasks import LogLine
 
@@ -22,9 +22,9 @@ def serve(server: grpc.Server, pps: Pps) -> None:
     "holder": ...}]}, where the holder is a pipeline or ""."""
 
     def run_datum(request: Any, context: Any) -> Iterator[Any]:
-        rehearsal = pps.rehearse(messages.to_job(request.datum.job), request.datum.id)
-        context.add_callback(rehearsal.cancel)
-        return map(_reply, rehearsal.events())
+        rerun = pps.rerun_datum(messages.to_job(request.datum.job), request.datum.id)
+        context.add_callback(rerun.cancel)
+        return map(_reply, rerun.events())
 
     def list_gpus(request: Any, context: Any) -> Any:
         holders = pps.gpus.holders()

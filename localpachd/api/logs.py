@@ -12,7 +12,7 @@ from localpachd.api.times import nanoseconds, timestamp
 from localpachd.errors import Unimplemented
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import DEFAULT_PROJECT
-from localpachd.pps.logsearch import LogSearch, search
+from localpachd.pps.log_search import LogSearch, search
 
 
 class LogsServicer:

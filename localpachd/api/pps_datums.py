@@ -13,7 +13,7 @@ from localpachd.errors import PachError
 from localpachd.pfs.changes import Changes
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
-from localpachd.pps.values import DatumInfo
+from localpachd.pps.types import DatumInfo
 
 _AT_ONCE = 100
 """Datums that CreateDatum sends when it is not told how many."""

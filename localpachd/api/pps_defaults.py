@@ -14,7 +14,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps import defaults
 from localpachd.pps.service import Pps
-from localpachd.pps.values import Pipeline
+from localpachd.pps.types import Pipeline
 
 
 class DefaultsCalls:

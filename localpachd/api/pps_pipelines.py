@@ -10,7 +10,7 @@ from localpachd.pfs import projects
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps.service import Pps
-from localpachd.pps.values import JobState, PipelineInfo, PipelineState
+from localpachd.pps.types import JobState, PipelineInfo, PipelineState
 
 _BAD_PIPELINE = (PipelineState.FAILURE, PipelineState.CRASHING)
 _BAD_JOB = (JobState.KILLED, JobState.FAILURE, JobState.UNRUNNABLE)

@@ -13,7 +13,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit
 from localpachd.pps import jobs
 from localpachd.pps.service import Pps
-from localpachd.pps.values import JobState, Written
+from localpachd.pps.types import JobState, Written
 
 
 class Requests:

@@ -8,8 +8,8 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
-from localpachd.pps import jobs, spec, wiring
-from localpachd.pps.values import Pipeline, PipelineInfo, PipelineState, Written
+from localpachd.pps import jobs, pipeline_repos, spec
+from localpachd.pps.types import Pipeline, PipelineInfo, PipelineState, Written
 
 ALL_VERSIONS = -1
 
@@ -22,9 +22,9 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
     new = spec.parse(request, txn.now, jobs.parsed(old["spec"]) if old else None)
-    wiring.see_to_inputs(txn, pipeline, new)
+    pipeline_repos.prepare_inputs(txn, pipeline, new)
     if old is None:
-        wiring.create_repos(txn, pipeline)
+        pipeline_repos.create(txn, pipeline)
     marker = commits.start(txn, pipeline.spec_branch)
     commits.finish(txn, marker)
     stopped = bool(old and old["stopped"])
@@ -47,11 +47,11 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     if old is not None:
         jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was updated")
     try:
-        wiring.wire(txn, pipeline, new, stopped)
+        pipeline_repos.follow_inputs(txn, pipeline, new, stopped)
     except PachError as error:
         raise type(error)(f"could not create/update output branch: {error}") from error
     try:
-        wiring.set_triggers(txn, new)
+        pipeline_repos.set_triggers(txn, new)
     except PachError as error:
         raise type(error)(f"could not create/update trigger branch: {error}") from error
 
@@ -66,7 +66,7 @@ def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
     row = _version(txn.conn, pipeline)
-    wiring.wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
+    pipeline_repos.follow_inputs(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
 
 
@@ -75,7 +75,7 @@ def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None
     `must_exist`."""
     row = _version(txn.conn, pipeline) if must_exist else _newest(txn.conn, pipeline)
     if row is not None:
-        wiring.wire(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
+        pipeline_repos.follow_inputs(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
     jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
 
@@ -88,7 +88,7 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     """
     if _newest(txn.conn, pipeline) is None:
         return
-    ticks = wiring.cron_repos(jobs.parsed(_version(txn.conn, pipeline)["spec"]))
+    ticks = pipeline_repos.cron_repos(jobs.parsed(_version(txn.conn, pipeline)["spec"]))
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localpachd.pps.spec import Kind
-from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
+from localpachd.pps.types import Job, JobState, Pipeline, PipelineState
 
 NO_COMMAND = "nothing to run: no transform.cmd"
 

@@ -8,10 +8,10 @@ from localpachd.pfs import commits, contents
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Repo
-from localpachd.pps import jobs, logs, records, work
+from localpachd.pps import datum_tasks, jobs, logs, records
+from localpachd.pps.job_base import Done
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.standing import Done
-from localpachd.pps.values import Counters, Job, LogMessage
+from localpachd.pps.types import Counters, Job, LogMessage
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.tasks import DatumResult, Stats
 
@@ -70,7 +70,7 @@ class Recorder:
         """Stores a batch of results, with what was said meanwhile, at once and for good."""
         for each in finished:
             self._add(each.result)
-        output = [entry for each in finished for entry in work.output_entries(each.result)]
+        output = [entry for each in finished for entry in datum_tasks.output_entries(each.result)]
         meta = self._meta_entries(finished)
         self._pfs.chunks.flush()
 
@@ -83,18 +83,18 @@ class Recorder:
 
         self._pfs.transact(step)
 
-    def _meta_entries(self, finished: Sequence[Finished]) -> list[work.Entry]:
+    def _meta_entries(self, finished: Sequence[Finished]) -> list[datum_tasks.Entry]:
         with self._pfs.db.read() as conn:
             return [
                 entry
                 for each in finished
-                for entry in work.meta_entries(
+                for entry in datum_tasks.meta_entries(
                     conn,
                     self._pfs.chunks,
-                    work.record_of(each.numbered, each.result, self._job),
+                    datum_tasks.record_of(each.numbered, each.result, self._job),
                     each.result,
                     self._files,
-                    {**self._worker_env, **work.environment(each.numbered, self._job)},
+                    {**self._worker_env, **datum_tasks.environment(each.numbered, self._job)},
                 )
             ]
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 
 from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
-from localpachd.pps import inputs, jobs, pipelines, standing, work
+from localpachd.pps import datum_tasks, inputs, job_base, jobs, pipelines
+from localpachd.pps.job_run import JobRun
 from localpachd.pps.plan import (
     Action,
     Conclude,
@@ -25,10 +26,10 @@ from localpachd.pps.plan import (
     StopSpout,
     plan,
 )
-from localpachd.pps.running import JobRun
-from localpachd.pps.serving import ServiceRun, Sidecars, SpoutRun
+from localpachd.pps.service_run import ServiceRun
 from localpachd.pps.spec import Kind, PipelineSpec
-from localpachd.pps.values import Job, JobState, Pipeline, PipelineInfo
+from localpachd.pps.spout_run import Sidecars, SpoutRun
+from localpachd.pps.types import Job, JobState, Pipeline, PipelineInfo
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import ImageStatus, Runner
 
@@ -172,7 +173,7 @@ class Scheduler:
         with self._pfs.db.read() as conn:
             info = jobs.inspect(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
-        env = {**self._environment, **work.pod_environment(job.pipeline, marker)}
+        env = {**self._environment, **datum_tasks.pod_environment(job.pipeline, marker)}
         kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
         run = kind(self._pfs, self._runner, info, env, self._over)
         with self._lock:
@@ -184,7 +185,7 @@ class Scheduler:
             info = pipelines.inspect(conn, pipeline)
         if info.version != version:
             return
-        env = {**self._environment, **work.pod_environment(pipeline, info.spec_commit.id)}
+        env = {**self._environment, **datum_tasks.pod_environment(pipeline, info.spec_commit.id)}
         spout = SpoutRun(self._pfs, self._runner, info, env, self._sidecars, self._spout_over)
         with self._lock:
             self._spouts[pipeline, version] = spout
@@ -225,10 +226,10 @@ def _remark(pool: GpuPool, wanted: int) -> str:
 
 
 def _inputs(conn: sqlite3.Connection, job: Job, details: PipelineSpec) -> tuple[InputView, ...]:
-    heads = standing.inputs(conn, job)
+    heads = job_base.inputs(conn, job)
     found = []
     for leaf in inputs.leaves(details.input):
-        info = heads.get(standing.repo_of(leaf))
+        info = heads.get(job_base.repo_of(leaf))
         # A commit that is gone can never be read: that input has failed for good.
         found.append(InputView(leaf.name, info is None or info.finished is not None, info is None or bool(info.error)))
     return tuple(found)

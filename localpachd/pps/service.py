@@ -12,14 +12,14 @@ from localpachd.pfs import commit_sets, commits
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit, CommitInfo
-from localpachd.pps import jobs, listing, logs, pipelines, secrets
+from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
+from localpachd.pps.cron import CronScheduler, crons
+from localpachd.pps.datum_rerun import DatumRerun
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.rehearsal import Rehearsal
 from localpachd.pps.scheduler import Scheduler
-from localpachd.pps.serverlog import ServerLog
-from localpachd.pps.serving import Sidecars
-from localpachd.pps.timekeeping import Timekeeper, crons
-from localpachd.pps.values import (
+from localpachd.pps.server_log import ServerLog
+from localpachd.pps.spout_run import Sidecars
+from localpachd.pps.types import (
     DatumInfo,
     Job,
     JobInfo,
@@ -63,18 +63,18 @@ class Pps:
         self._environment = environment
         self.gpus = gpus
         self._scheduler = Scheduler(pfs, runner, gpus, environment, sidecars)
-        self._timekeeper = Timekeeper(pfs, now)
+        self._cron = CronScheduler(pfs, now)
         self.server_log = ServerLog(pfs.changes)
         pfs.observe(self)
 
     def start(self) -> None:
         """Goes on wherever the database says things were."""
         self._scheduler.start()
-        self._timekeeper.start()
+        self._cron.start()
 
     def stop(self) -> None:
         """Stops what runs, without ending it: `start` on the same database goes on with it."""
-        self._timekeeper.stop()
+        self._cron.stop()
         self._scheduler.stop()
 
     def commits_opened(self, txn: Transaction, opened: Sequence[CommitInfo]) -> None:
@@ -113,7 +113,7 @@ class Pps:
         if not found:
             raise PachError("pipeline doesn't have a cron input")
         for cron in found:
-            self._timekeeper.run_now(cron)
+            self._cron.run_now(cron)
 
     def delete_pipeline(
         self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False
@@ -230,19 +230,19 @@ class Pps:
 
     def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
         """The datums of a job by id, those past `after`, as its meta commit shows them so far. Streams."""
-        return listing.of_job(self._pfs, job, after)
+        return datum_listing.of_job(self._pfs, job, after)
 
     def list_input_datums(self, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
         """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now."""
-        return listing.of_input(self._pfs, raw)
+        return datum_listing.of_input(self._pfs, raw)
 
     def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
         """One datum of a job, with where its files lie; PachError where the job has none of that id."""
-        return listing.one(self._pfs, job, identity)
+        return datum_listing.one(self._pfs, job, identity)
 
-    def rehearse(self, job: Job, identity: str) -> Rehearsal:
+    def rerun_datum(self, job: Job, identity: str) -> DatumRerun:
         """One datum of a job, ready to be run again alone; PachError where the job has none of that id."""
-        return Rehearsal(self._pfs, self._runner, self._environment, job, identity)
+        return DatumRerun(self._pfs, self._runner, self._environment, job, identity)
 
     def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
         """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash).

@@ -9,7 +9,7 @@ import pytest
 
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.values import JobState, Pipeline
+from localpachd.pps.types import JobState, Pipeline
 
 if TYPE_CHECKING:
     from conftest import Engine

@@ -24,7 +24,7 @@ from localpachd.pps.plan import (
     unrunnable,
 )
 from localpachd.pps.spec import Kind
-from localpachd.pps.values import Job, JobState, Pipeline, PipelineState
+from localpachd.pps.types import Job, JobState, Pipeline, PipelineState
 
 EDGES = Pipeline("default", "edges")
 FIRST, SECOND = Job(EDGES, "1" * 32), Job(EDGES, "2" * 32)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from localpachd.pps.datum_tasks import environment
 from localpachd.pps.datums import Datum, DatumInput
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.values import Job, JobState, Pipeline
-from localpachd.pps.work import environment
+from localpachd.pps.types import Job, JobState, Pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ import logging
 import threading
 
 from localpachd.pfs.changes import Changes
-from localpachd.pps.serverlog import ServerLog
+from localpachd.pps.server_log import ServerLog
 
 
 def _logged(changes: Changes) -> tuple[logging.Logger, ServerLog]:

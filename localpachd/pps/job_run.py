@@ -11,13 +11,13 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import egress
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Repo
-from localpachd.pps import datums, inputs, jobs, logs, records, skipping, standing, work
-from localpachd.pps.crew import Crew
+from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs, records, skipping
+from localpachd.pps.job_base import JobBase
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.recorder import JobOver, Recorder
 from localpachd.pps.skipping import Decision, Numbered
-from localpachd.pps.standing import Standing
-from localpachd.pps.values import JobInfo, JobState, LogMessage, WorkerStatus
+from localpachd.pps.types import JobInfo, JobState, LogMessage, WorkerStatus
+from localpachd.pps.worker_pool import WorkerPool
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.tasks import Runner, Task
 
@@ -52,7 +52,7 @@ class JobRun:
         self._task: Task = info.spec.task(env)
         self._over = over
         self._cancelled = threading.Event()
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
         self._thread = threading.Thread(target=self._main, name=f"job {info.job}")
 
     def start(self) -> None:
@@ -62,9 +62,9 @@ class JobRun:
     def cancel(self) -> None:
         """Stops at once: kills what is running and takes up nothing more. The job's state is not its business."""
         self._cancelled.set()
-        crew = self._crew
-        if crew is not None:
-            crew.cancel()
+        pool = self._pool
+        if pool is not None:
+            pool.cancel()
 
     def join(self) -> None:
         """Waits until the thread has ended."""
@@ -72,14 +72,14 @@ class JobRun:
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
         """Ends the present attempts of running datums whose inputs match all filters. False: there are none."""
-        crew = self._crew
-        return crew is not None and crew.restart(filters)
+        pool = self._pool
+        return pool is not None and pool.restart(filters)
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
         """What each busy worker is at."""
-        crew = self._crew
-        return crew.status if crew is not None else ()
+        pool = self._pool
+        return pool.status if pool is not None else ()
 
     def _main(self) -> None:
         timer = self._timer()
@@ -126,16 +126,16 @@ class JobRun:
         self._end(JobState.KILLED, TIMED_OUT)
 
     def _run(self) -> None:
-        ground, files, decision = self._decide()
-        recorder = Recorder(self._pfs, self.job, files, self._task.env, ground.done.values())
+        base, files, decision = self._decide()
+        recorder = Recorder(self._pfs, self.job, files, self._task.env, base.done.values())
         recorder.begin(decision.skipped, decision.total)
-        recorder.remove(ground.strays)
+        recorder.remove(base.strays)
         self._say(
             f"{decision.total} datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
-            f"{decision.skipped} skipped, {len(ground.done)} done before a restart"
+            f"{decision.skipped} skipped, {len(base.done)} done before a restart"
         )
-        earlier = [(each.index, key) for key, each in ground.done.items() if each.state == records.FAILED]
-        failed = [key for _, key in sorted(earlier) if key not in ground.base]
+        earlier = [(each.index, key) for key, each in base.done.items() if each.state == records.FAILED]
+        failed = [key for _, key in sorted(earlier) if key not in base.inherited]
         failed += self._phase(decision.parallel, recorder, files)
         if not failed:
             recorder.remove(decision.outdated)
@@ -168,23 +168,23 @@ class JobRun:
         if self._cancelled.is_set():
             raise JobOver
 
-    def _decide(self) -> tuple[Standing, Mapping[Repo, FileSetRef], Decision]:
+    def _decide(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], Decision]:
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
-            commits = standing.inputs(conn, self.job)
-            ground = standing.read(conn, self._pfs.chunks, self.job)
-            gone = [leaf.name for leaf in inputs.leaves(tree) if standing.repo_of(leaf) not in commits]
+            commits = job_base.inputs(conn, self.job)
+            base = job_base.read(conn, self._pfs.chunks, self.job)
+            gone = [leaf.name for leaf in inputs.leaves(tree) if job_base.repo_of(leaf) not in commits]
             if gone:
                 raise _InputsGone(gone)
-            find = standing.finder(conn, lambda leaf: commits[standing.repo_of(leaf)])
+            find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
             decision = skipping.decide(
                 datums.expand(tree, find) if tree is not None else (),
-                ground.base,
-                ground.done,
+                base.inherited,
+                base.done,
                 self._info.spec.salt,
                 skipping=not self._info.spec.reprocess_every_job,
             )
-            return ground, standing.layers(conn, commits.values()), decision
+            return base, job_base.layers(conn, commits.values()), decision
 
     def _phase(self, todo: Sequence[Numbered], recorder: Recorder, files: Mapping[Repo, FileSetRef]) -> list[str]:
         """Processes datums and returns the ids of those that failed, in the order in which they did. All of them are
@@ -193,22 +193,22 @@ class JobRun:
             return []
         workers = min(self._info.spec.parallelism, len(todo))
         name = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{self._info.version}"
-        self._crew = crew = Crew(
-            self._runner, self._task, self.job, name, lambda each: work.datum_work(each, self.job, files)
+        self._pool = pool = WorkerPool(
+            self._runner, self._task, self.job, name, lambda each: datum_tasks.datum_work(each, self.job, files)
         )
         if self._cancelled.is_set():
-            crew.cancel()
+            pool.cancel()
         sets = skipping.sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
         failed: list[str] = []
         trouble: Exception | None = None
-        for batch in crew.batches(sets, workers):
+        for batch in pool.batches(sets, workers):
             if trouble is not None:
-                continue  # the crew is leaving; what it still says counts no more
+                continue  # the pool is leaving; what it still says counts no more
             try:
                 recorder.record(batch.finished, batch.lines)
             except Exception as error:  # raised below, when no thread is left behind
                 trouble = error
-                crew.cancel()
+                pool.cancel()
             failed += [each.result.id for each in batch.finished if each.result.state == records.FAILED]
         if trouble is not None:
             raise trouble

@@ -7,9 +7,9 @@ from typing import Any
 from localpachd.pfs import commits
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Commit
-from localpachd.pps import datums, jobs, records, spec, standing
+from localpachd.pps import datums, job_base, jobs, records, spec
 from localpachd.pps.records import Record
-from localpachd.pps.values import DatumInfo, DatumState, Job
+from localpachd.pps.types import DatumInfo, DatumState, Job
 
 _STATES = {
     records.PROCESSED: DatumState.SUCCESS,
@@ -22,7 +22,7 @@ def of_job(pfs: Pfs, job: Job, after: str = "") -> Iterator[DatumInfo]:
     """A job's datums by id, those past `after`. A datum that another job processed is SKIPPED in this one. Streams."""
     with pfs.db.read() as conn:
         jobs.inspect(conn, job)
-        for record in standing.listed(conn, pfs.chunks, job, after):
+        for record in job_base.listed(conn, pfs.chunks, job, after):
             yield _info(record, job)
 
 
@@ -30,7 +30,7 @@ def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
     """One of a job's datums, with the directory of the meta commit that holds its files."""
     with pfs.db.read() as conn:
         branch = jobs.inspect(conn, job).output_commit.branch
-        record = standing.record(conn, pfs.chunks, job, identity)
+        record = job_base.record(conn, pfs.chunks, job, identity)
     return _info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
 
 
@@ -38,8 +38,8 @@ def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
     """The datums, by id, of an input (protojson, snake_case names) at the heads of its branches."""
     tree = spec.input_of(raw, time.time_ns())
     with pfs.db.read() as conn:
-        find = standing.finder(
-            conn, lambda leaf: commits.resolve(conn, Commit(standing.repo_of(leaf), branch=leaf.branch))
+        find = job_base.finder(
+            conn, lambda leaf: commits.resolve(conn, Commit(job_base.repo_of(leaf), branch=leaf.branch))
         )
         found = sorted(datums.expand(tree, find), key=lambda each: each.id)
     for each in found:

@@ -1,4 +1,4 @@
-"""The crew of one job: as many threads as it has workers, each taking datum sets to the runner. Knows no database."""
+"""The worker pool of one job: a thread for each worker, which takes datum sets to the runner. Knows no database."""
 
 import queue
 import threading
@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from localpachd.pps.datum_tasks import POD_NAME
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.logs import match_data
 from localpachd.pps.recorder import Finished
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.values import Job, LogMessage, WorkerStatus
-from localpachd.pps.work import POD_NAME
+from localpachd.pps.types import Job, LogMessage, WorkerStatus
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
 
 # User code that says more than the recorder can store waits for it.
@@ -45,7 +45,7 @@ class _Left:
     error: Exception | None
 
 
-class Crew:
+class WorkerPool:
     """Runs datum sets until there are none left or it is cancelled. `batches` must be read to the end."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Services and spouts in hand: a service serves the datum of one job at a time, a spout runs without any."""
+"""A service's job in hand: its command serves the one datum of the job, until a newer job takes its place."""
 
 import contextlib
 import itertools
@@ -6,39 +6,24 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
 
 from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch, Repo
-from localpachd.pps import datums, inputs, jobs, logs, standing, work
-from localpachd.pps.attending import Attended
+from localpachd.pfs.values import Repo
+from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.logs import match_data
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.values import JobInfo, JobState, LogMessage, Pipeline, PipelineInfo, WorkerStatus
+from localpachd.pps.supervisor import Supervisor
+from localpachd.pps.types import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import DatumWork, Ports, Runner
+from localpachd.worker.tasks import Ports, Runner
 
 SINGLE = "services must have a single datum"
-SPOUT = "spout"
-"""Stands in the log of a spout where others have the job's id."""
-
 _PAUSE = 1.0
 
 _log = logging.getLogger(__name__)
-
-
-class Sidecars(Protocol):
-    """Gives spouts their own doors to the server. Implemented by the room that knows gRPC."""
-
-    def open(self, output: Branch) -> int:
-        """Serves the API on a fresh loopback port, where this output branch may be committed to; returns the port."""
-
-    def close(self, port: int) -> None:
-        """Stops serving a port that `open` returned."""
 
 
 class ServiceRun:
@@ -57,9 +42,9 @@ class ServiceRun:
         self._server = int(env.get("PEER_PORT", 0))
         self._over = over
         self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
-        self._task = info.spec.task({**env, work.POD_NAME: self._worker})
+        self._task = info.spec.task({**env, datum_tasks.POD_NAME: self._worker})
         self._cancelled = threading.Event()
-        self._serving: tuple[Attended, str, tuple[DatumInput, ...]] | None = None
+        self._serving: tuple[Supervisor, str, tuple[DatumInput, ...]] | None = None
         self._thread = threading.Thread(target=self._main, name=f"service {info.job}")
 
     def start(self) -> None:
@@ -113,82 +98,35 @@ class ServiceRun:
             self._pfs.transact(lambda txn: logs.write(txn.conn, [line]))
             self._cancelled.wait()
         else:
-            self._attend(found[0], files)
+            self._supervise(found[0], files)
 
     def _look(self) -> tuple[list[datums.Datum], Mapping[Repo, FileSetRef], list[str]]:
         """The datums, as far as they matter, the files that they read, and the inputs whose commits are gone."""
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
-            commits = standing.inputs(conn, self.job)
-            gone = [leaf.name for leaf in inputs.leaves(tree) if standing.repo_of(leaf) not in commits]
+            commits = job_base.inputs(conn, self.job)
+            gone = [leaf.name for leaf in inputs.leaves(tree) if job_base.repo_of(leaf) not in commits]
             if gone or tree is None:
                 return [], {}, gone
-            find = standing.finder(conn, lambda leaf: commits[standing.repo_of(leaf)])
-            return list(itertools.islice(datums.expand(tree, find), 2)), standing.layers(conn, commits.values()), gone
+            find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
+            return list(itertools.islice(datums.expand(tree, find), 2)), job_base.layers(conn, commits.values()), gone
 
-    def _attend(self, datum: datums.Datum, files: Mapping[Repo, FileSetRef]) -> None:
+    def _supervise(self, datum: datums.Datum, files: Mapping[Repo, FileSetRef]) -> None:
         asked = self._info.spec.service
         assert asked is not None
         ports = Ports(asked.internal_port, asked.external_port, self._server)
         line = LogMessage(
             0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", _data(datum.inputs)
         )
-        attended = Attended(self._pfs, self._runner, self._task, ports, line)
-        self._serving = attended, datum.id, datum.inputs
+        supervisor = Supervisor(self._pfs, self._runner, self._task, ports, line)
+        self._serving = supervisor, datum.id, datum.inputs
         if self._cancelled.is_set():
-            attended.cancel()
-        attended.run(work.datum_work(Numbered(0, datum, ""), self.job, files))
+            supervisor.cancel()
+        supervisor.run(datum_tasks.datum_work(Numbered(0, datum, ""), self.job, files))
 
     def _fail(self, state: JobState, reason: str) -> None:
         with contextlib.suppress(NotFound):  # deleted meanwhile
             self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
-
-
-class SpoutRun:
-    """Keeps one version of a spout running until it is cancelled; `over` is called, from its thread, then."""
-
-    def __init__(
-        self,
-        pfs: Pfs,
-        runner: Runner,
-        info: PipelineInfo,
-        env: Mapping[str, str],
-        sidecars: Sidecars,
-        over: Callable[["SpoutRun"], None],
-    ) -> None:
-        self.pipeline: Pipeline = info.pipeline
-        self.version = info.version
-        self._sidecars = sidecars
-        self._over = over
-        # By this port the server knows the spout: whoever calls there may commit to its output.
-        self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
-        worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
-        there = {"PEER_PORT": str(self._port), "PACHD_PEER_SERVICE_PORT": str(self._port), work.POD_NAME: worker}
-        task = replace(info.spec.task({**env, **there}), pachd=f"127.0.0.1:{self._port}")
-        asked = info.spec.service
-        ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
-        line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
-        self._attended = Attended(pfs, runner, task, ports, line)
-        self._thread = threading.Thread(target=self._main, name=f"spout {info.pipeline}")
-
-    def start(self) -> None:
-        """Begins."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stops at once."""
-        self._attended.cancel()
-
-    def join(self) -> None:
-        """Waits until the thread has ended."""
-        self._thread.join()
-
-    def _main(self) -> None:
-        try:
-            self._attended.run(DatumWork(SPOUT, (), {}))
-        finally:
-            self._sidecars.close(self._port)
-            self._over(self)
 
 
 def _data(found: Sequence[DatumInput]) -> tuple[tuple[str, bytes], ...]:

@@ -16,9 +16,9 @@ from localpachd.pfs import commits, contents, modify, schedules, triggers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.values import Commit, CommitInfo, Repo
-from localpachd.pps import inputs, jobs, standing
+from localpachd.pps import inputs, job_base, jobs
 from localpachd.pps.inputs import CronInput
-from localpachd.pps.values import PipelineState
+from localpachd.pps.types import PipelineState
 from localpachd.storage.filesets import DEFAULT_TAG, Content
 
 _SECOND = 1_000_000_000
@@ -30,7 +30,7 @@ _TICKING = (PipelineState.RUNNING, PipelineState.STANDBY, PipelineState.CRASHING
 _log = logging.getLogger(__name__)
 
 
-class Timekeeper:
+class CronScheduler:
     """A thread that does what is due. `now` gives nanoseconds since the epoch; whoever sets another clock than the
     machine's rings the bell of changes when it moves."""
 
@@ -40,7 +40,7 @@ class Timekeeper:
         self._stopping = False
         self._newest: dict[Repo, tuple[int, int]] = {}
         self._told: set[str] = set()
-        self._thread = threading.Thread(target=self._loop, name="timekeeper")
+        self._thread = threading.Thread(target=self._loop, name="cron")
 
     def start(self) -> None:
         """Begins to watch the clock."""
@@ -98,7 +98,7 @@ class Timekeeper:
     def _last(self, conn: sqlite3.Connection, cron: CronInput) -> int:
         """The newest tick or the schedule's start, whichever is later (ns)."""
         start = _moment(cron.start)
-        repo = standing.repo_of(cron)
+        repo = job_base.repo_of(cron)
         head = commits.resolve(conn, _head(cron))
         known = self._newest.get(repo)
         if known is None or known[0] != head.seq or head.finished is None:
@@ -151,4 +151,4 @@ def _moment(text: str) -> int:
 
 
 def _head(cron: CronInput) -> Commit:
-    return Commit(standing.repo_of(cron), branch=cron.as_pfs().branch)
+    return Commit(job_base.repo_of(cron), branch=cron.as_pfs().branch)

@@ -5,10 +5,10 @@ from localpachd.pfs import branches, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Repo
 from localpachd.pps import inputs, spec
-from localpachd.pps.values import Pipeline
+from localpachd.pps.types import Pipeline
 
 
-def create_repos(txn: Transaction, pipeline: Pipeline) -> None:
+def create(txn: Transaction, pipeline: Pipeline) -> None:
     """Makes the repos of a new pipeline's output and of its versions."""
     try:
         repos.create(txn, pipeline.repo, f"Output repo for pipeline {pipeline}.")
@@ -22,7 +22,7 @@ def create_repos(txn: Transaction, pipeline: Pipeline) -> None:
     repos.create(txn, pipeline.spec_repo, f"Spec repo for pipeline {pipeline}.", update=True)
 
 
-def see_to_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
+def prepare_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
     """Makes the repos of ticks; every other one that is read must be there."""
     for repo in cron_repos(details):
         if not repos.exists(txn.conn, repo):
@@ -45,7 +45,7 @@ def set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
             branches.create(txn, branch, head=branches.inspect(txn.conn, branch).head, trigger=leaf.trigger)
 
 
-def wire(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
+def follow_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
     """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing. Only a
     transform has a meta branch."""
     upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)

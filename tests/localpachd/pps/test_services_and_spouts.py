@@ -14,7 +14,7 @@ from localpachd.pfs import commits
 from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.spec import Kind
-from localpachd.pps.values import JobState, Pipeline, PipelineState
+from localpachd.pps.types import JobState, Pipeline, PipelineState
 
 if TYPE_CHECKING:
     from conftest import Engine

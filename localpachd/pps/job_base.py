@@ -1,4 +1,4 @@
-"""What a job stands on: the commits it reads, the records it inherits, and those it wrote before a restart."""
+"""The base of a job: the commits it reads, the records it inherits, and those it wrote before a restart."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from localpachd.pfs.values import CommitInfo, Repo
 from localpachd.pps import records
 from localpachd.pps.datums import Find, Match
 from localpachd.pps.inputs import CronInput, PfsInput
-from localpachd.pps.values import Job
+from localpachd.pps.types import Job
 from localpachd.storage import globs, paths, trees
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet, FileSetRef
@@ -34,14 +34,14 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The ground of a job.
+class JobBase:
+    """The base of a job.
 
-    `base` maps each inherited datum to its hash, or to "" when it must not be skipped. `done` are the job's own
+    `inherited` maps each datum of the base to its hash, or to "" when it must not be skipped. `done` are the job's own
     records. `strays` are datum tags whose files were inherited without a record to go by: they must go first.
     """
 
-    base: Mapping[str, str]
+    inherited: Mapping[str, str]
     done: Mapping[str, Done] = field(default_factory=dict)
     strays: tuple[str, ...] = ()
 
@@ -77,7 +77,7 @@ def repo_of(leaf: PfsInput | CronInput) -> Repo:
     return Repo(pfs.project, pfs.repo, pfs.repo_type)
 
 
-def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> Standing:
+def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
     """The records that an open job stands on.
 
     They are read from the very content its meta commit inherits, that of the nearest ancestor without error, so that
@@ -94,9 +94,9 @@ def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> Standing:
     }
     if len({info.commit.id if info else "" for info in below}) > 1:
         tags = {row[1] for info in below if info for row in contents.fileset(conn, info).rows()}
-        return Standing({}, done, tuple(sorted(tags - done.keys())))
+        return JobBase({}, done, tuple(sorted(tags - done.keys())))
     inherited = FileSet(conn, contents.layers(conn, below[1]) if below[1] else ())
-    return Standing(dict(_records(inherited, chunks, _comparable)), done)
+    return JobBase(dict(_records(inherited, chunks, _comparable)), done)
 
 
 def listed(conn: sqlite3.Connection, chunks: Chunks, job: Job, after: str = "") -> Iterator[records.Record]:

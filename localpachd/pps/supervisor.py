@@ -13,7 +13,7 @@ from dataclasses import replace
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import logs, pipelines
-from localpachd.pps.values import LogMessage
+from localpachd.pps.types import LogMessage
 from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, Ports, Runner, Task
 
 _FIRST_DELAY = 1.0
@@ -24,7 +24,7 @@ _BATCH_SECONDS = 0.2
 _log = logging.getLogger(__name__)
 
 
-class Attended:
+class Supervisor:
     """One command kept running until it is cancelled. `line` is what its lines in the log have in common."""
 
     def __init__(self, pfs: Pfs, runner: Runner, task: Task, ports: Ports | None, line: LogMessage) -> None:

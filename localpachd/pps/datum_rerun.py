@@ -11,10 +11,10 @@ from localpachd.pfs import filesets
 from localpachd.pfs.filesets import Layers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import jobs, pipelines, records, standing, work
+from localpachd.pps import datum_tasks, job_base, jobs, pipelines, records
 from localpachd.pps.datums import Datum
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.values import Job
+from localpachd.pps.types import Job
 from localpachd.storage.filesets import write_layer
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Runner
 
@@ -29,7 +29,7 @@ class Outcome:
     directory: str
 
 
-class Rehearsal:
+class DatumRerun:
     """One run of one datum, begun by reading `events`.
 
     Raises NotFound for no such job, PachError where the job has recorded no such datum or its inputs are gone.
@@ -41,18 +41,18 @@ class Rehearsal:
         self._token = CancelToken()
         with pfs.db.read() as conn:
             info = jobs.inspect(conn, job)
-            found = standing.record(conn, pfs.chunks, job, identity)
-            heads = standing.inputs(conn, job)
+            found = job_base.record(conn, pfs.chunks, job, identity)
+            heads = job_base.inputs(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
-            self._files = standing.layers(conn, heads.values())
-        gone = sorted({each.name for each in found.inputs if work.repo_of(each) not in heads})
+            self._files = job_base.layers(conn, heads.values())
+        gone = sorted({each.name for each in found.inputs if datum_tasks.repo_of(each) not in heads})
         if gone:
             raise PachError(f"datum {identity} cannot be run again: the commits of {', '.join(gone)} are gone")
         # A datum that this job skipped was recorded with the commits of an older one.
-        read = tuple(replace(each, commit=heads[work.repo_of(each)].commit.id) for each in found.inputs)
+        read = tuple(replace(each, commit=heads[datum_tasks.repo_of(each)].commit.id) for each in found.inputs)
         self._job = job
         self._datum = Numbered(found.index, Datum(identity, read), found.hash)
-        env = {**environment, **work.pod_environment(job.pipeline, marker)}
+        env = {**environment, **datum_tasks.pod_environment(job.pipeline, marker)}
         self._task = replace(info.spec.task(env), tries=1)
 
     def cancel(self) -> None:
@@ -83,7 +83,7 @@ class Rehearsal:
     def _run(self, events: "queue.SimpleQueue[LogLine | DatumResult | Exception | None]") -> None:
         results: list[DatumResult] = []
         try:
-            datum = work.datum_work(self._datum, self._job, self._files)
+            datum = datum_tasks.datum_work(self._datum, self._job, self._files)
             self._runner.run_set(self._task, [datum], results.append, events.put, self._token)
         except Exception as trouble:  # whatever it is, the one who waits for the events must hear of it
             events.put(trouble)
@@ -92,13 +92,13 @@ class Rehearsal:
 
     def _keep(self, result: DatumResult) -> str:
         """Makes the file set and returns its id."""
-        record = work.record_of(self._datum, result, self._job)
-        variables = {**self._task.env, **work.environment(self._datum, self._job)}
+        record = datum_tasks.record_of(self._datum, result, self._job)
+        variables = {**self._task.env, **datum_tasks.environment(self._datum, self._job)}
         with self._pfs.db.read() as conn:
-            entries = list(work.meta_entries(conn, self._pfs.chunks, record, result, self._files, variables))
+            entries = list(datum_tasks.meta_entries(conn, self._pfs.chunks, record, result, self._files, variables))
             for each in record.inputs:
                 if each.lazy:
-                    entries += work.input_entries(conn, record, each, self._files)
+                    entries += datum_tasks.input_entries(conn, record, each, self._files)
         self._pfs.chunks.flush()
 
         def step(txn: Transaction) -> str:

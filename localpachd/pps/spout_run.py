@@ -1,0 +1,73 @@
+"""A spout in hand: one version of it, whose command is kept running without any job."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.values import Branch
+from localpachd.pps import datum_tasks
+from localpachd.pps.supervisor import Supervisor
+from localpachd.pps.types import LogMessage, Pipeline, PipelineInfo
+from localpachd.worker.tasks import DatumWork, Ports, Runner
+
+SPOUT = "spout"
+"""Stands in the log of a spout where others have the job's id."""
+
+
+class Sidecars(Protocol):
+    """Gives spouts their own doors to the server. Implemented by the room that knows gRPC."""
+
+    def open(self, output: Branch) -> int:
+        """Serves the API on a fresh loopback port, where this output branch may be committed to; returns the port."""
+
+    def close(self, port: int) -> None:
+        """Stops serving a port that `open` returned."""
+
+
+class SpoutRun:
+    """Keeps one version of a spout running until it is cancelled; `over` is called, from its thread, then."""
+
+    def __init__(
+        self,
+        pfs: Pfs,
+        runner: Runner,
+        info: PipelineInfo,
+        env: Mapping[str, str],
+        sidecars: Sidecars,
+        over: Callable[["SpoutRun"], None],
+    ) -> None:
+        self.pipeline: Pipeline = info.pipeline
+        self.version = info.version
+        self._sidecars = sidecars
+        self._over = over
+        # By this port the server knows the spout: whoever calls there may commit to its output.
+        self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
+        worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
+        there = {"PEER_PORT": str(self._port), "PACHD_PEER_SERVICE_PORT": str(self._port), datum_tasks.POD_NAME: worker}
+        task = replace(info.spec.task({**env, **there}), pachd=f"127.0.0.1:{self._port}")
+        asked = info.spec.service
+        ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
+        line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
+        self._supervisor = Supervisor(pfs, runner, task, ports, line)
+        self._thread = threading.Thread(target=self._main, name=f"spout {info.pipeline}")
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stops at once."""
+        self._supervisor.cancel()
+
+    def join(self) -> None:
+        """Waits until the thread has ended."""
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            self._supervisor.run(DatumWork(SPOUT, (), {}))
+        finally:
+            self._sidecars.close(self._port)
+            self._over(self)
