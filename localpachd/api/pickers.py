@@ -6,7 +6,7 @@ from typing import Any
 from localpachd.errors import PachError
 from localpachd.pfs import commits
 from localpachd.pfs.values import DEFAULT_PROJECT, USER, Branch, Commit, CommitInfo, Repo
-from localpachd.pps.types import Pipeline
+from localpachd.pps.entities import Pipeline
 
 
 def project(picker: Any) -> str:

@@ -11,9 +11,9 @@ from localpachd.api.times import seconds
 from localpachd.api.waiting import presence
 from localpachd.errors import PachError
 from localpachd.pfs.changes import Changes
+from localpachd.pps.entities import DatumInfo
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
-from localpachd.pps.types import DatumInfo
 
 _AT_ONCE = 100
 """Datums that CreateDatum sends when it is not told how many."""

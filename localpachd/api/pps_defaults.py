@@ -13,8 +13,8 @@ from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps import defaults
+from localpachd.pps.entities import Pipeline
 from localpachd.pps.service import Pps
-from localpachd.pps.types import Pipeline
 
 
 class DefaultsCalls:

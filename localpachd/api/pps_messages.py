@@ -13,7 +13,7 @@ from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo
 from localpachd.pps import inputs
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.types import (
+from localpachd.pps.entities import (
     Counters,
     DatumInfo,
     Job,

@@ -9,8 +9,8 @@ from localpachd.api.schema import Empty, pfs_pb2, pps_pb2
 from localpachd.pfs import projects
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import DEFAULT_PROJECT
+from localpachd.pps.entities import JobState, PipelineInfo, PipelineState
 from localpachd.pps.service import Pps
-from localpachd.pps.types import JobState, PipelineInfo, PipelineState
 
 _BAD_PIPELINE = (PipelineState.FAILURE, PipelineState.CRASHING)
 _BAD_JOB = (JobState.KILLED, JobState.FAILURE, JobState.UNRUNNABLE)

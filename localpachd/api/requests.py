@@ -12,8 +12,8 @@ from localpachd.pfs import branches, commits, removal, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Commit
 from localpachd.pps import jobs
+from localpachd.pps.entities import JobState, Written
 from localpachd.pps.service import Pps
-from localpachd.pps.types import JobState, Written
 
 
 class Requests:

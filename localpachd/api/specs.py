@@ -19,7 +19,7 @@ from localpachd.errors import InvalidArgument
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps import defaults, spec
-from localpachd.pps.types import Written
+from localpachd.pps.entities import Written
 
 BUILT_IN: Mapping[str, Any] = {
     "transform": {"image": spec.DEFAULT_IMAGE},

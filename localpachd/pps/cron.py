@@ -17,8 +17,8 @@ from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.values import Commit, CommitInfo, Repo
 from localpachd.pps import inputs, job_base, jobs
+from localpachd.pps.entities import PipelineState
 from localpachd.pps.inputs import CronInput
-from localpachd.pps.types import PipelineState
 from localpachd.storage.filesets import DEFAULT_TAG, Content
 
 _SECOND = 1_000_000_000

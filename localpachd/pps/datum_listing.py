@@ -8,8 +8,8 @@ from localpachd.pfs import commits
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Commit
 from localpachd.pps import datums, job_base, jobs, records, spec
+from localpachd.pps.entities import DatumInfo, DatumState, Job
 from localpachd.pps.records import Record
-from localpachd.pps.types import DatumInfo, DatumState, Job
 
 _STATES = {
     records.PROCESSED: DatumState.SUCCESS,

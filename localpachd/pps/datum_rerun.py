@@ -13,8 +13,8 @@ from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import datum_tasks, job_base, jobs, pipelines, records
 from localpachd.pps.datums import Datum
+from localpachd.pps.entities import Job
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.types import Job
 from localpachd.storage.filesets import write_layer
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Runner
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from localpachd.pfs.values import Repo
 from localpachd.pps import records
 from localpachd.pps.datums import DatumInput
+from localpachd.pps.entities import Job, Pipeline
 from localpachd.pps.records import Record
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.types import Job, Pipeline
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, FileSet, FileSetRef
 from localpachd.worker.tasks import DatumResult, DatumWork, InputFile

@@ -3,7 +3,7 @@
 import sqlite3
 
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps.types import Defaults
+from localpachd.pps.entities import Defaults
 
 SERVER = ""
 """In the place of a project's name."""

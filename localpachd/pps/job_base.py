@@ -12,8 +12,8 @@ from localpachd.pfs import commits, contents, lineage
 from localpachd.pfs.values import CommitInfo, Repo
 from localpachd.pps import records
 from localpachd.pps.datums import Find, Match
+from localpachd.pps.entities import Job
 from localpachd.pps.inputs import CronInput, PfsInput
-from localpachd.pps.types import Job
 from localpachd.storage import globs, paths, trees
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet, FileSetRef

@@ -12,11 +12,11 @@ from localpachd.pfs import egress
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Repo
 from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs, records, skipping
+from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.pps.job_base import JobBase
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.recorder import JobOver, Recorder
 from localpachd.pps.skipping import Decision, Numbered
-from localpachd.pps.types import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.pps.worker_pool import WorkerPool
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.tasks import Runner, Task

@@ -11,7 +11,7 @@ from localpachd.pfs import commits
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import META, USER, Commit, CommitInfo, Repo
 from localpachd.pps import spec
-from localpachd.pps.types import Counters, Job, JobInfo, JobState, Pipeline
+from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline
 from localpachd.worker.tasks import Stats
 
 parsed = lru_cache(maxsize=256)(spec.from_json)

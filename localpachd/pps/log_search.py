@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from localpachd.errors import InvalidArgument
+from localpachd.pps.entities import LogMessage
 from localpachd.pps.logs import message
-from localpachd.pps.types import LogMessage
 
 _END_OF_TIME = (1 << 63) - 1
 

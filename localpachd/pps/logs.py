@@ -12,8 +12,8 @@ from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Changes
 from localpachd.pps import jobs, pipelines
+from localpachd.pps.entities import Job, LogMessage, Pipeline
 from localpachd.pps.server_log import ServerLog, ServerTail
-from localpachd.pps.types import Job, LogMessage, Pipeline
 
 _DAY = 24 * 3600.0
 _SECOND = 1_000_000_000

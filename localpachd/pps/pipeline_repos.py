@@ -5,7 +5,7 @@ from localpachd.pfs import branches, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Repo
 from localpachd.pps import inputs, spec
-from localpachd.pps.types import Pipeline
+from localpachd.pps.entities import Pipeline
 
 
 def create(txn: Transaction, pipeline: Pipeline) -> None:

@@ -9,7 +9,7 @@ from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
 from localpachd.pps import jobs, pipeline_repos, spec
-from localpachd.pps.types import Pipeline, PipelineInfo, PipelineState, Written
+from localpachd.pps.entities import Pipeline, PipelineInfo, PipelineState, Written
 
 ALL_VERSIONS = -1
 

@@ -4,8 +4,8 @@ case, since a job that was running when the server died looks like one that nobo
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
 from localpachd.pps.spec import Kind
-from localpachd.pps.types import Job, JobState, Pipeline, PipelineState
 
 NO_COMMAND = "nothing to run: no transform.cmd"
 

@@ -9,9 +9,9 @@ from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Repo
 from localpachd.pps import datum_tasks, jobs, logs, records
+from localpachd.pps.entities import Counters, Job, LogMessage
 from localpachd.pps.job_base import Done
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.types import Counters, Job, LogMessage
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.tasks import DatumResult, Stats
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.types import Job, Pipeline
+from localpachd.pps.entities import Job, Pipeline
 from localpachd.worker.tasks import Stats
 
 PROCESSED = "PROCESSED"

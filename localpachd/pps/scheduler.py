@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datum_tasks, inputs, job_base, jobs, pipelines
+from localpachd.pps.entities import Job, JobState, Pipeline, PipelineInfo
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.plan import (
     Action,
@@ -29,7 +30,6 @@ from localpachd.pps.plan import (
 from localpachd.pps.service_run import ServiceRun
 from localpachd.pps.spec import Kind, PipelineSpec
 from localpachd.pps.spout_run import Sidecars, SpoutRun
-from localpachd.pps.types import Job, JobState, Pipeline, PipelineInfo
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import ImageStatus, Runner
 

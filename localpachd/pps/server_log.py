@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from localpachd.pfs.changes import Changes
-from localpachd.pps.types import LogMessage
+from localpachd.pps.entities import LogMessage
 
 _LINES = 10_000
 _SECOND = 1_000_000_000

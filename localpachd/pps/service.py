@@ -15,11 +15,7 @@ from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
 from localpachd.pps.cron import CronScheduler, crons
 from localpachd.pps.datum_rerun import DatumRerun
-from localpachd.pps.logs import LogQuery
-from localpachd.pps.scheduler import Scheduler
-from localpachd.pps.server_log import ServerLog
-from localpachd.pps.spout_run import Sidecars
-from localpachd.pps.types import (
+from localpachd.pps.entities import (
     DatumInfo,
     Job,
     JobInfo,
@@ -29,6 +25,10 @@ from localpachd.pps.types import (
     PipelineInfo,
     Written,
 )
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.scheduler import Scheduler
+from localpachd.pps.server_log import ServerLog
+from localpachd.pps.spout_run import Sidecars
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Runner

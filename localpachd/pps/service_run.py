@@ -12,11 +12,11 @@ from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Repo
 from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs
 from localpachd.pps.datums import DatumInput
+from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.pps.logs import match_data
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.skipping import Numbered
 from localpachd.pps.supervisor import Supervisor
-from localpachd.pps.types import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.tasks import Ports, Runner
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch
 from localpachd.pps import datum_tasks
+from localpachd.pps.entities import LogMessage, Pipeline, PipelineInfo
 from localpachd.pps.supervisor import Supervisor
-from localpachd.pps.types import LogMessage, Pipeline, PipelineInfo
 from localpachd.worker.tasks import DatumWork, Ports, Runner
 
 SPOUT = "spout"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import logs, pipelines
-from localpachd.pps.types import LogMessage
+from localpachd.pps.entities import LogMessage
 from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, Ports, Runner, Task
 
 _FIRST_DELAY = 1.0

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from localpachd.pps.datum_tasks import POD_NAME
 from localpachd.pps.datums import DatumInput
+from localpachd.pps.entities import Job, LogMessage, WorkerStatus
 from localpachd.pps.logs import match_data
 from localpachd.pps.recorder import Finished
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.types import Job, LogMessage, WorkerStatus
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
 
 # User code that says more than the recorder can store waits for it.

@@ -13,9 +13,9 @@ from localpachd.pfs import commits, contents, modify, repos, staging
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.pps import jobs
+from localpachd.pps.entities import DatumInfo, Job, JobInfo, Pipeline, Written
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
-from localpachd.pps.types import DatumInfo, Job, JobInfo, Pipeline, Written
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.worker.gpus import GpuPool

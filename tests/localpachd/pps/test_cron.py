@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from localpachd.errors import NotFound, PachError
-from localpachd.pps.types import JobState, Pipeline, PipelineState
+from localpachd.pps.entities import JobState, Pipeline, PipelineState
 
 if TYPE_CHECKING:
     from conftest import Engine

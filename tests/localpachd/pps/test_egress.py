@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from localpachd.errors import PachError, Unimplemented
+from localpachd.pps.entities import JobState, Pipeline
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.types import JobState, Pipeline
 
 if TYPE_CHECKING:
     from conftest import Engine

@@ -15,7 +15,7 @@ from localpachd.pfs import branches, commits, fsck, removal
 from localpachd.pfs.transaction import Transaction
 from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.pps import jobs
-from localpachd.pps.types import JobState, Pipeline, Written
+from localpachd.pps.entities import JobState, Pipeline, Written
 from localpachd.worker.gpus import GpuPool
 
 SCRIPT = """

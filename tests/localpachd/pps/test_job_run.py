@@ -9,9 +9,9 @@ from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, removal
 from localpachd.pfs.values import Branch, Repo
 from localpachd.pps import jobs
+from localpachd.pps.entities import Counters, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.types import Counters, JobState, Pipeline, PipelineState
 from localpachd.worker.gpus import GpuPool
 from localpachd.worker.tasks import Stats
 

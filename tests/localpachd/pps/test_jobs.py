@@ -7,8 +7,8 @@ import pytest
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
 from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pps.entities import Counters, DatumState, Job, JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
-from localpachd.pps.types import Counters, DatumState, Job, JobState, Pipeline, PipelineState
 
 SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
 LIST = 'ls "$PFS/in" > "$PFS/out/list"'

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from localpachd.db import Database
 from localpachd.pps import logs
+from localpachd.pps.entities import LogMessage, Pipeline
 from localpachd.pps.log_retention import forget
-from localpachd.pps.types import LogMessage, Pipeline
 
 HOUR = 3600 * 10**9
 ages = st.lists(st.integers(0, 60), max_size=20).map(lambda days: sorted(days, reverse=True))

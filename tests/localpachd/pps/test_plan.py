@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
 from localpachd.pps.plan import (
     NO_COMMAND,
     Conclude,
@@ -24,7 +25,6 @@ from localpachd.pps.plan import (
     unrunnable,
 )
 from localpachd.pps.spec import Kind
-from localpachd.pps.types import Job, JobState, Pipeline, PipelineState
 
 EDGES = Pipeline("default", "edges")
 FIRST, SECOND = Job(EDGES, "1" * 32), Job(EDGES, "2" * 32)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd.pps.datums import DatumInput
+from localpachd.pps.entities import Job, Pipeline
 from localpachd.pps.records import FAILED, PROCESSED, RECOVERED, Record, decode, encode, meta_path, pfs_path
-from localpachd.pps.types import Job, Pipeline
 from localpachd.worker.tasks import Stats
 
 text = st.text(st.characters(codec="ascii", min_codepoint=32), max_size=8)

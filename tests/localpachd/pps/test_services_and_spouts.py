@@ -12,9 +12,9 @@ import pytest
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pfs import commits
 from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pps.entities import JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.spec import Kind
-from localpachd.pps.types import JobState, Pipeline, PipelineState
 
 if TYPE_CHECKING:
     from conftest import Engine

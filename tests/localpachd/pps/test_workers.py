@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from localpachd.pps.datum_tasks import environment
 from localpachd.pps.datums import Datum, DatumInput
+from localpachd.pps.entities import Job, JobState, Pipeline
 from localpachd.pps.skipping import Numbered
-from localpachd.pps.types import Job, JobState, Pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path

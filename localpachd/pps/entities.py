@@ -1,4 +1,4 @@
-"""The values of the pps room: pipelines, jobs, datums, log lines. Frozen; knows no SQL and no gRPC."""
+"""The entities of the pps room: pipelines, jobs, datums, log lines. Frozen; knows no SQL and no gRPC."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
