@@ -12,7 +12,7 @@ from pipelines.library import blocks, ingest, pictures, stl10
 from pipelines.library.pictures import Source
 from pipelines.library.stl10samples import write_stl10
 from stages.stl10 import RECORD
-from stages.stl10 import pictures as records
+from stages.stl10records import pictures as records
 
 MOST_ADDED = 1_000
 

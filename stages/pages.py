@@ -10,7 +10,7 @@ import html
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 
-from stages import wording
+from stages import captions, wording
 from stages.answers import Answer, Answers, Match, paths
 from stages.packs import Rejection
 from stages.style import STYLE
@@ -32,7 +32,7 @@ def page(answers: Answers, queries: Sequence[str]) -> str:
 
 
 def _head(answers: Answers, shown: int) -> Iterator[str]:
-    title = _text(wording.title(answers))
+    title = _text(captions.title(answers))
     yield "<!doctype html>"
     yield '<html lang="en">'
     yield "<head>"
@@ -46,16 +46,16 @@ def _head(answers: Answers, shown: int) -> Iterator[str]:
     yield "<header>"
     yield f"<h1>{title}</h1>"
     if answers.answers:
-        yield f'<p class="summary">{_text(wording.summary(answers, shown, answers.k))}</p>'
+        yield f'<p class="summary">{_text(captions.summary(answers, shown, answers.k))}</p>'
     if answers.model is not None:
         yield f'<dl class="facts"><div><dt>Model</dt><dd><code>{_text(answers.model)}</code></dd></div></dl>'
-    yield from _list("notes", wording.notes(answers, shown))
+    yield from _list("notes", captions.notes(answers, shown))
     yield "</header>"
 
 
 def _body(answers: Answers, shown: Iterable[Answer]) -> Iterator[str]:
     for answer in shown:
-        yield f'<section class="card" aria-label="Query {_text(wording.name(answer))}">'
+        yield f'<section class="card" aria-label="Query {_text(captions.name(answer))}">'
         yield f'<div class="query">{_query(answer)}</div>'
         if answer.matches:
             yield '<ol class="matches">'
@@ -69,14 +69,14 @@ def _body(answers: Answers, shown: Iterable[Answer]) -> Iterator[str]:
 
 
 def _query(answer: Answer) -> str:
-    return _figure('<p class="heading">Query</p>', f"Query picture {wording.name(answer)}", answer)
+    return _figure('<p class="heading">Query</p>', f"Query picture {captions.name(answer)}", answer)
 
 
 def _match(match: Match, rank: int, answer: Answer) -> str:
     same = '<small class="same">same picture</small>' if match.id == answer.query else ""
     said = wording.distance(match.distance)
     heading = f'<p class="heading"><small>distance</small>{said}{same}</p>'
-    return _figure(heading, f"Neighbour {rank}: {wording.name(match)}", match)
+    return _figure(heading, f"Neighbour {rank}: {captions.name(match)}", match)
 
 
 def _figure(heading: str, alternative: str, pictured: Answer | Match) -> str:
@@ -89,7 +89,7 @@ def _figure(heading: str, alternative: str, pictured: Answer | Match) -> str:
 
 
 def _sources(pictured: Answer | Match) -> str:
-    names = paths(pictured.sources) or [wording.UNNAMED]
+    names = paths(pictured.sources) or [captions.UNNAMED]
     first, rest = names[:_OPEN_SOURCES], names[_OPEN_SOURCES:]
     if len(rest) == 1:  # unfolding one line would save none
         first, rest = names, []

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stages import archives, names, pictures, stl10
+from stages import archives, names, pictures, stl10, stl10records
 from stages.contract import Input, spool
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import MAX_PICTURE_BYTES
@@ -123,7 +123,7 @@ class _Reader:
         except archives.BadMember as failure:
             yield Refused(true, str(failure))
 
-    def packed_archive(self, stream: stl10.Stream, head: bytes, true: str) -> Iterator[Found | Refused]:
+    def packed_archive(self, stream: stl10records.Stream, head: bytes, true: str) -> Iterator[Found | Refused]:
         """What ingest packed into a block stands for the file that it was: an archive is still to be read."""
         unpacked = self.scratch / "member"
         with unpacked.open("wb") as file:
@@ -133,7 +133,7 @@ class _Reader:
         yield from self.file(unpacked, true, is_block=False)
         unpacked.unlink()
 
-    def stream(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
+    def stream(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
         """A file that is no archive. head: the first bytes, already read off the stream. size: of the whole file."""
         if stl10.holds_pictures(true, size):
             yield from self.stl10(stream, head, size, true)
@@ -145,7 +145,7 @@ class _Reader:
             problem = stl10.problem(true, size) if head and stl10.is_named_so(true) else None
             yield Refused(true, problem or why_unreadable(head))
 
-    def picture(self, stream: stl10.Stream, head: bytes, size: int, kind: Kind, true: str) -> Found | Refused:
+    def picture(self, stream: stl10records.Stream, head: bytes, size: int, kind: Kind, true: str) -> Found | Refused:
         if size > MAX_PICTURE_BYTES:
             return Refused(true, f"{size:,} bytes: a picture's file may have at most {MAX_PICTURE_BYTES:,}")
         data = head + stream.read(size - len(head))
@@ -155,8 +155,8 @@ class _Reader:
             return Refused(true, str(failure))
         return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
 
-    def stl10(self, stream: stl10.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
+    def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
         alone = stl10.is_record_name(true)
-        for number, (record, pixels) in enumerate(stl10.pictures(head, stream)):
+        for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
             path = true if alone else stl10.record_name(true, number)
             yield Found(Source(path, hashlib.sha256(record).hexdigest()), pictures.resize(pixels, self.side))

@@ -12,7 +12,7 @@ from io import BytesIO
 
 from PIL import Image, ImageDraw
 
-from stages import wording
+from stages import captions, wording
 from stages.answers import Answer, Answers, Match, paths
 from stages.lettering import fitted, font, spelt, wrapped
 from stages.shown import GRID_QUERIES
@@ -119,7 +119,7 @@ def _neighbour(match: Match, answer: Answer) -> _Tile:
 
 def _names(pictured: Answer | Match) -> tuple[str, ...]:
     """The lines under a tile: each of the picture's names, or the first ones and how many more there are."""
-    names = [fitted(path, _TEXT, TILE) for path in paths(pictured.sources)] or [wording.UNNAMED]
+    names = [fitted(path, _TEXT, TILE) for path in paths(pictured.sources)] or [captions.UNNAMED]
     if len(names) <= _NAMES:
         return tuple(names)
     return (*names[: _NAMES - 1], f"and {len(names) - _NAMES + 1:,} more names")
@@ -127,9 +127,9 @@ def _names(pictured: Answer | Match) -> tuple[str, ...]:
 
 def _heading(answers: Answers, drawn: int, shown: int) -> list[_Line]:
     width = _WIDTH - 2 * MARGIN
-    lines = [_Line(fitted(wording.title(answers), _HEADLINE, width), _HEADLINE, _INK, 42)]
-    said = [(wording.summary(answers, drawn, NEIGHBOUR_COLUMNS), _MUTED)] if answers.answers else []
-    said += [(note, _NOTE) for note in wording.notes(answers, shown)]
+    lines = [_Line(fitted(captions.title(answers), _HEADLINE, width), _HEADLINE, _INK, 42)]
+    said = [(captions.summary(answers, drawn, NEIGHBOUR_COLUMNS), _MUTED)] if answers.answers else []
+    said += [(note, _NOTE) for note in captions.notes(answers, shown)]
     if not answers.answers:  # the reasons are all there is to show
         said += [(f"{each.source}: {each.reason}", _INK) for each in answers.rejected[:_REASONS]]
         if len(answers.rejected) > _REASONS:

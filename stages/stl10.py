@@ -1,22 +1,15 @@
-"""STL-10's binary picture files: records of 3 × 96 × 96 bytes, channel by channel, each column by column.
+"""STL-10's binary picture files told apart by name and size, and the names of their records.
 
-Knows the layout (https://cs.stanford.edu/~acoates/stl10/) and nothing of where the bytes come from.
+Only the standard library: the command imports this at every start. Knows no pixels: see stages.stl10records.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Protocol
-
-import numpy as np
-
-from stages.packs import Pixels
 
 SIDE = 96  # pixels
 RECORD = 3 * SIDE * SIDE  # bytes of one picture
 _RECORD_NAME = re.compile(r"\.bin/\d{6}\Z", re.IGNORECASE)
-_BLOCK = 32  # records read at a time: 0.9 MB, which a processor's cache holds
 
 
 def is_named_so(name: str) -> bool:
@@ -51,27 +44,3 @@ def problem(name: str, size: int) -> str | None:
     if is_record_name(name) and size > RECORD:
         return f"not one STL-10 picture: {size:,} bytes, not {RECORD:,}"
     return None
-
-
-class Stream(Protocol):
-    """Bytes in order."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next `size` bytes, fewer only at the end."""
-
-
-def pictures(head: bytes, stream: Stream) -> Iterator[tuple[bytes, Pixels]]:
-    """Yields each record as its bytes and its picture, uint8 (96, 96, 3) RGB, reading a block at a time.
-
-    head: bytes already read off the stream, less than a block. Raises EOFError if the stream ends inside a record.
-    """
-    while block := head + stream.read(_BLOCK * RECORD - len(head)):
-        head = b""
-        if len(block) % RECORD:
-            raise EOFError("the file ends inside a picture")
-        stored = np.frombuffer(block, np.uint8).reshape(-1, 3, SIDE, SIDE)
-        upright = np.empty((len(stored), SIDE, SIDE, 3), np.uint8)
-        for channel in range(3):  # four times as fast as one transposition of all axes
-            upright[..., channel] = stored[:, channel].transpose(0, 2, 1)
-        for row, picture in enumerate(upright):
-            yield block[row * RECORD : (row + 1) * RECORD], picture

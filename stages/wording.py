@@ -1,57 +1,17 @@
-"""What a result sheet says in words: the notes on an entry, its numbers and distances. Shared by the grid and the page.
+"""Plain words and numbers for people: counts, distances, printable text, and the notes that a result sheet opens with.
 
-Knows the answers' values only: no drawing, no markup. What it returns is plain text, to be escaped by who shows it.
+Only the standard library: the command imports this at every start, so nothing here may import NumPy or Arrow. Knows no
+answers and no markup; whoever shows the text escapes it.
 """
 
 from __future__ import annotations
 
 import re
 
-from stages.answers import Answer, Answers, Match, paths
-
-UNNAMED = "(name unknown)"
-"""Shown for a query whose own table is missing."""
-
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 NOTHING_TO_ASK = "No picture of this entry could be searched for."
 EMPTY_LIBRARY = "The library is empty: there is no picture to compare with yet."
-
-
-def title(answers: Answers) -> str:
-    """The headline of the entry's sheet."""
-    return f"Nearest pictures for “{answers.entry}”"
-
-
-def summary(answers: Answers, shown: int, limit: int) -> str:
-    """One line on what the sheet shows: how many of the queries, their at most `limit` nearest, measured how."""
-    total = len(answers.answers)
-    queries = counted(total, "query picture", "query pictures")
-    if shown < total:
-        queries = f"{shown} of {queries}"
-    if not answers.answers or not answers.searched:
-        return queries
-    k = min(limit, answers.library_size or answers.k)
-    return f"{queries}, each with its {counted(k, 'nearest picture', 'nearest pictures')} by {answers.metric} distance"
-
-
-def notes(answers: Answers, shown: int) -> list[str]:
-    """What a reader must know to read the sheet right, the gravest first; empty where all is as expected."""
-    said = []
-    total = len(answers.answers)
-    if total == 0:
-        said.append(NOTHING_TO_ASK)
-    elif not answers.searched:
-        said.append(EMPTY_LIBRARY)
-    elif answers.library_size is not None:
-        said.append(small_library(answers.library_size, answers.k))
-    if answers.rejected:
-        files = counted(len(answers.rejected), "file", "files")
-        verb = "was" if len(answers.rejected) == 1 else "were"
-        said.append(f"{files} of this entry {verb} rejected.")
-    if shown < total:
-        said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl holds all of them.")
-    return said
 
 
 def small_library(size: int, k: int) -> str:
@@ -68,11 +28,6 @@ def distance(value: float) -> str:
     if value < 0.001:
         return f"{value:.2e}"
     return f"{value:#.4g}".rstrip(".")
-
-
-def name(pictured: Answer | Match) -> str:
-    """The first of a picture's true names."""
-    return next(iter(paths(pictured.sources)), UNNAMED)
 
 
 def counted(count: int, one: str, many: str) -> str:

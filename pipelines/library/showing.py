@@ -15,7 +15,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, ingest
-from stages import reading, stl10
+from stages import reading, stl10, stl10records
 from stages.contract import Input
 from stages.names import escape_component, escape_path
 
@@ -57,7 +57,7 @@ def from_disk(image: str) -> Image.Image | None:
                 f"{path.parent} has {path.parent.stat().st_size // stl10.RECORD:,} pictures, counted from 0: none is "
                 f"number {int(path.name):,}"
             )
-        (_, pixels), *_ = stl10.pictures(record, _Nothing())
+        (_, pixels), *_ = stl10records.pictures(record, _Nothing())
         return Image.fromarray(pixels)
     return None
 

@@ -14,7 +14,7 @@ from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, pictures, showing
 from pipelines.library.stl10samples import write_stl10
-from stages import stl10
+from stages import stl10records
 
 RED, BLUE = (200, 20, 20), (20, 20, 200)
 
@@ -43,7 +43,7 @@ def test_a_file_on_disk(tmp_path: Path) -> None:
 def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
     write_stl10(tmp_path, 3, (1, 1))
     file = tmp_path / "unlabeled_X.bin"
-    expected = [pixels for _, pixels in stl10.pictures(b"", io.BytesIO(file.read_bytes()))]
+    expected = [pixels for _, pixels in stl10records.pictures(b"", io.BytesIO(file.read_bytes()))]
     for number in range(3):
         shown = showing.from_disk(f"{file}/{number:06}")
         assert shown is not None

@@ -19,7 +19,8 @@ from pipelines.library.samples import PHOTOGRAPHS
 from pipelines.library.stl10samples import write_stl10
 from stages.contract import Input
 from stages.reading import Found, read
-from stages.stl10 import RECORD, pictures
+from stages.stl10 import RECORD
+from stages.stl10records import pictures
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,53 @@
+"""The texts of a result sheet, shared by the grid and the page: its title, its summary, its notes and picture names.
+
+Knows the answers' values only: no drawing, no markup. Returns plain text; whoever shows it escapes it.
+"""
+
+from __future__ import annotations
+
+from stages.answers import Answer, Answers, Match, paths
+from stages.wording import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
+
+UNNAMED = "(name unknown)"
+"""Shown for a query whose own table is missing."""
+
+
+def title(answers: Answers) -> str:
+    """The headline of the entry's sheet."""
+    return f"Nearest pictures for “{answers.entry}”"
+
+
+def summary(answers: Answers, shown: int, limit: int) -> str:
+    """One line on what the sheet shows: how many of the queries, their at most `limit` nearest, measured how."""
+    total = len(answers.answers)
+    queries = counted(total, "query picture", "query pictures")
+    if shown < total:
+        queries = f"{shown} of {queries}"
+    if not answers.answers or not answers.searched:
+        return queries
+    k = min(limit, answers.library_size or answers.k)
+    return f"{queries}, each with its {counted(k, 'nearest picture', 'nearest pictures')} by {answers.metric} distance"
+
+
+def notes(answers: Answers, shown: int) -> list[str]:
+    """What a reader must know to read the sheet right, the gravest first; empty where all is as expected."""
+    said = []
+    total = len(answers.answers)
+    if total == 0:
+        said.append(NOTHING_TO_ASK)
+    elif not answers.searched:
+        said.append(EMPTY_LIBRARY)
+    elif answers.library_size is not None:
+        said.append(small_library(answers.library_size, answers.k))
+    if answers.rejected:
+        files = counted(len(answers.rejected), "file", "files")
+        verb = "was" if len(answers.rejected) == 1 else "were"
+        said.append(f"{files} of this entry {verb} rejected.")
+    if shown < total:
+        said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl holds all of them.")
+    return said
+
+
+def name(pictured: Answer | Match) -> str:
+    """The first of a picture's true names."""
+    return next(iter(paths(pictured.sources)), UNNAMED)

@@ -1,0 +1,35 @@
+"""Pictures read from STL-10's binary files."""
+
+import io
+
+import numpy as np
+import pytest
+
+from stages.stl10 import RECORD
+from stages.stl10records import pictures as read_pictures
+
+
+def stored(pictures: np.ndarray) -> bytes:
+    """STL-10's layout written down the slow way, from uint8 (n, 96, 96, 3)."""
+    return b"".join(picture[:, :, channel].tobytes(order="F") for picture in pictures for channel in range(3))
+
+
+@pytest.mark.parametrize("count", [1, 32, 33, 70])
+def test_pictures_come_out_upright_and_in_order(count: int) -> None:
+    pictures = np.random.default_rng(0).integers(0, 256, (count, 96, 96, 3), dtype=np.uint8)
+    content = stored(pictures)
+    stream = io.BytesIO(content)
+    read = list(read_pictures(stream.read(512), stream))
+    assert b"".join(record for record, _ in read) == content
+    assert np.array_equal([pixels for _, pixels in read], pictures)
+
+
+def test_the_file_is_never_held_whole() -> None:
+    stream = io.BytesIO(bytes(RECORD * 300))
+    next(read_pictures(b"", stream))
+    assert stream.tell() <= 40 * RECORD
+
+
+def test_a_file_that_ends_early_is_said() -> None:
+    with pytest.raises(EOFError):
+        list(read_pictures(b"", io.BytesIO(bytes(RECORD + 5))))
