@@ -33,7 +33,7 @@ from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, parse_spec
 from stages.contract import Datum, Input, StageError, spool
 from stages.embedders import Embedder
 from stages.packs import Pixels, Source, read_packs, read_rejections, write_rejections
-from stages.parameters import whole
+from stages.parameters import integer
 from stages.tables import Images, unite, write_images
 
 if _HIDDEN:
@@ -45,7 +45,7 @@ _BATCHES_PER_LINE = 20  # of progress
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads SEGMENT_DIGITS and the GPU settings; the returned object keeps a loaded model between datums."""
-    segment_digits = whole(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=8)
+    segment_digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=8)
     print(devices.prepare(environment))
     return Features(segment_digits)
 

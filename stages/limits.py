@@ -1,13 +1,15 @@
-"""What one input may cost: the limits past which preprocess rejects a thing instead of reading it. Knows no formats.
+"""The limits past which preprocess rejects a picture or an archive instead of reading it. Knows no formats.
 
 Far above honest pictures and archives, and low enough that one datum stays below 1.5 GiB of memory.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 MAX_PICTURE_BYTES = 256 * 2**20  # of one picture's file, which is read into memory whole
 MAX_PIXELS = 100_000_000  # width × height; RGBA takes 0.8 to 1.2 GiB
-MAX_JPEG_PIXELS = 210_000_000  # telephones have 200 megapixels; decoded at a reduced scale: 1.2 GiB if progressive
+MAX_JPEG_PIXELS = 210_000_000  # phones have 200 megapixels; decoded at a reduced scale: 1.2 GiB if progressive
 MAX_WEBP_PIXELS = 64_000_000  # its decoder holds three copies: 1 GiB
 
 MAX_MEMBERS = 1_000_000  # of one archive
@@ -17,6 +19,23 @@ MIN_EXPANSION_BYTES = 2**30  # an archive may always expand to this much ...
 MAX_EXPANSION = 10  # ... or to this many times its own size, whichever is more
 
 
-def expansion_limit(size: int) -> int:
-    """How many bytes the members of an archive of `size` bytes may have together."""
-    return max(MIN_EXPANSION_BYTES, MAX_EXPANSION * size)
+@dataclass(frozen=True)
+class Limits:
+    """The limits on files and archives, in bytes but for the numbers of members. Tests pass smaller ones.
+
+    kept_headers: the members of a tar whose descriptions are kept after the check, since reading them is expensive.
+    """
+
+    picture_bytes: int = MAX_PICTURE_BYTES
+    members: int = MAX_MEMBERS
+    header_bytes: int = MAX_HEADER_BYTES
+    zip_directory_bytes: int = MAX_ZIP_DIRECTORY_BYTES
+    min_expansion_bytes: int = MIN_EXPANSION_BYTES
+    kept_headers: int = 4096
+
+    def expansion(self, size: int) -> int:
+        """How many bytes the members of an archive of `size` bytes may have together."""
+        return max(self.min_expansion_bytes, MAX_EXPANSION * size)
+
+
+LIMITS = Limits()

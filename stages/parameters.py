@@ -1,4 +1,4 @@
-"""Reads a stage's parameters from its environment (transform.env of its spec). Knows no stage's parameters by name."""
+"""A stage's parameters, read from its environment (transform.env of its spec). Knows no stage's parameters by name."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from stages.contract import StageError
 
 
-def whole(environment: Mapping[str, str], name: str, default: int, lowest: int, highest: int) -> int:
-    """The whole number in the variable `name`; the default where it is unset or empty.
+def integer(environment: Mapping[str, str], name: str, default: int, lowest: int, highest: int) -> int:
+    """The whole number in the variable `name`; the default if it is unset or empty.
 
-    Raises StageError, naming the variable and what it may be, where it is anything else or out of range.
+    Raises StageError, naming the variable and its range, for anything else.
     """
     text = environment.get(name, "").strip()
     if not text:
@@ -23,8 +23,8 @@ def whole(environment: Mapping[str, str], name: str, default: int, lowest: int, 
     return int(text)
 
 
-def choice(environment: Mapping[str, str], name: str, options: Sequence[str]) -> str:
-    """The variable `name`, which must be one of the options; the first of them where it is unset or empty.
+def one_of(environment: Mapping[str, str], name: str, options: Sequence[str]) -> str:
+    """The variable `name`, which must be one of the options; the first of them if it is unset or empty.
 
     Raises StageError, naming the variable and its options, for anything else.
     """

@@ -1,6 +1,6 @@
 """The preprocess stage: one file, block, archive or directory in, packs of normalised pictures and rejections out.
 
-Writes what depends on the datum's content and path alone, so that the same datum always gives the same bytes.
+The output depends on the datum's content and path alone, so the same datum always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from stages.contract import Datum, Input, StageError
-from stages.gathering import Gathering
+from stages.distinct import DistinctPictures
 from stages.packs import Rejection, write_pack, write_rejections
-from stages.parameters import whole
-from stages.reading import Found, read
+from stages.parameters import integer
+from stages.reading import Decoded, read
 
 STAGE = "preprocess"
 
 PART = 400
-"""About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model's."""
+"""About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model."""
 
-_BUCKET_DIGITS = 4  # of an id: they decide on its bucket
+_BUCKET_DIGITS = 4  # of an id: they determine its bucket
 
 
 def start(environment: Mapping[str, str]) -> Preprocess:
-    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKETS (how many parts lone pictures are dealt to, 64)."""
+    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKETS (the number of parts that share the lone pictures, 64)."""
     return Preprocess(
-        side=whole(environment, "IMAGE_SIZE", default=96, lowest=8, highest=1024),
-        buckets=whole(environment, "BUCKETS", default=64, lowest=1, highest=16**_BUCKET_DIGITS),
+        side=integer(environment, "IMAGE_SIZE", default=96, lowest=8, highest=1024),
+        buckets=integer(environment, "BUCKETS", default=64, lowest=1, highest=16**_BUCKET_DIGITS),
     )
 
 
@@ -42,67 +42,69 @@ class Preprocess:
     images: packs `/library/<part>/<src>.npy`; if something was rejected, `/rejected/images/<src>.jsonl`. queries: the
     pack `/queries/<entry>/<src>.npy` with all pictures, even if none; if something was rejected,
     `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex digits of the sha256 of the
-    datum's path in its repo, since no two datums may write one path.
+    datum's path in its repo, since no two datums may write to one path.
 
-    A part is what features computes at once. A lone picture shares one with the other lone ones of its bucket, which
-    follows from its id, since a part of one picture costs a whole batch. Several pictures of one datum are a part
-    of their own, or about one for each PART of them: what is added later must not compute them again.
+    features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
+    which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
+    of their own, about one for each PART pictures, so that pictures added later do not compute them again.
     """
 
-    def __init__(self, side: int, buckets: int) -> None:
+    def __init__(self, side: int, buckets: int, part: int = PART) -> None:
+        """side: of the normalised pictures, in pixels. part: about how many pictures make a part."""
         self.side = side
         self.buckets = buckets
+        self.part = part
 
     def __call__(self, datum: Datum) -> None:
-        """Raises StageError for an input that the spec got wrong; nothing that a user puts makes a datum fail."""
+        """Raises StageError if the spec's input is wrong; no file that a user puts makes a datum fail."""
         given = _only_input(datum)
         src = hashlib.sha256(given.repo_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         rejections: list[Rejection] = []
-        with Gathering(self.side) as gathering:
+        with DistinctPictures(self.side) as distinct:
             for each in read(given, self.side):
-                if isinstance(each, Found):
-                    gathering.add(each.source, each.pixels)
+                if isinstance(each, Decoded):
+                    distinct.add(each.source, each.pixels)
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
             if given.name == "images":
-                self._write_library(gathering, datum.out / "library", src)
+                self._write_library(distinct, datum.out / "library", src)
             else:
-                self._write_entry(gathering, rejections, datum.out / "queries" / _entry(given), src)
+                self._write_entry(distinct, rejections, datum.out / "queries" / _entry(given), src)
         if rejections:
             write_rejections(datum.out / "rejected" / given.name / f"{src}.jsonl", rejections)
-        print(f"{STAGE}: {len(gathering)} pictures, {len(rejections)} rejected")
+        print(f"{STAGE}: {len(distinct)} pictures, {len(rejections)} rejected")
 
-    def _write_library(self, gathering: Gathering, library: Path, src: str) -> None:
-        lone = len(gathering) == 1
-        for prefix, members in gathering.by_prefix(_digits(len(gathering))):
+    def _write_library(self, distinct: DistinctPictures, library: Path, src: str) -> None:
+        lone = len(distinct) == 1
+        for prefix, members in distinct.by_prefix(_digits(len(distinct), self.part)):
             part = _bucket(members[0].id, self.buckets) if lone else "-".join(filter(None, (src, prefix)))
-            write_pack(library / part / f"{src}.npy", (self.side, self.side), members, gathering.rows(members))
+            write_pack(library / part / f"{src}.npy", (self.side, self.side), members, distinct.rows(members))
 
-    def _write_entry(self, gathering: Gathering, rejections: list[Rejection], entry: Path, src: str) -> None:
-        members = gathering.pictures()
-        write_pack(entry / f"{src}.npy", (self.side, self.side), members, gathering.rows(members))
+    def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
+        members = distinct.pictures()
+        write_pack(entry / f"{src}.npy", (self.side, self.side), members, distinct.rows(members))
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 
 
 def _bucket(picture: str, buckets: int) -> str:
-    """The bucket of an id, in hex digits: each has an equal range of the ids."""
+    """The bucket of an id, in hex digits. Every bucket has an equal range of ids."""
     number = int(picture[:_BUCKET_DIGITS], 16) * buckets // 16**_BUCKET_DIGITS
     return f"{number:0{len(f'{buckets - 1:x}')}x}"
 
 
-def _digits(pictures: int) -> int:
-    """By how many hex digits that many pictures are divided into parts."""
-    return next(digits for digits in range(16) if pictures <= PART * 16**digits)
+def _digits(pictures: int, part: int) -> int:
+    """The number of hex digits that divide so many pictures into parts of that size."""
+    return next(digits for digits in range(16) if pictures <= part * 16**digits)
 
 
 def _only_input(datum: Datum) -> Input:
-    found = [each for name, each in datum.inputs.items() if name in ("images", "queries")]
-    if len(found) != 1:
+    given = [each for name, each in datum.inputs.items() if name in ("images", "queries")]
+    if len(given) != 1:
         raise StageError(
-            f"preprocess has one input, named images or queries; this datum has {', '.join(datum.inputs) or 'none'}"
+            f"preprocess needs one input, named images or queries; this datum has {', '.join(datum.inputs) or 'none'}"
         )
-    return found[0]
+    return given[0]
 
 
 def _entry(given: Input) -> str:

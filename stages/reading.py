@@ -1,7 +1,7 @@
-"""From the file or directory of a datum to its pictures and its rejections, one at a time.
+"""The pictures and the rejections in a datum's file or directory, one at a time.
 
-Decides by content what each file is, and what is left unsaid: the droppings of operating systems and lookalike's own
-list of names. Knows no packs, ids or buckets; holds no more than one picture's file or one block of STL-10 at a time.
+Tells files apart by content, and skips without a record the droppings of operating systems and lookalike's own list of
+names. Knows no packs, ids or buckets; holds at most one picture's file or one block of STL-10 at a time.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stages import archives, names, pictures, stl10, stl10records
+from stages import names, pictures, stl10, stl10records
+from stages.archives.archive import members
+from stages.archives.member import DAMAGED_MEMBER, BadArchive, BadMember, Member, unsafe_name
 from stages.contract import Input, spool
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
-from stages.limits import MAX_PICTURE_BYTES
+from stages.limits import LIMITS, Limits
 from stages.packs import Pixels, Source
 
 
 @dataclass(frozen=True)
-class Found:
-    """A good picture. source: its true path and the sha256 of its file's (or record's) bytes. pixels: normalised."""
+class Decoded:
+    """A decoded picture. source: its true path and the sha256 of its file's (or record's) bytes. pixels: normalised."""
 
     source: Source
     pixels: Pixels
@@ -31,22 +33,21 @@ class Found:
 
 @dataclass(frozen=True)
 class Refused:
-    """Something that is no usable picture. path: its true path. reason: for the user."""
+    """A file or member that yields no picture. path: its true path. reason: for the user."""
 
     path: str
     reason: str
 
 
-def read(given: Input, side: int) -> Iterator[Found | Refused]:
+def read(given: Input, side: int, limits: Limits = LIMITS) -> Iterator[Decoded | Refused]:
     """Everything in a datum's file or directory, pictures normalised to uint8 (side, side, 3).
 
-    Sources are true paths: the unescaped path within the repo; for an archive's member that and the member's name, for
-    a member of an ingest block the member's own unescaped name, for a picture of an STL-10 file the file's and its
-    number, also where it is a member of a block by that name.
-    Raises OSError where the machine cannot read its files.
+    A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
+    member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
+    its number, also where a block holds it under that name. Raises OSError if the machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        reader = _Reader(side, Path(scratch))
+        reader = _Reader(side, limits, Path(scratch))
         for repo_path, path in _files(given):
             yield from reader.datum_file(path, repo_path)
 
@@ -59,7 +60,7 @@ def _files(given: Input) -> Iterator[tuple[str, Path]]:
     for directory, directories, files in os.walk(given.path, onerror=_fail):
         directories.sort()
         below = Path(directory).relative_to(given.path)
-        # A link to a directory is listed as one and not walked into: said, not dropped.
+        # Links to directories are not followed; they are listed here so that each is reported.
         links = [each for each in directories if Path(directory, each).is_symlink()]
         for name in sorted(files + links):
             inside = "/".join((*below.parts, name))
@@ -68,17 +69,18 @@ def _files(given: Input) -> Iterator[tuple[str, Path]]:
 
 
 def _fail(failure: OSError) -> None:
-    raise failure  # os.walk would pass over a directory that it cannot read
+    raise failure  # os.walk would skip an unreadable directory
 
 
 class _Reader:
-    """Reads one file after the other. scratch: a directory for what must be on disk for a moment."""
+    """Reads one file after the other. scratch: a directory for temporary files."""
 
-    def __init__(self, side: int, scratch: Path) -> None:
+    def __init__(self, side: int, limits: Limits, scratch: Path) -> None:
         self.side = side
+        self.limits = limits
         self.scratch = scratch
 
-    def datum_file(self, path: Path, repo_path: str) -> Iterator[Found | Refused]:
+    def datum_file(self, path: Path, repo_path: str) -> Iterator[Decoded | Refused]:
         true = names.unescape(repo_path)
         mode = path.stat().st_mode if path.exists() else 0
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
@@ -89,8 +91,8 @@ class _Reader:
         if spooled != path:
             spooled.unlink()
 
-    def file(self, path: Path, true: str, is_block: bool) -> Iterator[Found | Refused]:
-        """A file on disk that can be seeked in: the only place where an archive can be."""
+    def file(self, path: Path, true: str, is_block: bool) -> Iterator[Decoded | Refused]:
+        """A seekable file on disk, as archives need it."""
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             head = stream.read(HEAD)
@@ -99,18 +101,18 @@ class _Reader:
                 yield from self.stream(stream, head, size, true)
                 return
         try:
-            for member in archives.members(path, kind):
+            for member in members(path, kind, self.limits):
                 if not names.is_dropping(member.name):
                     yield from self.member(member, None if is_block else true)
-        except archives.BadArchive as failure:
+        except BadArchive as failure:
             yield Refused(true, str(failure))
 
-    def member(self, member: archives.Member, archive: str | None) -> Iterator[Found | Refused]:
-        """archive: its true path; None for an ingest block, whose members go by their own."""
+    def member(self, member: Member, archive: str | None) -> Iterator[Decoded | Refused]:
+        """archive: its true path; None for an ingest block, whose members have true paths of their own."""
         true = names.unescape(member.name) if archive is None else f"{archive}/{member.name}"
-        problem = member.problem or (None if archive is None else archives.unsafe_name(member.name))
+        problem = member.problem or (None if archive is None else unsafe_name(member.name))
         if problem or not member.stream:
-            yield Refused(true, problem or "a damaged archive member")
+            yield Refused(true, problem or DAMAGED_MEMBER)
             return
         try:
             head = member.stream.read(HEAD)
@@ -120,11 +122,11 @@ class _Reader:
                 yield from self.packed_archive(member.stream, head, true)
             else:
                 yield Refused(true, "an archive inside an archive, which is not unpacked: put it by itself")
-        except archives.BadMember as failure:
+        except BadMember as failure:
             yield Refused(true, str(failure))
 
-    def packed_archive(self, stream: stl10records.Stream, head: bytes, true: str) -> Iterator[Found | Refused]:
-        """What ingest packed into a block stands for the file that it was: an archive is still to be read."""
+    def packed_archive(self, stream: stl10records.Stream, head: bytes, true: str) -> Iterator[Decoded | Refused]:
+        """An archive that ingest packed into a block is read as the file that it was."""
         unpacked = self.scratch / "member"
         with unpacked.open("wb") as file:
             while head:
@@ -133,8 +135,8 @@ class _Reader:
         yield from self.file(unpacked, true, is_block=False)
         unpacked.unlink()
 
-    def stream(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
-        """A file that is no archive. head: the first bytes, already read off the stream. size: of the whole file."""
+    def stream(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Decoded | Refused]:
+        """A picture, an STL-10 file or an unreadable one. head: its first bytes, already read. size: of all of it."""
         if stl10.holds_pictures(true, size):
             yield from self.stl10(stream, head, size, true)
             return
@@ -145,18 +147,18 @@ class _Reader:
             problem = stl10.problem(true, size) if head and stl10.is_named_so(true) else None
             yield Refused(true, problem or why_unreadable(head))
 
-    def picture(self, stream: stl10records.Stream, head: bytes, size: int, kind: Kind, true: str) -> Found | Refused:
-        if size > MAX_PICTURE_BYTES:
-            return Refused(true, f"{size:,} bytes: a picture's file may have at most {MAX_PICTURE_BYTES:,}")
+    def picture(self, stream: stl10records.Stream, head: bytes, size: int, kind: Kind, true: str) -> Decoded | Refused:
+        if size > self.limits.picture_bytes:
+            return Refused(true, f"{size:,} bytes: a picture's file may have at most {self.limits.picture_bytes:,}")
         data = head + stream.read(size - len(head))
         try:
             pixels = pictures.normalise(data, kind, self.side)
         except pictures.BadPicture as failure:
             return Refused(true, str(failure))
-        return Found(Source(true, hashlib.sha256(data).hexdigest()), pixels)
+        return Decoded(Source(true, hashlib.sha256(data).hexdigest()), pixels)
 
-    def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Found | Refused]:
+    def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Decoded | Refused]:
         alone = stl10.is_record_name(true)
         for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
             path = true if alone else stl10.record_name(true, number)
-            yield Found(Source(path, hashlib.sha256(record).hexdigest()), pictures.resize(pixels, self.side))
+            yield Decoded(Source(path, hashlib.sha256(record).hexdigest()), pictures.resize(pixels, self.side))

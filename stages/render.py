@@ -19,7 +19,7 @@ from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path, unescape
 from stages.packs import Rejection, read_rejections
 from stages.pages import page
-from stages.parameters import whole
+from stages.parameters import integer
 from stages.sheets import grid
 from stages.shown import shown
 from stages.tables import Images, read_images, read_neighbours
@@ -30,7 +30,7 @@ MOST_NEIGHBOURS = 1000
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads K (default 3). Raises StageError if it is no whole number from 1 to `MOST_NEIGHBOURS`."""
-    k = whole(environment, "K", 3, 1, MOST_NEIGHBOURS)
+    k = integer(environment, "K", 3, 1, MOST_NEIGHBOURS)
 
     def process(datum: Datum) -> None:
         entry, queries, search = _sides(datum)

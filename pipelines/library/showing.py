@@ -71,7 +71,7 @@ def from_library(connection: Connection, name: str) -> Image.Image:
             with file.open("wb") as target:
                 repo.fetch(path, target)
             for each in reading.read(Input(ingest.REPO, file, path.strip("/"), ""), _SIDE):
-                if isinstance(each, reading.Found) and each.source.path == name:
+                if isinstance(each, reading.Decoded) and each.source.path == name:
                     return Image.fromarray(each.pixels)
     raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")
 

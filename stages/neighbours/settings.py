@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stages.contract import StageError
-from stages.parameters import choice, whole
+from stages.parameters import integer, one_of
 
 METRICS = ("euclidean", "cosine")
 BACKENDS = ("auto", "cuml", "numpy", "faiss", "sklearn")
@@ -29,10 +29,10 @@ class Settings:
 def settings(environment: Mapping[str, str]) -> Settings:
     """Reads K, METRIC, BACKEND and ALGORITHM; raises StageError, naming the variable, for a bad value."""
     chosen = Settings(
-        k=whole(environment, "K", 3, 1, LARGEST_K),
-        metric=choice(environment, "METRIC", METRICS),
-        backend=choice(environment, "BACKEND", BACKENDS),
-        algorithm=choice(environment, "ALGORITHM", ALGORITHMS),
+        k=integer(environment, "K", 3, 1, LARGEST_K),
+        metric=one_of(environment, "METRIC", METRICS),
+        backend=one_of(environment, "BACKEND", BACKENDS),
+        algorithm=one_of(environment, "ALGORITHM", ALGORITHMS),
     )
     if chosen.backend in ("numpy", "sklearn") and chosen.algorithm != "exact":
         raise StageError(

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages import archives, limits
+from stages.archives.archive import members
+from stages.archives.member import BadArchive, BadMember, unsafe_name
 from stages.kinds import HEAD, Kind, kind_of
+from stages.limits import LIMITS, Limits
 
 FILES = {"a.jpg": b"first", "deep/b é.jpg": os.urandom(2000), "empty": b"", "block": bytes(512)}
 
@@ -48,25 +50,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "archive"
 
 
-def read(path: Path, data: bytes) -> dict[str, bytes | str]:
+def read(path: Path, data: bytes, limits: Limits = LIMITS) -> dict[str, bytes | str]:
     """The members' content by name, or why there is none."""
     path.write_bytes(data)
     found: dict[str, bytes | str] = {}
-    for member in archives.members(path, kind_of(data[:HEAD])):
+    for member in members(path, kind_of(data[:HEAD]), limits):
         if member.stream:
             try:
                 found[member.name] = member.stream.read(3) + member.stream.read(member.size)
-            except archives.BadMember as failure:
+            except BadMember as failure:
                 found[member.name] = str(failure)
         else:
             found[member.name] = member.problem or ""
     return found
 
 
-def refusal(path: Path, data: bytes) -> str:
+def refusal(path: Path, data: bytes, limits: Limits = LIMITS) -> str:
     path.write_bytes(data)
-    with pytest.raises(archives.BadArchive) as failure:
-        next(archives.members(path, kind_of(data[:HEAD])))  # before anything is yielded
+    with pytest.raises(BadArchive) as failure:
+        next(members(path, kind_of(data[:HEAD]), limits))  # before anything is yielded
     return str(failure.value)
 
 
@@ -85,7 +87,7 @@ def test_members_may_be_left_unread(path: Path) -> None:
     for pack in PACKERS.values():
         data = pack(FILES)
         path.write_bytes(data)
-        assert [each.name for each in archives.members(path, kind_of(data[:HEAD]))] == list(FILES)
+        assert [each.name for each in members(path, kind_of(data[:HEAD]), LIMITS)] == list(FILES)
 
 
 def test_directories_are_no_members(path: Path) -> None:
@@ -172,7 +174,7 @@ def test_a_damaged_member_does_not_spoil_the_others(path: Path) -> None:
     ],
 )
 def test_names_that_lead_elsewhere_are_known(name: str, problem: str | None) -> None:
-    assert archives.unsafe_name(name) == problem
+    assert unsafe_name(name) == problem
 
 
 @pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
@@ -200,14 +202,14 @@ def test_gzip_that_is_no_tar_is_said(path: Path) -> None:
     assert refusal(path, bytes(damaged)) == "damaged or truncated gzip archive"
 
 
-def test_bombs_are_refused_before_anything_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MIN_EXPANSION_BYTES", 1_000_000)
+def test_bombs_are_refused_before_anything_is_read(path: Path) -> None:
+    limits = Limits(min_expansion_bytes=1_000_000)
     flat = {f"{number}.bmp": bytes(200_000) for number in range(6)}
     for pack in (zipped, tgz):
-        assert refusal(path, pack(flat)) == "expands to more than 1,000,000 bytes"
-    assert len(read(path, tarred(flat))) == 6  # expands to nothing more than itself
+        assert refusal(path, pack(flat), limits) == "expands to more than 1,000,000 bytes"
+    assert len(read(path, tarred(flat), limits)) == 6  # expands to nothing more than itself
     padded = gzip.compress(tarred({"a": b"1"}) + bytes(2_000_000))
-    assert refusal(path, padded) == "expands to more than 1,000,000 bytes"
+    assert refusal(path, padded, limits) == "expands to more than 1,000,000 bytes"
 
 
 def test_a_zip_whose_members_lie_about_their_size_gives_no_more_than_they_say(path: Path) -> None:
@@ -217,10 +219,9 @@ def test_a_zip_whose_members_lie_about_their_size_gives_no_more_than_they_say(pa
     assert read(path, lied) == {"lie": "a damaged archive member"}
 
 
-def test_too_many_members_are_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
+def test_too_many_members_are_refused(path: Path) -> None:
     for pack in PACKERS.values():
-        assert refusal(path, pack(FILES)) == "more than 3 members"
+        assert refusal(path, pack(FILES), Limits(members=3)) == "more than 3 members"
 
 
 def test_a_tar_that_states_gigabytes_of_description_is_refused_unread(path: Path) -> None:
@@ -255,8 +256,8 @@ def test_no_bytes_whatever_raise_anything_but_bad_archive(
     path.write_bytes(data)
     kind = {"zip": Kind.ZIP, "tar": Kind.TAR, "tar.gz": Kind.GZIP}[name]
     try:
-        for member in archives.members(path, kind):
+        for member in members(path, kind, LIMITS):
             if member.stream:
                 member.stream.read(1_000_000)
-    except (archives.BadArchive, archives.BadMember):
+    except (BadArchive, BadMember):
         pass

@@ -40,6 +40,7 @@ class Datums:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.runs = 0
+        self.part = preprocess.PART
 
     def run(self, repo_path: str, content: bytes | Tree, name: str = "images", **environment: str) -> Tree:
         self.runs += 1
@@ -50,7 +51,9 @@ class Datums:
             file.write_bytes(data)
         path.mkdir(parents=True, exist_ok=True) if content == {} else None
         out = self.root / f"{self.runs}.out"
-        preprocess.start(environment)(Datum({name: Input(name, path, repo_path, "c")}, out))
+        stage = preprocess.start(environment)
+        stage.part = self.part
+        stage(Datum({name: Input(name, path, repo_path, "c")}, out))
         return tree(out)
 
 
@@ -82,9 +85,9 @@ def test_a_single_bucket_holds_all(datums: Datums) -> None:
 
 @pytest.mark.parametrize(("part", "digits"), [(60, 0), (59, 1), (3, 2)])
 def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
-    part: int, digits: int, datums: Datums, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    part: int, digits: int, datums: Datums, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(preprocess, "PART", part)
+    datums.part = part
     content = {f"{number}.png": picture(number) for number in range(60)}
     content |= {f"again/{number}.bmp": picture(number, "BMP") for number in range(0, 60, 7)}
     made = datums.run("all", content)
@@ -113,8 +116,8 @@ def test_the_same_datum_gives_the_same_bytes_wherever_and_whenever(datums: Datum
     assert datums.run("e", content).keys().isdisjoint(datums.run("d", content))
 
 
-def test_another_file_in_an_archive_changes_no_other_part(datums: Datums, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preprocess, "PART", 4)
+def test_another_file_in_an_archive_changes_no_other_part(datums: Datums) -> None:
+    datums.part = 4
 
     def zipped(files: Tree) -> bytes:
         file = io.BytesIO()

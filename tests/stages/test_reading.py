@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages import archives, names, reading, stl10
+from stages import names, reading, stl10
 from stages.contract import Input
 from stages.kinds import why_unreadable
+from stages.limits import LIMITS, Limits
 from stages.packs import Source
-from stages.reading import Found, Refused
+from stages.reading import Decoded, Refused
 
 SIDE = 8
 
@@ -45,11 +46,11 @@ def tarred(files: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
-def read(path: Path, repo_path: str) -> tuple[list[Source], dict[str, str]]:
+def read(path: Path, repo_path: str, limits: Limits = LIMITS) -> tuple[list[Source], dict[str, str]]:
     """Sources of what was found, and reasons by path of what was refused."""
     found, refused = [], {}
-    for each in reading.read(Input("images", path, repo_path, ""), SIDE):
-        if isinstance(each, Found):
+    for each in reading.read(Input("images", path, repo_path, ""), SIDE, limits):
+        if isinstance(each, Decoded):
             assert each.pixels.shape == (SIDE, SIDE, 3)
             assert each.pixels.dtype == np.uint8
             found.append(each.source)
@@ -234,24 +235,21 @@ def test_a_record_is_a_picture_whatever_it_begins_with_and_is_called_the_same_wh
     assert read(file, "x.bin/000000")[1] == {"x.bin/000000": "not one STL-10 picture: 55,296 bytes, not 27,648"}
 
 
-def test_a_tar_of_more_members_than_are_remembered_is_read_all_the_same(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tar_of_more_members_than_are_kept_is_read_all_the_same(file: Path) -> None:
     file.write_bytes(tarred({f"{number}.jpg": jpeg(number) for number in range(5)}))
     at_once = read(file, "t.tar")
-    monkeypatch.setattr(archives, "_REMEMBERED", 4)
-    assert read(file, "t.tar") == at_once
+    assert read(file, "t.tar", Limits(kept_headers=4)) == at_once
     assert len(at_once[0]) == 5
 
 
-def test_a_picture_file_that_is_too_large_is_not_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_PICTURE_BYTES", 1000)
+def test_a_picture_file_that_is_too_large_is_not_read(file: Path) -> None:
+    limits = Limits(picture_bytes=1000)
     file.write_bytes(jpeg() + bytes(1000))
     reason = f"{len(jpeg()) + 1000:,} bytes: a picture's file may have at most 1,000"
-    assert read(file, "a") == ([], {"a": reason})
+    assert read(file, "a", limits) == ([], {"a": reason})
     content = tarred({"a": jpeg() + bytes(1000)})
     file.write_bytes(content)
-    assert read(file, "t") == ([], {"t/a": reason})
+    assert read(file, "t", limits) == ([], {"t/a": reason})
 
 
 def test_nothing_is_left_behind(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

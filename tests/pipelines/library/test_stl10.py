@@ -18,7 +18,7 @@ from pipelines.library.downloads import Remote
 from pipelines.library.samples import PHOTOGRAPHS
 from pipelines.library.stl10samples import write_stl10
 from stages.contract import Input
-from stages.reading import Found, read
+from stages.reading import Decoded, read
 from stages.stl10 import RECORD
 from stages.stl10records import pictures
 
@@ -84,7 +84,7 @@ def test_labels_name_what_adding_the_labelled_files_names(place: Path) -> None:
         each.source.path
         for name in ("train_X.bin", "test_X.bin")
         for each in read(Input("images", place / name, name, ""), 96)
-        if isinstance(each, Found)
+        if isinstance(each, Decoded)
     ]
     assert [row["source"] for row in rows] == found
     given = (place / "train_y.bin").read_bytes() + (place / "test_y.bin").read_bytes()
@@ -185,7 +185,7 @@ def test_a_block_of_records_reads_as_they_do(repos: Connection, place: Path, tmp
     for path, content in Repository(repos, "images").read_all("/*"):
         (tmp_path / "block").write_bytes(content)
         for each in read(Input("images", tmp_path / "block", path.strip("/"), ""), 96):
-            assert isinstance(each, Found)
+            assert isinstance(each, Decoded)
             found[each.source.path] = each.source.sha256
     whole = records(place / stl10.UNLABELLED)
     assert len(found) == 900

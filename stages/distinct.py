@@ -1,6 +1,6 @@
-"""A datum's distinct pictures while they come in: equal ones merged, pixels on disk once there are many.
+"""Collects a datum's distinct pictures: equal ones are merged, and the pixels of many go to disk.
 
-Knows nothing of files outside it. Memory is bounded: about 128 MiB of pixels and half a kilobyte a picture.
+Knows no other files. Memory is bounded: about 128 MiB of pixels and half a kilobyte a picture.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from stages.pictures import picture_id
 IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
 
 
-class Gathering:
+class DistinctPictures:
     """Pictures of side × side pixels by id, each with all its sources. Used in a `with` statement."""
 
-    def __init__(self, side: int) -> None:
+    def __init__(self, side: int, in_memory: int = IN_MEMORY) -> None:
+        """in_memory: bytes of pixels that are kept in memory."""
         self._row_size = side * side * 3
-        self._pixels = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115, closed by __exit__
+        self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
         self._rows: dict[str, int] = {}
         self._sources: dict[str, set[Source]] = {}
 
-    def __enter__(self) -> Gathering:
+    def __enter__(self) -> DistinctPictures:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -34,7 +35,7 @@ class Gathering:
         return len(self._rows)
 
     def add(self, source: Source, pixels: Pixels) -> None:
-        """Takes a picture, uint8 (side, side, 3); one that is here already gains the source."""
+        """Adds a picture, uint8 (side, side, 3), or only its source if an equal picture is here already."""
         digest = picture_id(pixels)
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
@@ -50,8 +51,8 @@ class Gathering:
         for prefix, members in groupby(self.pictures(), lambda picture: picture.id[:digits]):
             yield prefix, list(members)
 
-    def rows(self, wanted: Iterable[Picture]) -> Iterator[bytes]:
+    def rows(self, pictures: Iterable[Picture]) -> Iterator[bytes]:
         """The pixels of these pictures in their order, side × side × 3 RGB bytes each. Ends the adding."""
-        for picture in wanted:
+        for picture in pictures:
             self._pixels.seek(self._rows[picture.id] * self._row_size)
             yield self._pixels.read(self._row_size)

@@ -1,10 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages import gathering
-from stages.gathering import Gathering
+from stages.distinct import DistinctPictures
 from stages.packs import Source
 from stages.pictures import picture_id
 
@@ -14,18 +12,16 @@ def picture(shade: int) -> np.ndarray:
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.text(max_size=2))), st.randoms(), st.sampled_from([0, 48 * 5, 10**9]))
-def test_what_comes_out_depends_on_what_came_in_and_not_on_its_order(
+def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
     given: list[tuple[int, str]], random: object, in_memory: int
 ) -> None:
     outcomes = []
     for _ in range(2):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(gathering, "IN_MEMORY", in_memory)
-            with Gathering(4) as gathered:
-                for shade, path in given:
-                    gathered.add(Source(path, "0" * 64), picture(shade))
-                members = gathered.pictures()
-                outcomes.append((members, list(gathered.rows(members)), list(gathered.by_prefix(1))))
+        with DistinctPictures(4, in_memory) as distinct:
+            for shade, path in given:
+                distinct.add(Source(path, "0" * 64), picture(shade))
+            members = distinct.pictures()
+            outcomes.append((members, list(distinct.rows(members)), list(distinct.by_prefix(1))))
         random.shuffle(given)
     assert outcomes[0] == outcomes[1]
     members, rows, buckets = outcomes[0]
