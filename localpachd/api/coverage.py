@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Iterator
 
-from localpachd.api.newer import CALLS
+from localpachd.api.schema_additions import CALLS
 from localpachd.api.services import SERVICES, Service
 
 PARTLY = {
@@ -62,10 +62,10 @@ def table() -> str:
 
 def _rows(service: Service) -> Iterator[tuple[str, str, str, str]]:
     name = service.descriptor.full_name
-    newer = CALLS.get(name, {})
+    added = CALLS.get(name, {})
     for call in service.descriptor.methods:
         note = PARTLY.get(f"{name}/{call.name}", "")
-        since = newer[call.name].since if call.name in newer else ""
+        since = added[call.name].since if call.name in added else ""
         if not service.serves(call.name):
             yield call.name, since, "no", ""
         else:

@@ -8,14 +8,14 @@ import grpc
 from google.protobuf.struct_pb2 import Struct
 
 from localpachd.api import pps_messages as messages
+from localpachd.api.handlers import method_handler
 from localpachd.api.schema import Empty, pps_pb2
-from localpachd.api.serving import handler
 from localpachd.pps.datum_rerun import Outcome
 from localpachd.pps.service import Pps
 from localpachd.worker.tasks import LogLine
 
 
-def serve(server: grpc.Server, pps: Pps) -> None:
+def add_service(server: grpc.Server, pps: Pps) -> None:
     """Adds the service to a server. RunDatum takes an InspectDatumRequest and answers with a stream of
     Structs: {"line": ..., "user": ...} for each line said, and at the end {"state": ..., "reason": ..., "file_set":
     ..., "directory": ...}. ListGpus takes nothing and answers with a Struct: {"machine": ..., "devices": [{"name": ...,
@@ -35,8 +35,8 @@ def serve(server: grpc.Server, pps: Pps) -> None:
 
     encode = Struct.SerializeToString
     calls = {
-        "RunDatum": handler(run_datum, (False, True), pps_pb2.InspectDatumRequest.FromString, encode),
-        "ListGpus": handler(list_gpus, (False, False), Empty.FromString, encode),
+        "RunDatum": method_handler(run_datum, (False, True), pps_pb2.InspectDatumRequest.FromString, encode),
+        "ListGpus": method_handler(list_gpus, (False, False), Empty.FromString, encode),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("localpachd.Debug", calls),))
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from localpachd.api import cancellation
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
-from localpachd.api.waiting import presence
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, contents, filesets, history, removal, repos
 from localpachd.pfs.service import Pfs
@@ -53,7 +53,7 @@ class CommitCalls:
             if commit.repo.name == FILE_SETS:
                 return messages.commit_info(filesets.opened(conn, commit, time.time_ns())[0])
             found = commits.resolve(conn, commit)
-        return messages.commit_info(self._await(found, request.wait, presence(context, self._pfs.changes)))
+        return messages.commit_info(self._await(found, request.wait, cancellation.watch(context, self._pfs.changes)))
 
     def ListCommit(self, request: Any, context: Any) -> Iterator[Any]:
         repo = _repo(request)
@@ -84,7 +84,7 @@ class CommitCalls:
         with self._pfs.db.read() as conn:
             repos.inspect(conn, repo)
             seen = commits.resolve(conn, since).seq if since else 0
-        active = presence(context, self._pfs.changes)
+        active = cancellation.watch(context, self._pfs.changes)
         branch, origin = Branch(repo, request.branch), _origin(request)
         while (info := self._pfs.changes.wait_for(partial(self._next, branch, origin, seen), active)) is not None:
             seen = info.seq
@@ -100,7 +100,7 @@ class CommitCalls:
         if not request.wait:
             yield from map(messages.commit_info, infos)
             return
-        active = presence(context, self._pfs.changes)
+        active = cancellation.watch(context, self._pfs.changes)
         yield from (messages.commit_info(info) for info in infos if info.finished is not None)
         for info in infos:
             if info.finished is None:

@@ -4,9 +4,9 @@ from localpachd.api.pps_datums import DatumCalls
 from localpachd.api.pps_defaults import DefaultsCalls
 from localpachd.api.pps_jobs import JobCalls
 from localpachd.api.pps_pipelines import PipelineCalls
-from localpachd.api.pps_rest import RestCalls
 from localpachd.api.pps_secrets import SecretCalls
 from localpachd.api.pps_specs import SpecCalls
+from localpachd.api.pps_unavailable import UnavailableCalls
 from localpachd.api.schema import Empty
 from localpachd.api.specs import Specs
 from localpachd.api.transactions import Writes
@@ -15,7 +15,7 @@ from localpachd.pps.service import Pps
 from localpachd.worker.secrets import Secrets
 
 
-class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls, DatumCalls, RestCalls):
+class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls, DatumCalls, UnavailableCalls):
     """Serves pipelines, jobs, datums, logs, defaults and secrets."""
 
     def __init__(self, pfs: Pfs, pps: Pps, secrets: Secrets, specs: Specs, write: Writes) -> None:

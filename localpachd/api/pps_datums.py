@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from itertools import islice, takewhile
 from typing import Any
 
+from localpachd.api import cancellation
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty
 from localpachd.api.times import seconds
-from localpachd.api.waiting import presence
 from localpachd.errors import PachError
 from localpachd.pfs.changes import Changes
 from localpachd.pps.entities import DatumInfo
@@ -92,5 +92,5 @@ class DatumCalls:
             since=seconds(request.since) or None,
             tail=request.tail,
         )
-        for line in self._pps.logs(query, presence(context, self._changes)):
+        for line in self._pps.logs(query, cancellation.watch(context, self._changes)):
             yield messages.log_message(line)

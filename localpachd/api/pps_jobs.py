@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from localpachd.api import pfs_messages
+from localpachd.api import cancellation, pfs_messages
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
-from localpachd.api.waiting import presence
 from localpachd.errors import PachError
 from localpachd.pfs.changes import Changes
 from localpachd.pps.service import Pps
@@ -23,7 +22,9 @@ class JobCalls:
     _write: Writes
 
     def InspectJob(self, request: Any, context: Any) -> Any:
-        info = self._pps.inspect_job(messages.to_job(request.job), request.wait, presence(context, self._changes))
+        info = self._pps.inspect_job(
+            messages.to_job(request.job), request.wait, cancellation.watch(context, self._changes)
+        )
         return messages.job_info(info, request.details)
 
     def ListJob(self, request: Any, context: Any) -> Iterator[Any]:
@@ -42,7 +43,7 @@ class JobCalls:
 
     def SubscribeJob(self, request: Any, context: Any) -> Iterator[Any]:
         pipeline = messages.to_pipeline(request.pipeline)
-        for info in self._pps.subscribe_jobs(pipeline, presence(context, self._changes)):
+        for info in self._pps.subscribe_jobs(pipeline, cancellation.watch(context, self._changes)):
             yield messages.job_info(info, request.details)
 
     def StopJob(self, request: Any, context: Any) -> Any:
@@ -58,7 +59,7 @@ class JobCalls:
         return Empty()
 
     def InspectJobSet(self, request: Any, context: Any) -> Iterator[Any]:
-        active = presence(context, self._changes)
+        active = cancellation.watch(context, self._changes)
         for info in self._pps.inspect_job_set(request.job_set.id, request.wait, active):
             yield messages.job_info(info, request.details)
 

@@ -1,6 +1,6 @@
-"""The messages and services of Pachyderm's API: python-pachyderm's descriptors of 2.7 with those of `newer` on top.
+"""The messages and services of Pachyderm's API: python-pachyderm's descriptors of 2.7 with `schema_additions` on top.
 
-The one place that knows either; every other module of api takes its messages from here.
+The only module that knows either; every other module of api takes its messages from here.
 """
 
 import re
@@ -24,7 +24,7 @@ from python_pachyderm.proto.v2.transaction import transaction_pb2 as transaction
 from python_pachyderm.proto.v2.version.versionpb import version_pb2 as version
 from python_pachyderm.proto.v2.worker import worker_pb2 as worker
 
-from localpachd.api.newer import CALLS, MESSAGES
+from localpachd.api.schema_additions import CALLS, MESSAGES
 
 _OLD = (pfs, pps, transaction, admin, version, worker, enterprise, auth, identity, license_, proxy, debug)
 _FIELD = re.compile(r"(repeated |map )?([\w.]+) (\w+) = (\d+)")
@@ -97,7 +97,7 @@ def _of_package(files: dict[str, descriptor_pb2.FileDescriptorProto], package: s
 
 
 def _add(files: dict[str, descriptor_pb2.FileDescriptorProto]) -> None:
-    """Puts what is newer on top of the files."""
+    """Puts the additions on top of the files."""
     for full_name, text in MESSAGES.items():
         package, path = _split(full_name)
         _set_fields(_message(_of_package(files, package), path), full_name, text)

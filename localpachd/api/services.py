@@ -8,12 +8,12 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from localpachd.api import debugging, schema
 from localpachd.api.admin import AdminServicer, DebugServicer, EnterpriseServicer, VersionServicer
+from localpachd.api.handlers import add_service
 from localpachd.api.logs import LogsServicer
 from localpachd.api.metadata import MetadataServicer
 from localpachd.api.pfs import PfsServicer
 from localpachd.api.pps import PpsServicer
 from localpachd.api.requests import Requests
-from localpachd.api.serving import serve
 from localpachd.api.specs import Specs
 from localpachd.api.transactions import TransactionServicer, Writes
 from localpachd.api.worker import WorkerServicer
@@ -63,7 +63,7 @@ def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_
     requests = Requests(pps, specs)
     write = Writes(pfs, requests)
     health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
-    serving = (
+    servicers = (
         ("pfs_v2.API", PfsServicer(pfs, write)),
         ("pps_v2.API", PpsServicer(pfs, pps, secrets, specs, write)),
         ("transaction_v2.API", TransactionServicer(pfs, requests)),
@@ -74,6 +74,6 @@ def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_
         ("logs.API", LogsServicer(pfs)),
         ("debug_v2.Debug", DebugServicer()),
     )
-    for name, servicer in serving:
-        serve(server, name, servicer)
-    debugging.serve(server, pps)
+    for name, servicer in servicers:
+        add_service(server, name, servicer)
+    debugging.add_service(server, pps)

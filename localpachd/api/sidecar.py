@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import grpc
 
-from localpachd.api.doors import Doors
+from localpachd.api.loopback import LoopbackServers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.values import Branch
 
 _CALLS_AT_ONCE = 32
 
 
-class GrpcSidecars(Doors):
+class GrpcSidecars(LoopbackServers):
     """The pps room's Sidecars over gRPC. Thread-safe. `register` is named before anything is opened: it adds the
     services of the API to a server, with the file system that it is given behind them."""
 

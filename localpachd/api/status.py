@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import grpc
 
 from localpachd import errors
+from localpachd.api.handlers import method_handler
 from localpachd.api.schema import rpc_pb2
-from localpachd.api.serving import handler
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def _details(code: grpc.StatusCode, text: str, resource: tuple[str, str, str]) -
 
 
 def _rebuilt(old: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
-    return handler(
+    return method_handler(
         behaviour, (old.request_streaming, old.response_streaming), old.request_deserializer, old.response_serializer
     )
 
@@ -137,4 +137,4 @@ def _refusal(text: str) -> Any:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         raise AssertionError("abort returns never")
 
-    return handler(refuse, (True, True), None, None)
+    return method_handler(refuse, (True, True), None, None)

@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from localpachd.api.doors import Doors
+from localpachd.api.handlers import add_service
+from localpachd.api.loopback import LoopbackServers
 from localpachd.api.schema import pps_pb2, worker_pb2
-from localpachd.api.serving import serve
 from localpachd.api.times import timestamp
 
 Handler = Callable[[str], list[str] | None]
@@ -41,7 +41,7 @@ class WorkerServicer:
         )
 
 
-class GrpcBatchServer(Doors):
+class GrpcBatchServer(LoopbackServers):
     """The worker room's BatchServer over gRPC. Thread-safe."""
 
     def __init__(self) -> None:
@@ -49,4 +49,4 @@ class GrpcBatchServer(Doors):
 
     def open(self, handler: Handler) -> int:
         """Serves NextDatum on a fresh loopback port and returns it; see `worker.tasks.BatchServer`."""
-        return self.serve(lambda server: serve(server, "pachyderm.worker.Worker", WorkerServicer(handler)))
+        return self.serve(lambda server: add_service(server, "pachyderm.worker.Worker", WorkerServicer(handler)))

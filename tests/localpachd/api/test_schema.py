@@ -1,4 +1,4 @@
-"""The schema: everything that 2.7 says, said in the same way, and what is newer beside it."""
+"""The schema: everything in 2.7 unchanged, and the additions of 2.8 to 2.12."""
 
 from types import ModuleType
 
@@ -10,14 +10,14 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from python_pachyderm.proto.v2.transaction import transaction_pb2
 
 from localpachd.api import schema
-from localpachd.api.newer import CALLS, MESSAGES
+from localpachd.api.schema_additions import CALLS, MESSAGES
 
 RENAMED = {"pps_v2.PipelineInfo.details_json": "user_spec_json"}
 """Fields of 2.7 that nobody filled, whose numbers were given to others."""
 
 
 @pytest.mark.parametrize("module", [admin_pb2, pfs_pb2, pps_pb2, transaction_pb2], ids=lambda module: module.__name__)
-def test_what_2_7_says_is_said_as_before(module: ModuleType) -> None:
+def test_2_7_is_unchanged(module: ModuleType) -> None:
     ours = getattr(schema, module.__name__.rpartition(".")[2])
     for name, old in module.DESCRIPTOR.message_types_by_name.items():
         _same(old, getattr(ours, name).DESCRIPTOR)
@@ -40,7 +40,7 @@ def _same(old: Descriptor, new: Descriptor) -> None:
         _same(nested, new.nested_types_by_name[name])
 
 
-def test_whatever_is_newer_is_there() -> None:
+def test_every_addition_is_in_the_schema() -> None:
     for service, calls in CALLS.items():
         methods = schema.SERVICES[service].methods_by_name
         for name, call in calls.items():
@@ -55,7 +55,7 @@ def test_whatever_is_newer_is_there() -> None:
         message()
 
 
-def test_an_older_client_reads_what_a_newer_is_sent() -> None:
+def test_a_2_7_client_reads_a_reply_with_additions() -> None:
     sent = schema.pps_pb2.PipelineInfo(
         pipeline={"name": "p"}, version=3, user_spec_json="{}", effective_spec_json="{ }", state=2
     )

@@ -1,4 +1,4 @@
-"""Small gRPC servers on loopback ports of their own, each for one caller. Knows no service."""
+"""Small gRPC servers, each on its own loopback port and for one caller. Knows no service."""
 
 import threading
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from localpachd.api.limits import OPTIONS
 from localpachd.api.status import StatusInterceptor
 
 
-class Doors:
-    """The servers that are open, by port. Thread-safe. Each answers `calls` at a time, in threads called `name`."""
+class LoopbackServers:
+    """The running servers, by port. Thread-safe. Each answers `calls` calls at a time, in threads called `name`."""
 
     def __init__(self, calls: int, name: str) -> None:
         self._calls = calls

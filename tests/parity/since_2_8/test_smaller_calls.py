@@ -6,37 +6,37 @@ import grpc
 import pytest
 
 
-def test_deleting_a_repo_tells_whether_there_was_one(newer, client, place) -> None:
+def test_deleting_a_repo_tells_whether_there_was_one(rpc, client, place) -> None:
     name = place.unique("r")
     client.create_repo(name)
     for there in (True, False):
-        reply = newer.call("pfs_v2.API/DeleteRepo", "DeleteRepo", "Deleted", repo={"name": name, "type": "user"})
+        reply = rpc.call("pfs_v2.API/DeleteRepo", "DeleteRepo", "Deleted", repo={"name": name, "type": "user"})
         assert reply.deleted is there
 
 
 @pytest.mark.parametrize(("numbers", "batches"), [((2, 2, 2), (2, 2, 1)), ((5,), (5,)), ((9,), (5,)), ((0,), (5,))])
-def test_datums_are_made_as_they_are_asked_for(newer, place, numbers, batches) -> None:
+def test_datums_are_made_as_they_are_asked_for(rpc, place, numbers, batches) -> None:
     repo = place.repo()
     place.put(repo, **{name: name for name in "abcde"})
-    message = newer.messages["CreateDatum"]
+    message = rpc.messages["CreateDatum"]
     first, *more = numbers
     requests = [message(start={"input": {"pfs": {"repo": repo, "glob": "/*"}}, "number": first})]
     requests += [message(**{"continue": {"number": number}}) for number in more]
-    found = [info.datum.id for info in newer.stream("pps_v2.API/CreateDatum", iter(requests), "DatumInfo")]
+    found = [info.datum.id for info in rpc.stream("pps_v2.API/CreateDatum", iter(requests), "DatumInfo")]
     assert len(set(found)) == len(found) == sum(batches)
 
 
-def test_datums_need_an_input(newer, place) -> None:
-    message = newer.messages["CreateDatum"]
+def test_datums_need_an_input(rpc, place) -> None:
+    message = rpc.messages["CreateDatum"]
     for request, text in (
         (message(**{"continue": {"number": 1}}), "first message must be a StartCreateDatumRequest message"),
         (message(start={"number": 1}), "first message must specify an input"),
     ):
         with pytest.raises(grpc.RpcError, match=text):
-            list(newer.stream("pps_v2.API/CreateDatum", iter([request]), "DatumInfo"))
+            list(rpc.stream("pps_v2.API/CreateDatum", iter([request]), "DatumInfo"))
 
 
-def test_pipelines_by_the_page_and_in_sum(newer, client, place) -> None:
+def test_pipelines_by_the_page_and_in_sum(rpc, client, place) -> None:
     project, repo = place.unique("project"), place.repo()
     client.create_project(project)
     names = [place.unique("p") for _ in range(3)]
@@ -46,27 +46,27 @@ def test_pipelines_by_the_page_and_in_sum(newer, client, place) -> None:
             "transform": {"cmd": ["true"]},
             "input": {"pfs": {"project": "default", "repo": repo, "glob": "/*"}},
         }
-        newer.create(json.dumps(spec))
+        rpc.create(json.dumps(spec))
     of = [{"name": project}]
 
     def page(size: int, index: int) -> list[str]:
         wanted = {"page_size": size, "page_index": index}
-        found = newer.list("pps_v2.API/ListPipeline", "ListPipeline", "PipelineInfo", projects=of, page=wanted)
+        found = rpc.list("pps_v2.API/ListPipeline", "ListPipeline", "PipelineInfo", projects=of, page=wanted)
         return [info.pipeline.name for info in found]
 
     assert [page(2, 0), page(2, 1), page(2, 2)] == [names[:0:-1], names[:1], []]
     client.stop_pipeline(names[0], project_name=project)
     place_of = {"projects": of}
-    (summary,) = newer.call("pps_v2.API/PipelinesSummary", "Summaries", "PipelinesSummaries", **place_of).summaries
+    (summary,) = rpc.call("pps_v2.API/PipelinesSummary", "Summaries", "PipelinesSummaries", **place_of).summaries
     assert (summary.active_pipelines, summary.paused_pipelines, summary.failed_pipelines) in ((3, 0, 0), (2, 1, 0))
-    (summary,) = newer.call("pfs_v2.API/ReposSummary", "Summaries", "ReposSummaries", **place_of).summaries
+    (summary,) = rpc.call("pfs_v2.API/ReposSummary", "Summaries", "ReposSummaries", **place_of).summaries
     assert (summary.project.name, summary.user_repo_count, summary.size_bytes) == (project, 3, 0)
     for name in names:
         client.delete_pipeline(name, project_name=project)
     client.delete_project(project)
 
 
-def test_single_commits_go_with_what_was_made_from_them(newer, client, place, pfs, refused) -> None:
+def test_single_commits_go_with_what_was_made_from_them(rpc, client, place, pfs, refused) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     pipeline = place.pipeline(f"cp /pfs/{repo}/* /pfs/out/", input=pfs(repo))
@@ -76,7 +76,7 @@ def test_single_commits_go_with_what_was_made_from_them(newer, client, place, pf
 
     def call(verb: str, commit: str, recursive: bool):
         named = {"repo": {"name": repo, "type": "user"}, "id": commit}
-        newer.call(f"pfs_v2.API/{verb}Commit", "RemoveCommit", "Empty", commit=named, recursive=recursive)
+        rpc.call(f"pfs_v2.API/{verb}Commit", "RemoveCommit", "Empty", commit=named, recursive=recursive)
 
     for verb, commit in (("Squash", second), ("Drop", third)):
         code, text = refused(call, verb, commit, False)

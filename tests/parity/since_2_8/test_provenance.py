@@ -29,13 +29,13 @@ def chain(place: Any, pfs: Any) -> tuple[str, str, str, list[str]]:
 
 
 @pytest.fixture
-def walk(newer: Any) -> Callable[..., list[str]]:
+def walk(rpc: Any) -> Callable[..., list[str]]:
     """The repos, with types other than user, that a walk comes to, in its order."""
 
     def run(call: str, start: dict[str, Any], **limits: int) -> list[str]:
         kind = "Commit" if "Commit" in call else "Branch"
         request = "WalkCommits" if kind == "Commit" else "WalkBranches"
-        found = newer.list(f"pfs_v2.API/{call}", request, f"{kind}Info", start=[start], **limits)
+        found = rpc.list(f"pfs_v2.API/{call}", request, f"{kind}Info", start=[start], **limits)
         repos = [getattr(each, kind.lower()).repo for each in found]
         return [repo.name + ("" if repo.type == "user" else f".{repo.type}") for repo in repos]
 
@@ -55,7 +55,7 @@ def test_commits(chain, walk) -> None:
     assert walk("WalkCommitProvenance", _head(repo)) == []
 
 
-def test_branches(chain, walk, newer, refused) -> None:
+def test_branches(chain, walk, rpc, refused) -> None:
     repo, first, second, _ = chain
     above = walk("WalkBranchProvenance", _branch(second))
     assert sorted(above[:2]) == sorted([first, f"{second}.spec"])
@@ -63,18 +63,18 @@ def test_branches(chain, walk, newer, refused) -> None:
     assert sorted(walk("WalkBranchSubvenance", _branch(repo), max_depth=1)) == sorted([first, f"{first}.meta"])
     assert len(walk("WalkBranchSubvenance", _branch(repo), max_branches=1)) == 1
     code, text = refused(
-        newer.list, "pfs_v2.API/WalkBranchProvenance", "WalkBranches", "BranchInfo", start=[_branch(repo, "ghost")]
+        rpc.list, "pfs_v2.API/WalkBranchProvenance", "WalkBranches", "BranchInfo", start=[_branch(repo, "ghost")]
     )
     assert code is grpc.StatusCode.NOT_FOUND
     assert f'branch "ghost" not found in repo default/{repo}' in text
 
 
-def test_output_is_forgotten_and_its_commit_stays(chain, newer, client, place, refused) -> None:
+def test_output_is_forgotten_and_its_commit_stays(chain, rpc, client, place, refused) -> None:
     repo, first, second, (old, _) = chain
     output = {"name": {"project": {"name": "default"}, "name": first}}
 
     def forget(picker: dict[str, Any]) -> Any:
-        return newer.call("pfs_v2.API/ForgetCommit", "Forget", "Empty", commit=picker)
+        return rpc.call("pfs_v2.API/ForgetCommit", "Forget", "Empty", commit=picker)
 
     for picker, text in (
         ({"id": {"repo": {"name": {"project": {"name": "default"}, "name": repo}}, "id": old}}, "output repo"),

@@ -8,23 +8,23 @@ import pytest
 
 
 @pytest.fixture
-def cluster(newer):
+def cluster(rpc):
     """Sets the server's defaults for as long as a block lasts; yields the names of the pipelines that changed."""
 
     @contextmanager
     def setting(**orders):
-        reply = _set(newer, **orders)
+        reply = _set(rpc, **orders)
         try:
             yield sorted(each.name for each in reply.affected_pipelines)
         finally:
-            _set(newer)
+            _set(rpc)
 
     return setting
 
 
-def _set(newer, create_pipeline_request=None, **orders):
+def _set(rpc, create_pipeline_request=None, **orders):
     text = json.dumps({"createPipelineRequest": create_pipeline_request or {}})
-    return newer.call(
+    return rpc.call(
         "pps_v2.API/SetClusterDefaults", "SetClusterDefaults", "ClusterPipelines", cluster_defaults_json=text, **orders
     )
 
@@ -40,56 +40,56 @@ def _spec(name: str, repo: str, project: str = "default", **fields) -> str:
     )
 
 
-def test_there_are_none_at_first(newer) -> None:
-    reply = newer.call("pps_v2.API/GetClusterDefaults", "Empty", "ClusterDefaults")
+def test_there_are_none_at_first(rpc) -> None:
+    reply = rpc.call("pps_v2.API/GetClusterDefaults", "Empty", "ClusterDefaults")
     assert json.loads(reply.cluster_defaults_json).get("createPipelineRequest", {}) == {}
-    reply = newer.call("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults", project={"name": "default"})
+    reply = rpc.call("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults", project={"name": "default"})
     assert json.loads(reply.project_defaults_json) == {}
 
 
-def test_new_pipelines_have_them_below_what_they_say_themselves(newer, cluster, place) -> None:
+def test_new_pipelines_have_them_below_what_they_say_themselves(rpc, cluster, place) -> None:
     repo, name = place.repo(), place.unique("p")
     place._pipelines.append(name)
     defaults = {"datum_tries": 7, "jobTimeout": "60s", "transform": {"env": {"GIVEN": "x"}, "image": "alpine:3"}}
     with cluster(create_pipeline_request=defaults):
-        effective = json.loads(newer.create(_spec(name, repo, job_timeout="9s", datumTries=None)))
+        effective = json.loads(rpc.create(_spec(name, repo, job_timeout="9s", datumTries=None)))
     assert effective["transform"] == {"image": "alpine:3", "cmd": ["true"], "env": {"GIVEN": "x", "OWN": "1"}}
     assert effective["jobTimeout"] == "9s"
     assert "datumTries" not in effective  # null takes a default away
-    assert json.loads(newer.inspect(name).user_spec_json)["datumTries"] is None
+    assert json.loads(rpc.inspect(name).user_spec_json)["datumTries"] is None
 
 
-def test_pipelines_follow_when_they_are_regenerated(newer, cluster, place) -> None:
+def test_pipelines_follow_when_they_are_regenerated(rpc, cluster, place) -> None:
     repo, names = place.repo(), [place.unique("follows"), place.unique("says"), place.unique("stays")]
     for name, own in zip(names, ({}, {"datumTries": "7"}, {"datumTries": "2"}), strict=True):
         place._pipelines.append(name)
-        newer.create(_spec(name, repo, **own))
+        rpc.create(_spec(name, repo, **own))
     with cluster(create_pipeline_request={"datumTries": 7}, regenerate=True, dry_run=True) as affected:
         assert names[0] in affected and not set(names[1:]) & set(affected)
-        assert newer.inspect(names[0]).version == 1
+        assert rpc.inspect(names[0]).version == 1
     with cluster(create_pipeline_request={"datumTries": 7}, regenerate=True) as affected:
         assert names[0] in affected and not set(names[1:]) & set(affected)
-        assert [newer.inspect(name).version for name in names] == [2, 1, 1]
-        assert int(json.loads(newer.inspect(names[0]).effective_spec_json)["datumTries"]) == 7
+        assert [rpc.inspect(name).version for name in names] == [2, 1, 1]
+        assert int(json.loads(rpc.inspect(names[0]).effective_spec_json)["datumTries"]) == 7
 
 
-def test_a_projects_defaults_lie_above_the_servers(newer, cluster, client, place) -> None:
+def test_a_projects_defaults_lie_above_the_servers(rpc, cluster, client, place) -> None:
     repo, name = place.repo(), place.unique("p")
     project = place.unique("project")
     client.create_project(project)
     text = json.dumps({"createPipelineRequest": {"datumTries": 8, "description": "of the project"}})
-    newer.call(
+    rpc.call(
         "pps_v2.API/SetProjectDefaults", "SetProjectDefaults", "Pipelines",
         project={"name": project}, project_defaults_json=text,
     )  # fmt: skip
     with cluster(create_pipeline_request={"datumTries": 7, "salt": "of the server"}):
-        effective = json.loads(newer.create(_spec(name, repo, project)))
+        effective = json.loads(rpc.create(_spec(name, repo, project)))
     assert (effective["datumTries"], effective["description"], effective["salt"]) == (
         "8", "of the project", "of the server",
     )  # fmt: skip
-    inspected = newer.call("pfs_v2.API/InspectProjectV2", "OfProject", "InspectedProject", project={"name": project})
+    inspected = rpc.call("pfs_v2.API/InspectProjectV2", "OfProject", "InspectedProject", project={"name": project})
     assert (inspected.info.project.name, inspected.defaults_json) == (project, text)
-    reply = newer.call(
+    reply = rpc.call(
         "pps_v2.API/SetProjectDefaults", "SetProjectDefaults", "Pipelines",
         project={"name": project}, project_defaults_json="{}", regenerate=True,
     )  # fmt: skip
@@ -98,13 +98,13 @@ def test_a_projects_defaults_lie_above_the_servers(newer, cluster, client, place
     client.delete_project(project)
 
 
-def test_a_project_takes_its_defaults_with_it(newer, client, place) -> None:
+def test_a_project_takes_its_defaults_with_it(rpc, client, place) -> None:
     project = place.unique("project")
     for text in ('{"createPipelineRequest": {"datumTries": "5"}}', "{}"):
         client.create_project(project)
-        reply = newer.call("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults", project={"name": project})
+        reply = rpc.call("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults", project={"name": project})
         assert json.loads(reply.project_defaults_json) == {}
-        newer.call(
+        rpc.call(
             "pps_v2.API/SetProjectDefaults", "SetProjectDefaults", "Pipelines",
             project={"name": project}, project_defaults_json=text,
         )  # fmt: skip
@@ -115,9 +115,9 @@ def test_a_project_takes_its_defaults_with_it(newer, client, place) -> None:
     "text",
     ["", "[]", '{"x": 1}', '{"createPipelineRequest": {"datumTrys": 1}}', '{"createPipelineRequest": 3}'],
 )
-def test_what_cannot_be_read_is_refused(newer, refused, text) -> None:
+def test_what_cannot_be_read_is_refused(rpc, refused, text) -> None:
     code, said = refused(
-        newer.call,
+        rpc.call,
         "pps_v2.API/SetClusterDefaults",
         "SetClusterDefaults",
         "ClusterPipelines",
@@ -127,10 +127,10 @@ def test_what_cannot_be_read_is_refused(newer, refused, text) -> None:
     assert said.startswith("invalid cluster defaults JSON")
 
 
-def test_projects_that_are_not_there(newer, refused) -> None:
+def test_projects_that_are_not_there(rpc, refused) -> None:
     nowhere = {"name": "ghost"}
     for call, request, reply in (
         ("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults"),
         ("pfs_v2.API/InspectProjectV2", "OfProject", "InspectedProject"),
     ):
-        assert refused(newer.call, call, request, reply, project=nowhere)[0] is grpc.StatusCode.NOT_FOUND
+        assert refused(rpc.call, call, request, reply, project=nowhere)[0] is grpc.StatusCode.NOT_FOUND

@@ -109,7 +109,7 @@ _Field = descriptor_pb2.FieldDescriptorProto
 
 
 def _classes() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="newer.proto", syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(name="since_2_8.proto", syntax="proto3")
     for name, text in _MESSAGES.items():
         message = file.message_type.add(name=name)
         for repeated, kind, field, number in _FIELD.findall(text):
@@ -125,7 +125,7 @@ def _classes() -> dict[str, Any]:
     return {name: factory.GetPrototype(pool.FindMessageTypeByName(name)) for name in _MESSAGES}
 
 
-class Newer:
+class RpcClient:
     """Calls by name, with messages by the names above: `call("pps_v2.API/StopPipeline", "Stop", "Empty", ...)`.
     `transaction` is the id of the one that they belong to, if any."""
 
@@ -178,10 +178,10 @@ class Newer:
 
 
 @pytest.fixture(scope="session")
-def newer(pachd: Any) -> Iterator[Newer]:
-    """A client of the newer calls; skips where the server is a Pachyderm without them."""
+def rpc(pachd: Any) -> Iterator[RpcClient]:
+    """A client of the calls since 2.8; skips where the server is a Pachyderm without them."""
     with grpc.insecure_channel(urlsplit(pachd.address).netloc) as channel:
-        client = Newer(channel)
+        client = RpcClient(channel)
         try:
             client.call("pps_v2.API/GetClusterDefaults", "Empty", "ClusterDefaults")
         except grpc.RpcError as error:

@@ -8,11 +8,11 @@ import pytest
 
 
 @pytest.fixture
-def edit(newer: Any) -> Callable[..., Any]:
+def edit(rpc: Any) -> Callable[..., Any]:
     """Makes edits, each given as (thing, operation)."""
 
     def run(*edits: dict[str, Any]) -> Any:
-        return newer.call("metadata.API/EditMetadata", "Edits", "Empty", edits=edits)
+        return rpc.call("metadata.API/EditMetadata", "Edits", "Empty", edits=edits)
 
     return run
 
@@ -25,7 +25,7 @@ def _add(key: str, value: str) -> dict[str, Any]:
     return {"add_key": {"key": key, "value": value}}
 
 
-def test_everything_can_be_noted_of(newer, client, place, pfs, edit) -> None:
+def test_everything_can_be_noted_of(rpc, client, place, pfs, edit) -> None:
     project, repo = place.unique("project"), place.repo()
     client.create_project(project)
     place.put(repo, a="1")
@@ -44,18 +44,18 @@ def test_everything_can_be_noted_of(newer, client, place, pfs, edit) -> None:
     )
     of_repo = {"name": repo, "type": "user"}
     inspect = {
-        "project": newer.call("pfs_v2.API/InspectProject", "OfProject", "Noted", project={"name": project}),
-        "repo": newer.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo=of_repo),
-        "branch": newer.call(
+        "project": rpc.call("pfs_v2.API/InspectProject", "OfProject", "Noted", project={"name": project}),
+        "repo": rpc.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo=of_repo),
+        "branch": rpc.call(
             "pfs_v2.API/InspectBranch", "InspectBranch", "BranchInfo", branch={"repo": of_repo, "name": "master"}
         ),
-        "commit": newer.call(
+        "commit": rpc.call(
             "pfs_v2.API/InspectCommit", "InspectCommit", "CommitInfo", commit={"repo": of_repo, "id": commit}
         ),
-        "root": newer.call(
+        "root": rpc.call(
             "pfs_v2.API/InspectCommit", "InspectCommit", "CommitInfo", commit={"repo": of_repo, "id": "master.1"}
         ),
-        "pipeline": newer.call(
+        "pipeline": rpc.call(
             "pps_v2.API/InspectPipeline", "Inspect", "NotedPipeline", pipeline={"name": pipeline}, details=True
         ),
     }
@@ -63,25 +63,25 @@ def test_everything_can_be_noted_of(newer, client, place, pfs, edit) -> None:
         assert _noted(message) == {"of": thing}
     client.delete_project(project)
     client.create_project(project)
-    fresh = newer.call("pfs_v2.API/InspectProject", "OfProject", "Noted", project={"name": project})
+    fresh = rpc.call("pfs_v2.API/InspectProject", "OfProject", "Noted", project={"name": project})
     assert _noted(fresh) == {}
     client.delete_project(project)
 
 
-def test_of_the_cluster(newer, place, edit) -> None:
+def test_of_the_cluster(rpc, place, edit) -> None:
     key = place.unique("key")
     edit({"cluster": {}, **_add(key, "1")})
-    assert _noted(newer.call("admin_v2.API/InspectCluster", "Empty", "ClusterInfo"))[key] == "1"
+    assert _noted(rpc.call("admin_v2.API/InspectCluster", "Empty", "ClusterInfo"))[key] == "1"
     edit({"cluster": {}, "delete_key": {"key": key}})
-    assert key not in _noted(newer.call("admin_v2.API/InspectCluster", "Empty", "ClusterInfo"))
+    assert key not in _noted(rpc.call("admin_v2.API/InspectCluster", "Empty", "ClusterInfo"))
 
 
-def test_the_operations_all_or_none(newer, place, edit, refused) -> None:
+def test_the_operations_all_or_none(rpc, place, edit, refused) -> None:
     repo = place.repo()
     named = {"name": {"project": {"name": "default"}, "name": repo}}
 
     def noted() -> dict[str, str]:
-        return _noted(newer.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo={"name": repo}))
+        return _noted(rpc.call("pfs_v2.API/InspectRepo", "InspectRepo", "RepoInfo", repo={"name": repo}))
 
     edit({"repo": named, **_add("a", "1")}, {"repo": named, "edit_key": {"key": "a", "value": "2"}})
     edit({"repo": named, "edit_key": {"key": "b", "value": "3"}}, {"repo": named, "delete_key": {"key": "ghost"}})

@@ -41,9 +41,9 @@ def newest(client, place):
     return wait
 
 
-def test_a_pipeline_is_made_of_what_was_written(newer, written, client, place) -> None:
+def test_a_pipeline_is_made_of_what_was_written(rpc, written, client, place) -> None:
     name, spec = written(datum_tries=2, jobTimeout="60s")
-    effective = json.loads(newer.create(spec))
+    effective = json.loads(rpc.create(spec))
     assert effective["pipeline"] == {"project": {"name": "default"}, "name": name}
     assert effective["transform"]["image"] == "ubuntu:20.04"
     assert (effective["datumTries"], effective["outputBranch"]) == ("2", "master")
@@ -53,33 +53,33 @@ def test_a_pipeline_is_made_of_what_was_written(newer, written, client, place) -
     assert place.paths(name) == ["/a"]
 
 
-def test_a_specification_in_a_transaction_waits_for_its_end(newer, written, client, place) -> None:
+def test_a_specification_in_a_transaction_waits_for_its_end(rpc, written, client, place) -> None:
     name, spec = written()
-    newer.transaction = client.start_transaction().id
+    rpc.transaction = client.start_transaction().id
     try:
-        effective = json.loads(newer.create(spec))
+        effective = json.loads(rpc.create(spec))
         with pytest.raises(grpc.RpcError) as refused:
-            newer.create(spec)
-        info = newer.call("transaction_v2.API/InspectTransaction", "TransactionInfo", "TransactionInfo",
-                          transaction={"id": newer.transaction})  # fmt: skip
+            rpc.create(spec)
+        info = rpc.call("transaction_v2.API/InspectTransaction", "TransactionInfo", "TransactionInfo",
+                          transaction={"id": rpc.transaction})  # fmt: skip
         assert [each.pipeline.name for each in client.list_pipeline() if each.pipeline.name == name] == []
-        assert len(client.finish_transaction(newer.transaction).responses) == 1
-        made = newer.transaction
+        assert len(client.finish_transaction(rpc.transaction).responses) == 1
+        made = rpc.transaction
     finally:
-        newer.transaction = ""
+        rpc.transaction = ""
     assert effective["transform"]["image"] == "ubuntu:20.04"
     assert refused.value.code() is EXISTS and refused.value.details().startswith("error running request 2 of 2: ")
     (request,) = info.requests
     assert json.loads(request.create_pipeline_v2.user_json) == json.loads(spec)
     assert json.loads(request.create_pipeline_v2.effective_json)["outputBranch"] == "master"
     assert place.job(name, made).state == pps_pb2.JOB_SUCCESS
-    assert json.loads(newer.inspect(name).user_spec_json) == json.loads(spec)
+    assert json.loads(rpc.inspect(name).user_spec_json) == json.loads(spec)
 
 
-def test_what_was_written_is_kept(newer, written) -> None:
+def test_what_was_written_is_kept(rpc, written) -> None:
     name, spec = written(datumTries=4)
-    newer.create(spec)
-    info = newer.inspect(name)
+    rpc.create(spec)
+    info = rpc.inspect(name)
     assert json.loads(info.user_spec_json) == json.loads(spec)
     effective = json.loads(info.effective_spec_json)
     assert int(effective["datumTries"]) == 4
@@ -87,30 +87,30 @@ def test_what_was_written_is_kept(newer, written) -> None:
     assert effective["input"]["pfs"]["glob"] == "/*"
 
 
-def test_older_clients_pipelines_have_a_written_form_too(newer, place, pfs) -> None:
+def test_older_clients_pipelines_have_a_written_form_too(rpc, place, pfs) -> None:
     name = place.pipeline("true", input=pfs(place.repo()), description="old")
-    info = newer.inspect(name)
+    info = rpc.inspect(name)
     for text in (info.user_spec_json, info.effective_spec_json):
         spec = json.loads(text)
         assert (spec["pipeline"]["name"], spec["description"], int(spec["datumTries"])) == (name, "old", 3)
 
 
-def test_a_dry_run_makes_nothing(newer, written, refused) -> None:
+def test_a_dry_run_makes_nothing(rpc, written, refused) -> None:
     name, spec = written()
-    assert json.loads(newer.create(spec, dry_run=True))["pipeline"]["name"] == name
-    assert refused(newer.inspect, name)[0] is NOT_FOUND
+    assert json.loads(rpc.create(spec, dry_run=True))["pipeline"]["name"] == name
+    assert refused(rpc.inspect, name)[0] is NOT_FOUND
 
 
-def test_updates_must_be_meant(newer, written, refused, newest) -> None:
+def test_updates_must_be_meant(rpc, written, refused, newest) -> None:
     name, spec = written()
-    newer.create(spec)
-    assert refused(newer.create, spec) == (EXISTS, f'pipeline "default/{name}" already exists')
+    rpc.create(spec)
+    assert refused(rpc.create, spec) == (EXISTS, f'pipeline "default/{name}" already exists')
     assert newest(name) == (1, 0)
-    newer.create(spec, update=True)
+    rpc.create(spec, update=True)
     assert newest(name) == (0, 1)
-    newer.create(spec, update=True, reprocess=True)
+    rpc.create(spec, update=True, reprocess=True)
     assert newest(name) == (1, 0)
-    assert newer.inspect(name).version == 3
+    assert rpc.inspect(name).version == 3
 
 
 @pytest.mark.parametrize(
@@ -123,40 +123,40 @@ def test_updates_must_be_meant(newer, written, refused, newest) -> None:
         ({"parallelismSpec": {"constant": 1, "constnat": 2}}, ['unknown field "constnat"']),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(newer, written, refused, fields, parts) -> None:
+def test_what_cannot_be_read_is_refused_by_name(rpc, written, refused, fields, parts) -> None:
     name, spec = written(**fields)
-    code, text = refused(newer.create, spec)
+    code, text = refused(rpc.create, spec)
     assert code is INVALID
     assert text.startswith("could not make effective spec: ")
     for part in parts:
         assert part in text
-    assert refused(newer.inspect, name)[0] is NOT_FOUND
+    assert refused(rpc.inspect, name)[0] is NOT_FOUND
 
 
-def test_a_pipeline_needs_a_name(newer, refused) -> None:
-    code, text = refused(newer.create, "{}")
+def test_a_pipeline_needs_a_name(rpc, refused) -> None:
+    code, text = refused(rpc.create, "{}")
     assert (code, text) == (grpc.StatusCode.UNKNOWN, "request.Pipeline cannot be nil")
-    assert refused(newer.create, "[]")[0] is INVALID
-    assert refused(newer.create, "{")[0] is INVALID
+    assert refused(rpc.create, "[]")[0] is INVALID
+    assert refused(rpc.create, "{")[0] is INVALID
 
 
-def test_a_rerun_is_a_new_version_of_the_same(newer, written, newest) -> None:
+def test_a_rerun_is_a_new_version_of_the_same(rpc, written, newest) -> None:
     name, spec = written(description="as it was")
-    newer.create(spec)
-    before = newer.inspect(name)
+    rpc.create(spec)
+    before = rpc.inspect(name)
     assert newest(name) == (1, 0)
     for reprocess, counts in ((False, (0, 1)), (True, (1, 0))):
-        newer.call("pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline={"name": name}, reprocess=reprocess)
+        rpc.call("pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline={"name": name}, reprocess=reprocess)
         assert newest(name) == counts
-    after = newer.inspect(name)
+    after = rpc.inspect(name)
     assert after.version == 3
     assert (after.user_spec_json, after.effective_spec_json) == (before.user_spec_json, before.effective_spec_json)
 
 
-def test_only_a_pipeline_that_is_there_is_rerun(newer, refused) -> None:
+def test_only_a_pipeline_that_is_there_is_rerun(rpc, refused) -> None:
     ghost = {"name": "ghost"}
-    assert refused(newer.call, "pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline=ghost)[0] is NOT_FOUND
+    assert refused(rpc.call, "pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline=ghost)[0] is NOT_FOUND
     for call, request in (("StopPipeline", "Stop"), ("DeletePipeline", "Delete")):
         method = f"pps_v2.API/{call}"
-        assert refused(newer.call, method, request, "Empty", pipeline=ghost, must_exist=True)[0] is NOT_FOUND
-        newer.call(method, request, "Empty", pipeline=ghost)
+        assert refused(rpc.call, method, request, "Empty", pipeline=ghost, must_exist=True)[0] is NOT_FOUND
+        rpc.call(method, request, "Empty", pipeline=ghost)

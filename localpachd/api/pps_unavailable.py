@@ -8,7 +8,7 @@ from localpachd.errors import PachError
 _NO_LOKI = "loki not configured: localpachd runs pipelines without Kubernetes, and `pachctl logs` has all they say"
 
 
-class RestCalls:
+class UnavailableCalls:
     """RunPipeline, GetKubeEvents, QueryLoki and ListTask of `pps_v2.API`."""
 
     def RunPipeline(self, request: Any, context: Any) -> NoReturn:

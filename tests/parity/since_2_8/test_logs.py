@@ -8,17 +8,17 @@ import pytest
 
 
 @pytest.fixture
-def search(newer: Any) -> Any:
+def search(rpc: Any) -> Any:
     """The messages of the lines that a search finds."""
 
     def run(query: dict[str, Any], **filters: Any) -> list[dict[str, Any]]:
-        found = newer.list("logs.API/GetLogs", "GetLogs", "Lines", query=query, filter=filters)
+        found = rpc.list("logs.API/GetLogs", "GetLogs", "Lines", query=query, filter=filters)
         return [json.loads(each.log.verbatim.line) for each in found]
 
     return run
 
 
-def test_lines_are_found_by_what_they_are_about(search, place, pfs, newer, refused) -> None:
+def test_lines_are_found_by_what_they_are_about(search, place, pfs, rpc, refused) -> None:
     repo = place.repo()
     place.put(repo, a="1", b="2")
     pipeline = place.pipeline("for each in /pfs/*/*; do echo said $(basename $each); done", input=pfs(repo))
@@ -42,7 +42,7 @@ def test_lines_are_found_by_what_they_are_about(search, place, pfs, newer, refus
     assert backwards == forwards[::-1]
     assert said({"user": {"pipeline": of}}, time_range={"until": {"seconds": 1}}) == []
     assert all(each["master"] for each in search({"admin": {"master": of}}))
-    code, text = refused(newer.list, "logs.API/GetLogs", "GetLogs", "Lines", query={"admin": {"logql": "{}"}})
+    code, text = refused(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", query={"admin": {"logql": "{}"}})
     assert (code, "Loki" in text) == (grpc.StatusCode.UNIMPLEMENTED, True)
     wrong = {"query": {"user": {"pipeline": of}}, "filter": {"regex": {"pattern": "("}}}
-    assert "regular expression" in refused(newer.list, "logs.API/GetLogs", "GetLogs", "Lines", **wrong)[1]
+    assert "regular expression" in refused(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", **wrong)[1]

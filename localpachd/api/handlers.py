@@ -1,4 +1,4 @@
-"""How the calls of a service reach the methods of a class. Knows no service by name."""
+"""gRPC's handlers: they connect the calls of a service with the methods of a class. Knows no service by name."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,11 +15,11 @@ _KINDS = {
 }
 
 
-def serve(server: grpc.Server, service: str, servicer: Any) -> None:
+def add_service(server: grpc.Server, service: str, servicer: Any) -> None:
     """Adds a service of this full name to a server: every call for which `servicer` has a method. A reply is a message
     or, where it was encoded by hand, bytes."""
     handlers = {
-        call.name: handler(
+        call.name: method_handler(
             getattr(servicer, call.name),
             (call.client_streaming, call.server_streaming),
             message_class(call.input_type).FromString,
@@ -36,7 +36,7 @@ def _encoded(reply: Any) -> bytes:
     return encoded
 
 
-def handler(
+def method_handler(
     behaviour: Callable[[Any, Any], Any],
     streams: tuple[bool, bool],
     deserialize: Callable[[bytes], Any] | None,
