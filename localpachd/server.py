@@ -94,12 +94,13 @@ class Server:
         secrets = Secrets(options.root / "secrets")
         places = _places(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
         self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), places)
-        sidecars = GrpcSidecars(self._pfs)
-        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets, sidecars)
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
+            # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
             register(server, pfs, self._pps, secrets, options.lenient_specs)
 
+        sidecars = GrpcSidecars(self._pfs, serve)
+        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets, sidecars)
         sweeper = gc.Sweeper(self._db, self._chunks)
         self._chores = Chores(
             {
@@ -109,7 +110,6 @@ class Server:
             },
             _BETWEEN_CHORES,
         )
-        sidecars.register = serve
         serve(self._grpc, self._pfs)
 
     def start(self) -> None:
