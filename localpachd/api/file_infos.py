@@ -7,7 +7,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
-from localpachd.pfs.values import CommitInfo
+from localpachd.pfs.entities import CommitInfo
 from localpachd.storage.trees import Node
 
 _VARINT, _BYTES = 0, 2

@@ -10,8 +10,8 @@ from localpachd.api import pps_messages as messages
 from localpachd.api.schema import logs_pb2
 from localpachd.api.times import nanoseconds, timestamp
 from localpachd.errors import Unimplemented
+from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps.log_search import LogSearch, search
 
 

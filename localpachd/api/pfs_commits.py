@@ -12,8 +12,8 @@ from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, contents, filesets, history, removal, repos
+from localpachd.pfs.entities import FILE_SETS, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import FILE_SETS, Branch, Commit, CommitInfo, Repo
 from localpachd.storage import paths
 
 _ORIGIN_NAMES = {number: name for name, number in messages.ORIGINS.items()}

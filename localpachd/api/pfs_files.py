@@ -12,8 +12,8 @@ from localpachd.api.file_infos import FileInfos
 from localpachd.api.schema import BytesValue, pfs_pb2
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, filesets
+from localpachd.pfs.entities import CommitInfo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import CommitInfo
 from localpachd.storage import objects, paths, tars, trees
 from localpachd.storage.filesets import FileSet
 from localpachd.storage.trees import Node

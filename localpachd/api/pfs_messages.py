@@ -6,7 +6,7 @@ from typing import Any
 from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import PachError
-from localpachd.pfs.values import (
+from localpachd.pfs.entities import (
     DEFAULT_PROJECT,
     USER,
     Branch,

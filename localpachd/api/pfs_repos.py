@@ -9,8 +9,8 @@ from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.api.transactions import Writes
 from localpachd.errors import NotFound
 from localpachd.pfs import branches, projects, repos
+from localpachd.pfs.entities import USER
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import USER
 from localpachd.pps import defaults
 
 

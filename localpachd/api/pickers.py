@@ -5,7 +5,7 @@ from typing import Any
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits
-from localpachd.pfs.values import DEFAULT_PROJECT, USER, Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.entities import DEFAULT_PROJECT, USER, Branch, Commit, CommitInfo, Repo
 from localpachd.pps.entities import Pipeline
 
 

@@ -10,7 +10,7 @@ from localpachd.api.filters import compile_filter
 from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.api.times import duration, seconds, timestamp
 from localpachd.errors import InvalidArgument, PachError
-from localpachd.pfs.values import DEFAULT_PROJECT, Commit, Repo
+from localpachd.pfs.entities import DEFAULT_PROJECT, Commit, Repo
 from localpachd.pps import inputs
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import (

@@ -7,8 +7,8 @@ from localpachd.api import pages
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2, pps_pb2
 from localpachd.pfs import projects
+from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps.entities import JobState, PipelineInfo, PipelineState
 from localpachd.pps.service import Pps
 

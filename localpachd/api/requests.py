@@ -9,8 +9,8 @@ from localpachd.api.schema import pps_pb2
 from localpachd.api.specs import Specs
 from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs import branches, commits, removal, repos
+from localpachd.pfs.entities import Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Commit
 from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Written
 from localpachd.pps.service import Pps

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import grpc
 
 from localpachd.api.loopback import LoopbackServers
+from localpachd.pfs.entities import Branch
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch
 
 _CALLS_AT_ONCE = 32
 

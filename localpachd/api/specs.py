@@ -16,8 +16,8 @@ from google.protobuf import json_format
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import pps_pb2
 from localpachd.errors import InvalidArgument
+from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import DEFAULT_PROJECT
 from localpachd.pps import defaults, spec
 from localpachd.pps.entities import Written
 

@@ -41,7 +41,7 @@ class Writes:
     def _append(self, txn: Transaction, id_: str, asked: Any) -> Any:
         info = _read(txn, id_)
         info.requests.append(asked)
-        made = self._pfs.rehearse(txn, lambda dry: self._requests.run_all(dry, info.requests), id_)
+        made = self._pfs.dry_run(txn, lambda dry: self._requests.run_all(dry, info.requests), id_)
         _answer(info, made)
         # The original, which tries and keeps in two steps, tries again when this number has changed between them.
         info.version += 1

@@ -8,8 +8,8 @@ from typing import Any
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, graph, lookup, metadata, names, triggers
+from localpachd.pfs.entities import SPEC, Branch, BranchInfo, Commit, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import SPEC, Branch, BranchInfo, Commit, Repo
 
 
 def create(

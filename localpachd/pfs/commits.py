@@ -8,8 +8,8 @@ from itertools import chain, islice
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import contents, graph, lineage, lookup, metadata, names
+from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import META, Branch, Commit, CommitInfo, Repo
 
 _COLUMNS = """c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, c.description, c.parent,
     c.started, c.finishing, c.finished, c.error, c.size"""
@@ -89,14 +89,14 @@ def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
 
 
 def finish(txn: Transaction, commit: Commit, error: str = "", description: str = "") -> CommitInfo:
-    """Closes a commit: validates its content (a fault becomes its error) and settles what it holds. An `error` given
+    """Closes a commit: validates its content (a fault becomes its error) and pins its layers. An `error` given
     here is final: such a commit is no base for later ones."""
     info = resolve(txn.conn, commit)
     if info.finishing is not None:
         raise PachError(f"commit {info.commit} has already finished")
     size: int | None = None
     if not error:
-        error, size = contents.settle(txn, info)
+        error, size = contents.pin_layers(txn, info)
     txn.conn.execute(
         "UPDATE commits SET finishing = ?, finished = ?, error = ?, size = ?, description = ? WHERE seq = ?",
         (txn.now, txn.now, error, size, description or info.description, info.seq),

@@ -1,12 +1,12 @@
-"""What commits hold: the layers they read as, the layers written into them, and how they are settled at the end."""
+"""The content of commits: the layers they read as, the layers written into them, and how the first are pinned."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
 
 from localpachd.errors import PachError
 from localpachd.pfs import lineage
+from localpachd.pfs.entities import Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.storage.faults import survey
 from localpachd.storage.filesets import Entry, FileSet, compact, write_layer
 
@@ -62,9 +62,9 @@ def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None
         add_layer(txn, info, ((path, tag, None) for path, tag in doomed))
 
 
-def settle(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
-    """Checks an open commit's content and, if it is sound, fixes what it reads as from now on. Returns the fault found
-    or "", and the content's size in bytes."""
+def pin_layers(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
+    """Checks an open commit's content and, if it is sound, records the layers that it reads as from now on. Returns the
+    fault found or "", and the content's size in bytes."""
     below = _base_layers(txn.conn, info)
     written = stored(txn.conn, info.seq, _DIFF)
     whole = FileSet(txn.conn, below + written)

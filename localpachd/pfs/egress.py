@@ -4,8 +4,8 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from localpachd.pfs import commits, contents
+from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Commit
 from localpachd.storage import objects
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents
+from localpachd.pfs.entities import FILE_SETS, Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import FILE_SETS, Commit, CommitInfo
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, write_layer
 

@@ -2,8 +2,8 @@
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents
+from localpachd.pfs.entities import CommitInfo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import CommitInfo
 
 
 def forget(txn: Transaction, info: CommitInfo) -> None:

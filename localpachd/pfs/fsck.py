@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, graph, lineage, lookup
+from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import META, Branch, Commit, CommitInfo, Repo
 
 _BRANCHES = """SELECT b.id, b.head, c.seq FROM branches b
     LEFT JOIN commits c ON c.seq = b.head AND c.repo = b.repo ORDER BY b.id"""

@@ -7,7 +7,7 @@ from itertools import chain
 
 from localpachd.errors import Unavailable
 from localpachd.pfs import commits, contents, lineage, lookup
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.storage.filesets import FileSet
 
 

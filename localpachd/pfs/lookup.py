@@ -3,7 +3,7 @@
 import sqlite3
 
 from localpachd.errors import NotFound
-from localpachd.pfs.values import Branch, Repo
+from localpachd.pfs.entities import Branch, Repo
 
 
 def find_repo(conn: sqlite3.Connection, repo: Repo) -> int | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, filesets
+from localpachd.pfs.entities import Branch, Commit, CommitInfo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Change, Staged
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, Commit, CommitInfo
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet, write_layer
 

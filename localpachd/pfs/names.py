@@ -4,7 +4,7 @@ import re
 
 from localpachd import ids
 from localpachd.errors import PachError
-from localpachd.pfs.values import DEFAULT_PROJECT, FILE_SETS
+from localpachd.pfs.entities import DEFAULT_PROJECT, FILE_SETS
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _PROJECT_LIMIT = 51

@@ -4,8 +4,8 @@ import sqlite3
 
 from localpachd.errors import AlreadyExists, FailedPrecondition, NotFound
 from localpachd.pfs import metadata, names
+from localpachd.pfs.entities import ProjectInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import ProjectInfo, Repo
 
 
 def create(txn: Transaction, name: str, description: str = "", update: bool = False) -> None:

@@ -6,8 +6,8 @@ finished ones (`src/internal/transactionenv/txncontext/context.go`).
 
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, graph, lookup
+from localpachd.pfs.entities import SPEC
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import SPEC
 
 
 def complete(txn: Transaction) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commit_sets, commits, contents, graph, lookup
+from localpachd.pfs.entities import SPEC, Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import SPEC, Commit, CommitInfo
 
 _NO_HEAD = 0
 """In place of a head while commits are taken away; no commit has this sequence number."""
@@ -110,7 +110,7 @@ def _remove(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
                 raise PachError(f"cannot squash until child commit {child} is finished")
     moved = {branch for info in doomed for branch in _cut_out(txn, info)}
     for branch in sorted(moved, key=lambda each: (len(graph.upstream(txn.conn, each)), each)):
-        _mend(txn, branch)
+        _repair_head(txn, branch)
 
 
 def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
@@ -124,7 +124,7 @@ def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
     return heads
 
 
-def _mend(txn: Transaction, branch: int) -> None:
+def _repair_head(txn: Transaction, branch: int) -> None:
     """Gives a branch a new commit where it has no head any more, or one that stands on other heads than those its
     provenance has now: the real server leaves the second kind for its fsck to complain about."""
     named = lookup.branch_by_id(txn.conn, branch)

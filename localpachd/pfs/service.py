@@ -1,4 +1,4 @@
-"""The door of the pfs room: atomic steps, snapshots, and the bell that rings after each step."""
+"""Atomic steps, snapshots, and the notification after each step: the service of the pfs room."""
 
 import copy
 import sqlite3
@@ -10,8 +10,8 @@ from localpachd import ids
 from localpachd.db import Database
 from localpachd.pfs import projects, propagation, triggers
 from localpachd.pfs.changes import Changes
-from localpachd.pfs.transaction import Nobody, Observer, Transaction
-from localpachd.pfs.values import DEFAULT_PROJECT, Branch
+from localpachd.pfs.entities import DEFAULT_PROJECT, Branch
+from localpachd.pfs.transaction import NullObserver, Observer, Transaction
 from localpachd.storage.chunks import Chunks
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Pfs:
         self.chunks = chunks
         self.changes = Changes()
         self.spout: Branch | None = None
-        self._observer: Observer = Nobody()
+        self._observer: Observer = NullObserver()
         with db.read() as conn:
             empty = not projects.list_all(conn)
         if empty:
@@ -33,30 +33,30 @@ class Pfs:
 
     def for_spout(self, output: Branch) -> "Pfs":
         """The same file system as a spout sees it, which may commit to its own output branch."""
-        door = copy.copy(self)
-        door.spout = output
-        return door
+        view = copy.copy(self)
+        view.spout = output
+        return view
 
     def observe(self, observer: Observer) -> None:
         """Names who hears of commits within the transactions that change them."""
         self._observer = observer
 
     def transact(self, step: Callable[[Transaction], T], commit_set: str = "") -> T:
-        """Runs one atomic step under this commit-set id or a fresh one, completes it downstream, and rings the bell.
-        What it raises undoes all of it. What it triggers is part of it, under a commit-set id of its own."""
+        """Runs one atomic step under this commit-set id or a fresh one, completes it downstream, and notifies all that
+        wait for changes. An exception undoes all of it. Triggers fire within it, under a commit-set id of their own."""
         result = self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id()))
         self.changes.notify()
         return result
 
-    def rehearse(self, txn: Transaction, step: Callable[[Transaction], T], commit_set: str) -> T:
-        """Runs a step as `transact` does, within another one, and undoes everything that it did. Returns what it would
-        return, or raises what it would raise."""
-        txn.conn.execute("SAVEPOINT rehearsal")
+    def dry_run(self, txn: Transaction, step: Callable[[Transaction], T], commit_set: str) -> T:
+        """Runs a step as `transact` does, within another one, and rolls it back. Returns its result, or raises its
+        exception."""
+        txn.conn.execute("SAVEPOINT dry_run")
         try:
             return self._run(txn.conn, step, commit_set)
         finally:
-            txn.conn.execute("ROLLBACK TO rehearsal")
-            txn.conn.execute("RELEASE rehearsal")
+            txn.conn.execute("ROLLBACK TO dry_run")
+            txn.conn.execute("RELEASE dry_run")
 
     def _run(self, conn: sqlite3.Connection, step: Callable[[Transaction], T], commit_set: str) -> T:
         txn = self._transaction(conn, commit_set)

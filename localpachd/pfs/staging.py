@@ -6,8 +6,8 @@ from itertools import chain
 
 from localpachd.errors import PachError
 from localpachd.pfs import filesets
+from localpachd.pfs.entities import Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Commit
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, Entry, File, FileSet

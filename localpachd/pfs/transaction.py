@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from localpachd.pfs.values import Branch, CommitInfo
+from localpachd.pfs.entities import Branch, CommitInfo
 
 
 class Observer(Protocol):
@@ -26,8 +26,8 @@ class Observer(Protocol):
         """A commit was finished, with or without an error."""
 
 
-class Nobody:
-    """The observer of a server that runs no pipelines."""
+class NullObserver:
+    """The observer of a server without pipelines."""
 
     def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
         """Nothing to do."""
@@ -46,7 +46,7 @@ class Transaction:
     conn: sqlite3.Connection
     id: str
     now: int
-    observer: Observer = field(default_factory=Nobody)
+    observer: Observer = field(default_factory=NullObserver)
     opened: list[int] = field(default_factory=list)
     """Sequence numbers of the commits made so far."""
     moved: list[int] = field(default_factory=list)

@@ -13,8 +13,8 @@ from typing import Any
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, lookup, names, schedules
+from localpachd.pfs.entities import Branch, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, CommitInfo, Repo
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?")
 _POWERS = "kmgtp"

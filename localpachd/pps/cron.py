@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, modify, schedules, triggers
+from localpachd.pfs.entities import Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
-from localpachd.pfs.values import Commit, CommitInfo, Repo
 from localpachd.pps import inputs, job_base, jobs
 from localpachd.pps.entities import PipelineState
 from localpachd.pps.inputs import CronInput

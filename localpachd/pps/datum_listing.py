@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from localpachd.pfs import commits
+from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Commit
 from localpachd.pps import datums, job_base, jobs, records, spec
 from localpachd.pps.entities import DatumInfo, DatumState, Job
 from localpachd.pps.records import Record

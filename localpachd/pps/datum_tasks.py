@@ -4,7 +4,7 @@ reading the names of the files below an input."""
 import sqlite3
 from collections.abc import Iterator, Mapping
 
-from localpachd.pfs.values import Repo
+from localpachd.pfs.entities import Repo
 from localpachd.pps import records
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import Job, Pipeline

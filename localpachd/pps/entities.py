@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from localpachd.pfs.values import META, SPEC, Branch, Commit, Repo
+from localpachd.pfs.entities import META, SPEC, Branch, Commit, Repo
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.spec import PipelineSpec
 from localpachd.worker.tasks import Stats

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from localpachd.errors import PachError
-from localpachd.pfs.values import USER, Branch, Repo
+from localpachd.pfs.entities import USER, Branch, Repo
 from localpachd.storage import globs
 
 COMBINATIONS = ("cross", "union", "join", "group")

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, lineage
-from localpachd.pfs.values import CommitInfo, Repo
+from localpachd.pfs.entities import CommitInfo, Repo
 from localpachd.pps import records
 from localpachd.pps.datums import Find, Match
 from localpachd.pps.entities import Job

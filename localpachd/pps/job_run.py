@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import egress
+from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Repo
 from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs, records, skipping
 from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.pps.job_base import JobBase

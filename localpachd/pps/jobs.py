@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits
+from localpachd.pfs.entities import META, USER, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import META, USER, Commit, CommitInfo, Repo
 from localpachd.pps import spec
 from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline
 from localpachd.worker.tasks import Stats

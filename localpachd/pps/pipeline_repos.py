@@ -2,8 +2,8 @@
 
 from localpachd.errors import AlreadyExists, PachError
 from localpachd.pfs import branches, repos
+from localpachd.pfs.entities import Branch, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, Repo
 from localpachd.pps import inputs, spec
 from localpachd.pps.entities import Pipeline
 

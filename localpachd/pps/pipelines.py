@@ -6,8 +6,8 @@ from typing import Any
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
+from localpachd.pfs.entities import DEFAULT_PROJECT, Branch, Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import DEFAULT_PROJECT, Branch, Commit
 from localpachd.pps import jobs, pipeline_repos, spec
 from localpachd.pps.entities import Pipeline, PipelineInfo, PipelineState, Written
 

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from localpachd.pfs import commits, contents
+from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Repo
 from localpachd.pps import datum_tasks, jobs, logs, records
 from localpachd.pps.entities import Counters, Job, LogMessage
 from localpachd.pps.job_base import Done

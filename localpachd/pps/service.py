@@ -9,9 +9,9 @@ from typing import Any
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commit_sets, commits
+from localpachd.pfs.entities import Commit, CommitInfo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Commit, CommitInfo
 from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
 from localpachd.pps.cron import CronScheduler, crons
 from localpachd.pps.datum_rerun import DatumRerun

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from localpachd.errors import NotFound
+from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Repo
 from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus

@@ -14,7 +14,7 @@ from typing import Any
 
 from localpachd import ids
 from localpachd.errors import PachError
-from localpachd.pfs.values import DEFAULT_PROJECT
+from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pps import inputs, resources, validation
 from localpachd.worker.tasks import SecretUse, Task
 

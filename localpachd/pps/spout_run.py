@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
+from localpachd.pfs.entities import Branch
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch
 from localpachd.pps import datum_tasks
 from localpachd.pps.entities import LogMessage, Pipeline, PipelineInfo
 from localpachd.pps.supervisor import Supervisor

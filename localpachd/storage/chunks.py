@@ -13,9 +13,9 @@ from uuid import uuid4
 from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.ids import Bytes
-from localpachd.storage import cutting
+from localpachd.storage import chunking
 from localpachd.storage.filesets import Content
-from localpachd.storage.small import RENEW, SmallChunks
+from localpachd.storage.small_chunks import RENEW, SmallChunks
 from localpachd.storage.uses import Uses
 
 SMALL = 64 << 10
@@ -100,7 +100,7 @@ class Chunks:
             last = self.get(hashes.pop())
             size -= len(last)
             pieces = chain((last,), pieces)
-        for parts in cutting.chunks(pieces):
+        for parts in chunking.split(pieces):
             size += sum(map(len, parts))
             hashes.append(self.put(*parts))
         return Content(size, tuple(hashes))

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from localpachd.api.file_infos import FileInfos
 from localpachd.api.schema import pfs_pb2
-from localpachd.pfs.values import Commit, CommitInfo, Repo
+from localpachd.pfs.entities import Commit, CommitInfo, Repo
 from localpachd.storage.trees import Node
 
 texts = st.text(st.characters(codec="utf-8"), max_size=300)

@@ -7,8 +7,8 @@ import pytest
 
 from localpachd.db import Database
 from localpachd.pfs import repos
+from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Repo
 from localpachd.storage.chunks import Chunks
 
 

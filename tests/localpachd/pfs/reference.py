@@ -216,7 +216,7 @@ class Model:
                 self.commits[child].parent = parent
             self.erase(key)
         for branch in sorted(bereft, key=lambda each: len(self.upstream(each))):
-            self.mend(branch)
+            self.repair_head(branch)
 
     def hand_down(self, key: Key) -> None:
         """Open commits that stand on one that goes read as before."""
@@ -240,7 +240,7 @@ class Model:
         for commit in self.commits.values():
             commit.provenance.discard(key)
 
-    def mend(self, branch: Key) -> None:
+    def repair_head(self, branch: Key) -> None:
         line = self.branches[branch]
         if line.head is None:
             made = (branch[0], self.id)

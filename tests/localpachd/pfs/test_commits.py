@@ -2,9 +2,9 @@ import pytest
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches, commits, contents, history
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.storage.filesets import Content
 
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, filesets, modify, repos
+from localpachd.pfs.entities import FILE_SETS, Branch, Commit, Repo
 from localpachd.pfs.filesets import SECOND, Layers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Copy, Removal
-from localpachd.pfs.values import FILE_SETS, Branch, Commit, Repo
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet

@@ -4,8 +4,8 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, fsck, modify, repos, staging
+from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.storage.filesets import DEFAULT_TAG
 
 

@@ -13,10 +13,10 @@ from localpachd import ids
 from localpachd.db import Database
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, contents, fsck, modify, removal, repos, staging
+from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import sweep
@@ -65,7 +65,7 @@ class World:
         self.do([("create_repo", (name,)) for name in "abcde"])
         self.do([("create_branch", ("b", "master", None, [("a", "master")]))])
         self.do([("create_branch", ("d", "master", None, [("b", "master")]))])
-        self.settle()
+        self.finish_open()
 
     def act(self, name: str, x: int, y: int, z: int) -> None:
         """Does one thing, or adds it to the open transaction."""
@@ -138,7 +138,7 @@ class World:
             return
         requests = [*kept, request]
         expected = self.expected(id_, requests)
-        found = self.refusal(lambda: self.pfs.transact(lambda txn: self.pfs.rehearse(txn, self.step(requests), id_)))
+        found = self.refusal(lambda: self.pfs.transact(lambda txn: self.pfs.dry_run(txn, self.step(requests), id_)))
         assert found == (expected.at if isinstance(expected, RefusedError) else "done"), requests
         if found == "done":
             kept.append(request)
@@ -160,7 +160,7 @@ class World:
     def work(self, x: int, y: int, z: int) -> None:
         """Puts a file and lets everything downstream come to rest."""
         self.put(x, y, z)
-        self.settle()
+        self.finish_open()
 
     def spoil(self, x: int, y: int, z: int) -> None:
         """Makes a commit that fails, with something in it."""
@@ -171,7 +171,7 @@ class World:
             self.put(x, y, z)
             self.do([("finish", (line.head, True))])
 
-    def settle(self) -> None:
+    def finish_open(self) -> None:
         """Finishes what is open, as jobs would."""
         for key in [key for key, known in self.model.commits.items() if known.open]:
             self.do([("finish", (key, False))])

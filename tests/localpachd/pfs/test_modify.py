@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, history, modify, repos
+from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Copy, Removal
-from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.storage.chunks import Chunks
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commit_sets, commits, contents, history, repos
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 
 
 def repo(pfs: Pfs, name: str, type_: str = "user") -> Repo:

@@ -10,10 +10,10 @@ import pytest
 
 from localpachd.db import Database
 from localpachd.pfs import commits, contents, modify, removal, repos
+from localpachd.pfs.entities import Commit, Repo
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
-from localpachd.pfs.values import Commit, Repo
 from localpachd.storage import chunks
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import DEFAULT_TAG

@@ -7,8 +7,8 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, modify, repos, staging, triggers
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.storage.filesets import DEFAULT_TAG
 
 SECOND = 1_000_000_000

@@ -10,8 +10,8 @@ import pytest
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.pfs import commits, contents, modify, repos, staging
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.values import Branch, Commit, CommitInfo, Repo
 from localpachd.pps import jobs
 from localpachd.pps.entities import DatumInfo, Job, JobInfo, Pipeline, Written
 from localpachd.pps.logs import LogQuery

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, fsck, removal
+from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pfs.values import Branch, Commit, Repo
 from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Pipeline, Written
 from localpachd.worker.gpus import GpuPool

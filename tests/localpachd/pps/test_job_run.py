@@ -7,7 +7,7 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, removal
-from localpachd.pfs.values import Branch, Repo
+from localpachd.pfs.entities import Branch, Repo
 from localpachd.pps import jobs
 from localpachd.pps.entities import Counters, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun

@@ -6,7 +6,7 @@ import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
-from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pps.entities import Counters, DatumState, Job, JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
 

@@ -11,7 +11,7 @@ import pytest
 
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pfs import commits
-from localpachd.pfs.values import Branch, Commit, Repo
+from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pps.entities import JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.spec import Kind

@@ -11,7 +11,7 @@ from localpachd.db import Database
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import FileSet, write_layer
 from localpachd.storage.gc import Sweeper, Swept, sweep
-from localpachd.storage.small import RENEW
+from localpachd.storage.small_chunks import RENEW
 
 
 def fill(db: Database, chunks: Chunks, *names: str) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The values of the pfs room: references and what is known about them. Frozen, so that they may cross rooms."""
+"""Projects, repos, branches and commits: references to them, and their state as frozen values that cross rooms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""A file's bytes, in pieces of any size, cut into chunks. Copies none but short pieces; knows no store."""
+"""Splits the bytes of a file, in pieces of any size, into chunks. Copies only short pieces; knows no store."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,7 +8,7 @@ _SHORT = 64 << 10
 """Pieces below this many bytes are joined, since each that is held by itself costs memory of its own."""
 
 
-def chunks(pieces: Iterable[bytes]) -> Iterator[list[Bytes]]:
+def split(pieces: Iterable[bytes]) -> Iterator[list[Bytes]]:
     """The chunks of a file in their order, each as the parts that it lies in.
 
     They are not joined: to copy a chunk takes as long as to hash it. At most one chunk is held, and the piece in which

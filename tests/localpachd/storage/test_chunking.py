@@ -1,4 +1,4 @@
-"""Cutting pieces of any size into chunks: nothing lost, none copied but short ones, few parts."""
+"""Splitting pieces of any size into chunks: nothing lost, none copied but short ones, few parts."""
 
 import random
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localpachd.ids import CHUNK_SIZE
-from localpachd.storage import cutting
+from localpachd.storage import chunking
 
 SHORT = 64 << 10
 NOISE = random.Random(0).randbytes(2 * CHUNK_SIZE + SHORT)
@@ -20,21 +20,21 @@ LENGTHS = st.sampled_from(
 @given(st.lists(LENGTHS, max_size=6), st.integers(0, SHORT))
 def test_the_chunks_of_any_pieces(lengths: list[int], start: int) -> None:
     pieces = [NOISE[start : start + length] for length in lengths]
-    chunks = [b"".join(parts) for parts in cutting.chunks(pieces)]
+    chunks = [b"".join(parts) for parts in chunking.split(pieces)]
     whole = b"".join(pieces)
     assert chunks == [whole[at : at + CHUNK_SIZE] for at in range(0, len(whole), CHUNK_SIZE)]
 
 
 def test_long_pieces_are_not_copied() -> None:
     pieces = [NOISE[:SHORT], NOISE[SHORT : 4 * SHORT]]
-    ((first, second),) = cutting.chunks(pieces)
+    ((first, second),) = chunking.split(pieces)
     assert isinstance(first, memoryview) and first.obj is pieces[0]
     assert isinstance(second, memoryview) and second.obj is pieces[1]
 
 
 def test_short_pieces_are_joined() -> None:
     short = [NOISE[at : at + 1] for at in range(1000)]
-    assert list(cutting.chunks([*short, NOISE[:SHORT], *short])) == [[NOISE[:1000], NOISE[:SHORT], NOISE[:1000]]]
+    assert list(chunking.split([*short, NOISE[:SHORT], *short])) == [[NOISE[:1000], NOISE[:SHORT], NOISE[:1000]]]
 
 
 def test_one_chunk_is_taken_before_more_is_asked_for() -> None:
@@ -45,6 +45,6 @@ def test_one_chunk_is_taken_before_more_is_asked_for() -> None:
             asked.append(number)
             yield NOISE[: 1 << 20]
 
-    chunks = cutting.chunks(pieces())
+    chunks = chunking.split(pieces())
     next(chunks)
     assert len(asked) == CHUNK_SIZE >> 20
