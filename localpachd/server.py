@@ -23,6 +23,7 @@ from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pfs import filesets
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
+from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
@@ -90,7 +91,7 @@ class Server:
         self.address = f"grpc://{options.host}:{self.port}"
         self._db = Database(options.root / "pachd.sqlite")
         self._chunks = Chunks(options.root / "chunks")
-        self._pfs = Pfs(self._db, self._chunks)
+        self._pfs = Pfs.open(self._db, self._chunks, jobs)
         secrets = Secrets(options.root / "secrets")
         places = _places(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
         self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), places)

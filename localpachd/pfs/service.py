@@ -1,9 +1,9 @@
 """Atomic steps, snapshots, and the notification after each step: the service of the pfs room."""
 
-import copy
 import sqlite3
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from localpachd import ids
@@ -17,29 +17,31 @@ from localpachd.storage.chunks import Chunks
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Pfs:
-    """The versioned file system of one server. Reads go through `db.read()` and the room's functions."""
+    """The versioned file system of one server, as one kind of caller may use it. Reads go through `db.read()` and the
+    room's functions. `observer` hears of commits within the transactions that change them; callers on behalf of a
+    spout may commit to `spout`, its output branch."""
 
-    def __init__(self, db: Database, chunks: Chunks) -> None:
-        self.db = db
-        self.chunks = chunks
-        self.changes = Changes()
-        self.spout: Branch | None = None
-        self._observer: Observer = NullObserver()
+    db: Database
+    chunks: Chunks
+    observer: Observer = field(default_factory=NullObserver)
+    changes: Changes = field(default_factory=Changes)
+    spout: Branch | None = None
+
+    @classmethod
+    def open(cls, db: Database, chunks: Chunks, observer: Observer | None = None) -> "Pfs":
+        """The file system kept in a database and a chunk store; a new one gets the default project."""
+        pfs = cls(db, chunks, observer or NullObserver())
         with db.read() as conn:
             empty = not projects.list_all(conn)
         if empty:
-            self.transact(lambda txn: projects.create(txn, DEFAULT_PROJECT))
+            pfs.transact(lambda txn: projects.create(txn, DEFAULT_PROJECT))
+        return pfs
 
     def for_spout(self, output: Branch) -> "Pfs":
-        """The same file system as a spout sees it, which may commit to its own output branch."""
-        view = copy.copy(self)
-        view.spout = output
-        return view
-
-    def observe(self, observer: Observer) -> None:
-        """Names who hears of commits within the transactions that change them."""
-        self._observer = observer
+        """The same file system for the spout that may commit to this output branch."""
+        return replace(self, spout=output)
 
     def transact(self, step: Callable[[Transaction], T], commit_set: str = "") -> T:
         """Runs one atomic step under this commit-set id or a fresh one, completes it downstream, and notifies all that
@@ -70,4 +72,4 @@ class Pfs:
         return result
 
     def _transaction(self, conn: sqlite3.Connection, commit_set: str) -> Transaction:
-        return Transaction(conn, commit_set, time.time_ns(), self._observer, spout=self.spout)
+        return Transaction(conn, commit_set, time.time_ns(), self.observer, spout=self.spout)

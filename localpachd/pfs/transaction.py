@@ -13,13 +13,12 @@ from localpachd.pfs.entities import Branch, CommitInfo
 
 
 class Observer(Protocol):
-    """Who must hear of commits within the transaction that changes them: at its end, in the order of these methods.
-    Wired by the composition root."""
+    """Follows commits within the transaction that changes them: called at its end, in the order of these methods."""
 
-    def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+    def commits_opened(self, txn: "Transaction", opened: Sequence[CommitInfo]) -> None:
         """Every commit that this transaction made, upstream first, after propagation."""
 
-    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+    def commits_removed(self, txn: "Transaction", removed: Sequence[CommitInfo]) -> None:
         """Commits that this transaction deleted with their content, as they were."""
 
     def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:
@@ -29,10 +28,10 @@ class Observer(Protocol):
 class NullObserver:
     """The observer of a server without pipelines."""
 
-    def commits_opened(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+    def commits_opened(self, txn: "Transaction", opened: Sequence[CommitInfo]) -> None:
         """Nothing to do."""
 
-    def commits_removed(self, txn: "Transaction", commits: Sequence[CommitInfo]) -> None:
+    def commits_removed(self, txn: "Transaction", removed: Sequence[CommitInfo]) -> None:
         """Nothing to do."""
 
     def commit_finished(self, txn: "Transaction", commit: CommitInfo) -> None:

@@ -19,7 +19,7 @@ parsed = lru_cache(maxsize=256)(spec.from_json)
 _UNFINISHED = tuple(each for each in JobState if not each.terminal)
 
 
-def create_for(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
+def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
     """Makes a job for every commit just opened on the output branch of a pipeline, and ends meta commits without one:
     the real server leaves them open, and then no later job ever finds its base finished."""
     for info in opened:

@@ -9,7 +9,7 @@ from typing import Any
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commit_sets, commits
-from localpachd.pfs.entities import Commit, CommitInfo
+from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
@@ -65,7 +65,6 @@ class Pps:
         self._scheduler = Scheduler(pfs, runner, gpus, environment, sidecars)
         self._cron = CronScheduler(pfs, now)
         self.server_log = ServerLog(pfs.changes)
-        pfs.observe(self)
 
     def start(self) -> None:
         """Goes on wherever the database says things were."""
@@ -76,18 +75,6 @@ class Pps:
         """Stops what runs, without ending it: `start` on the same database goes on with it."""
         self._cron.stop()
         self._scheduler.stop()
-
-    def commits_opened(self, txn: Transaction, opened: Sequence[CommitInfo]) -> None:
-        """Makes the jobs of a commit set."""
-        jobs.create_for(txn, opened)
-
-    def commits_removed(self, txn: Transaction, removed: Sequence[CommitInfo]) -> None:
-        """Ends the jobs of commits that are gone."""
-        jobs.commits_removed(txn, removed)
-
-    def commit_finished(self, txn: Transaction, commit: CommitInfo) -> None:
-        """Sees to the job of an output that somebody finished by force."""
-        jobs.commit_finished(txn, commit)
 
     def add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
         """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""

@@ -14,6 +14,6 @@ from localpachd.storage.chunks import Chunks
 def engine_pfs(tmp_path: Path) -> Iterator[Pfs]:
     """Pfs on a directory of its own."""
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
-    yield Pfs(db, chunks)
+    yield Pfs.open(db, chunks)
     chunks.close()
     db.close()

@@ -16,7 +16,7 @@ from localpachd.storage.chunks import Chunks
 def pfs(tmp_path: Path) -> Iterator[Pfs]:
     db = Database(tmp_path / "pachd.sqlite")
     chunks = Chunks(tmp_path / "chunks")
-    yield Pfs(db, chunks)
+    yield Pfs.open(db, chunks)
     chunks.close()
     db.close()
 

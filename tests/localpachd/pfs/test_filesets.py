@@ -92,7 +92,7 @@ def create(pfs: Pfs, *files: tuple[str, bytes]) -> str:
 @pytest.fixture(scope="module")
 def room(tmp_path_factory: pytest.TempPathFactory) -> Pfs:
     root = tmp_path_factory.mktemp("filesets")
-    pfs = Pfs(Database(root / "db"), Chunks(root / "chunks"))
+    pfs = Pfs.open(Database(root / "db"), Chunks(root / "chunks"))
     pfs.transact(lambda txn: repos.create(txn, Repo("default", "a")))
     return pfs
 
@@ -198,13 +198,13 @@ def test_what_is_no_id_is_said(pfs: Pfs) -> None:
 
 def test_living_file_sets_outlast_a_restart_and_the_sweep_takes_the_others(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db"), Chunks(tmp_path / "chunks")
-    pfs = Pfs(db, chunks)
+    pfs = Pfs.open(db, chunks)
     kept, doomed = create(pfs, ("/kept", b"kept")), create(pfs, ("/doomed", b"doomed"))
     pfs.transact(lambda txn: txn.conn.execute("UPDATE filesets SET expires = ? WHERE id = ?", (txn.now, doomed)))
     db.close()
     chunks.close()
     db, chunks = Database(tmp_path / "db"), Chunks(tmp_path / "chunks")
-    pfs = Pfs(db, chunks)
+    pfs = Pfs.open(db, chunks)
     pfs.transact(filesets.forget_expired)
     swept = gc.sweep(db, chunks)
     assert swept.chunks == 1

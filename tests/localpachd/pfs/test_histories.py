@@ -291,7 +291,7 @@ HISTORIES = st.lists(st.one_of(ACTS, ACTS, ACTS, TRANSACTIONS), min_size=10, max
 def room() -> Iterator[Pfs]:
     with tempfile.TemporaryDirectory() as root:
         db, chunks = Database(Path(root) / "pachd.sqlite"), Chunks(Path(root) / "chunks")
-        yield Pfs(db, chunks)
+        yield Pfs.open(db, chunks)
         chunks.close()
         db.close()
 

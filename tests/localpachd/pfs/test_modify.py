@@ -136,7 +136,7 @@ def test_streams_do_what_a_dictionary_would(
 ) -> None:
     root: Path = tmp_path_factory.mktemp("pfs")
     db, chunks = Database(root / "db"), Chunks(root / "chunks")
-    pfs, repo = Pfs(db, chunks), Repo("default", "a")
+    pfs, repo = Pfs.open(db, chunks), Repo("default", "a")
     pfs.transact(lambda txn: repos.create(txn, repo))
     modify.modify(pfs, Commit(repo, branch="master"), [])
     files: dict[str, bytes] = {}

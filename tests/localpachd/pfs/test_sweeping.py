@@ -22,7 +22,7 @@ from localpachd.storage.gc import Sweeper, Swept, sweep
 
 def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chunks, "RENEW", 0.0)  # no two files here are the same, so nothing is put a second time
-    pfs = Pfs(Database(tmp_path / "state.sqlite"), Chunks(tmp_path / "chunks"))
+    pfs = Pfs.open(Database(tmp_path / "state.sqlite"), Chunks(tmp_path / "chunks"))
     sweeper = Sweeper(pfs.db, pfs.chunks)
     over = threading.Event()
 

@@ -54,7 +54,7 @@ class Engine:
         self.root = root
         self.db = Database(root / "state.sqlite")
         self.chunks = Chunks(root / "chunks")
-        self.pfs = Pfs(self.db, self.chunks)
+        self.pfs = Pfs.open(self.db, self.chunks, jobs)
         self.gpus = gpus
         self.secrets = Secrets(root / "secrets")
         self.clock = Clock()
