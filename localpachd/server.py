@@ -28,14 +28,15 @@ from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
-from localpachd.worker import engine, gpus
-from localpachd.worker.docker import Docker
-from localpachd.worker.engine import EngineError
-from localpachd.worker.gpus import GpuPool
-from localpachd.worker.machine import Machine
+from localpachd.worker import gpu_pool
+from localpachd.worker.docker import engine
+from localpachd.worker.docker.engine import EngineError
+from localpachd.worker.docker.workplaces import Docker
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.machine.workplaces import Machine
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
-from localpachd.worker.workplace import Places, Stores
+from localpachd.worker.workplace import Backend, Stores
 
 # A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
 _CALLS_AT_ONCE = 512
@@ -78,7 +79,7 @@ class Server:
             raise
 
     def _build(self, options: Options) -> None:
-        pool = GpuPool(gpus.detect(options.gpus), options.strict_gpus)
+        pool = GpuPool(gpu_pool.detect(options.gpus), options.strict_gpus)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         self._grpc = grpc.server(
             self._calls,
@@ -93,8 +94,8 @@ class Server:
         self._chunks = Chunks(options.root / "chunks")
         self._pfs = Pfs.open(self._db, self._chunks, jobs)
         secrets = Secrets(options.root / "secrets")
-        places = _places(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
-        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), places)
+        backend = _backend(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
+        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend)
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
@@ -169,7 +170,7 @@ class _RootLock:
         self._file.close()
 
 
-def _places(options: Options, stores: Stores, changed: Callable[[], None]) -> Places:
+def _backend(options: Options, stores: Stores, changed: Callable[[], None]) -> Backend:
     """Where workers run. Raises Unavailable where there is no container engine and one is asked for."""
     if options.runner == "process":
         return Machine(stores, options.root / "scratch")

@@ -16,8 +16,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from localpachd.worker import engine
-from localpachd.worker.engine import Engine, EngineError
+from localpachd.worker.docker import engine
+from localpachd.worker.docker.engine import Engine, EngineError
 
 _PROGRAMS = (
     "cat chmod chown cp cut env false find grep head hostname id ln ls mkdir mkfifo mktemp mv paste pwd readlink rm",

@@ -30,7 +30,7 @@ from localpachd.pps.plan import (
 from localpachd.pps.service_run import ServiceRun
 from localpachd.pps.spec import Kind, PipelineSpec
 from localpachd.pps.spout_run import Sidecars, SpoutRun
-from localpachd.worker.gpus import GpuPool
+from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import ImageStatus, Runner
 
 _PAUSE = 1.0  # seconds before looking again when an action could not be applied

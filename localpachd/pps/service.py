@@ -29,7 +29,7 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.scheduler import Scheduler
 from localpachd.pps.server_log import ServerLog
 from localpachd.pps.spout_run import Sidecars
-from localpachd.worker.gpus import GpuPool
+from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Runner
 

@@ -97,7 +97,7 @@ class Supervisor:
             return ""
         self.started = time.time_ns()
         try:
-            return self._runner.attend(self._task, datum, self._ports, self._say, token)
+            return self._runner.run_once(self._task, datum, self._ports, self._say, token)
         except Exception as error:  # the machine's trouble: the next start may fare better
             _log.exception("%s is started again", self._line.worker)
             return str(error)

@@ -1,1 +1,1 @@
-"""Runs datums as processes; knows no pipelines."""
+"""Runs datums, as processes or in containers. Knows neither pipelines nor commits."""

@@ -11,9 +11,9 @@ from dataclasses import replace
 from localpachd.worker.batching import Batch
 from localpachd.worker.commands import Process, how, judged
 from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem, datum_variables
-from localpachd.worker.layout import PlacementError
-from localpachd.worker.outputs import OutputError, Outputs
-from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.layout.outputs import OutputError, Outputs
+from localpachd.worker.layout.pipes import LazyPipes
+from localpachd.worker.layout.placing import PlacementError
 from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Stats, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace
@@ -89,7 +89,7 @@ class DatumSet:
         reason, recovered = self._run(env, variables, failed)
         processed_at = time.monotonic()
         place = self._workplace
-        outputs = Outputs(place.layout, placed, place.stores.chunks, place.surroundings, self._watch.check)
+        outputs = Outputs(place.layout, placed, place.stores.chunks, place.linked_files, self._watch.check)
         stats = Stats(placed_at - begun, processed_at - given_at, 0.0, placed.downloaded + self._pipes.bytes_served)
         if not reason:
             try:
@@ -136,7 +136,7 @@ class DatumSet:
         self._note(f"beginning to run {name}")
         begun = time.monotonic()
         try:
-            process = self._workplace.start(cmd, stdin, variables, self._user_line, self._watch.ring)
+            process = self._workplace.start(cmd, stdin, variables, self._user_line, self._watch.notify)
         except EnvironmentProblem as problem:
             failed = str(problem)
         else:
@@ -160,7 +160,7 @@ class DatumSet:
         port = {WORKER_PORT: str(batch.port)}
         try:
             self._process = self._workplace.start(
-                self._task.cmd, self._task.stdin, port, self._user_line, self._watch.ring
+                self._task.cmd, self._task.stdin, port, self._user_line, self._watch.notify
             )
         except EnvironmentProblem as problem:
             batch.close()

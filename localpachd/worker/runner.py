@@ -9,14 +9,14 @@ from pathlib import Path
 
 from localpachd.errors import PachError
 from localpachd.worker.attempts import DatumSet
-from localpachd.worker.attendance import Attendance
 from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem
-from localpachd.worker.gpus import GpuPool
-from localpachd.worker.layout import remove
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.layout.placing import remove
 from localpachd.worker.network import PortTaken
+from localpachd.worker.single_run import SingleRun
 from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, ImageStatus, LogLine, Ports, Task
 from localpachd.worker.watch import Cancelled, Watch
-from localpachd.worker.workplace import Places
+from localpachd.worker.workplace import Backend
 
 
 class LocalRunner:
@@ -25,21 +25,21 @@ class LocalRunner:
     `scratch` is a directory of its own, emptied here.
     """
 
-    def __init__(self, scratch: Path, gpus: GpuPool, server: BatchServer, places: Places) -> None:
+    def __init__(self, scratch: Path, gpus: GpuPool, server: BatchServer, backend: Backend) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         for left in scratch.iterdir():  # of a server that was killed
             remove(left)
         self._scratch = scratch.resolve()
         self._server = server
         self._gpus = gpus
-        self._places = places
+        self._backend = backend
         self._lock = threading.Lock()
         self._told: set[str] = set()
         self._refusing: int | None = None
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
         """As `tasks.Runner` says."""
-        return self._places.images(wanted)
+        return self._backend.images(wanted)
 
     def run_set(
         self,
@@ -53,7 +53,7 @@ class LocalRunner:
         self._tell(task, log)
         try:
             with (
-                Watch(cancel, self._gpus.ring) as watch,
+                Watch(cancel, self._gpus.notify) as watch,
                 self._leased(task, watch, log) as devices,
                 self._directory(log) as directory,
             ):
@@ -61,21 +61,21 @@ class LocalRunner:
         except Cancelled:
             return
 
-    def attend(
+    def run_once(
         self, task: Task, work: DatumWork, ports: Ports | None, log: Callable[[LogLine], None], cancel: CancelToken
     ) -> str:
         """As `tasks.Runner` says."""
         self._tell(task, log)
         try:
             with (
-                Watch(cancel, self._gpus.ring) as watch,
+                Watch(cancel, self._gpus.notify) as watch,
                 self._leased(task, watch, log) as devices,
                 self._directory(log) as directory,
-                closing(self._places.open(directory, task, devices, ports)) as workplace,
+                closing(self._backend.open(directory, task, devices, ports)) as workplace,
             ):
                 if workplace.statement:
                     log(LogLine("", False, workplace.statement))
-                return Attendance(task, workplace, watch, log).run(work)
+                return SingleRun(task, workplace, watch, log).run(work)
         except Cancelled:
             return ""
         except (EnvironmentProblem, PortTaken, OSError) as problem:
@@ -85,7 +85,7 @@ class LocalRunner:
         """Lets go of the machine; call it when no set runs any more."""
         if self._refusing is not None:
             self._server.close(self._refusing)
-        self._places.close()
+        self._backend.close()
 
     def _run(
         self,
@@ -100,7 +100,7 @@ class LocalRunner:
         if not task.batching:
             task = replace(task, env={WORKER_PORT: str(self._refusing_port()), **task.env})
         try:
-            workplace = self._places.open(directory, task, devices)
+            workplace = self._backend.open(directory, task, devices)
         except (EnvironmentProblem, OSError) as problem:
             log(LogLine("", False, str(problem)))
             for work in datums:
@@ -141,7 +141,7 @@ class LocalRunner:
     def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
         """Says in the pipeline's log, once, where this machine falls short of a cluster."""
         holder = _holder(task)
-        shortcomings = self._places.shortcomings()
+        shortcomings = self._backend.shortcomings()
         if task.gpus > self._gpus.leased(task.gpus):
             shortcomings.append(
                 f"{task.gpus} GPUs are asked for and this machine has {len(self._gpus.devices)}: running on the CPU"

@@ -223,7 +223,7 @@ class Runner(Protocol):
         FAILED result; only what `done` and `log` raise comes out, and what keeps a whole machine from working.
         """
 
-    def attend(
+    def run_once(
         self, task: Task, work: DatumWork, ports: Ports | None, log: Callable[[LogLine], None], cancel: CancelToken
     ) -> str:
         """Runs the task's command once, for as long as it lives, with `work` in its `/pfs`: a spout or, with `ports`, a

@@ -32,10 +32,10 @@ class Watch:
         self._token.attach(None)
 
     def _cancelled(self) -> None:
-        self.ring()
+        self.notify()
         self._stopping()
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Says that something may have changed."""
         with self.condition:
             self.condition.notify_all()

@@ -1,6 +1,6 @@
 """What a datum set is processed at, wherever its commands run: between those who order and those who start them.
 
-Everything that the two ways of running commands (`machine`, `docker`) have in common. Knows neither processes of the
+Everything that the two backends (`worker.machine`, `worker.docker`) have in common. Knows neither processes of the
 kernel nor containers.
 """
 
@@ -12,11 +12,11 @@ from typing import Protocol
 
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
-from localpachd.worker.budget import PipeBudget
 from localpachd.worker.commands import Process
-from localpachd.worker.layout import SCRATCH, Layout
+from localpachd.worker.layout.budget import PipeBudget
+from localpachd.worker.layout.links import LinkedFiles
+from localpachd.worker.layout.placing import SCRATCH, Layout
 from localpachd.worker.secrets import Secrets
-from localpachd.worker.surroundings import Surroundings
 from localpachd.worker.tasks import ImageStatus, Ports, Task
 
 
@@ -47,7 +47,7 @@ class Workplace(Protocol):
     def env(self) -> Mapping[str, str]: ...
 
     @property
-    def surroundings(self) -> Surroundings: ...
+    def linked_files(self) -> LinkedFiles: ...
 
     @property
     def statement(self) -> str: ...
@@ -58,9 +58,9 @@ class Workplace(Protocol):
         stdin: tuple[str, ...],
         variables: Mapping[str, str],
         line: Callable[[str], None],
-        ring: Callable[[], None],
+        notify: Callable[[], None],
     ) -> Process:
-        """Starts a command with `variables` on top of `env`; `line` and `ring` are as for a UserProcess.
+        """Starts a command with `variables` on top of `env`; `line` and `notify` are as for a UserProcess.
 
         Raises EnvironmentProblem when it cannot be started.
         """
@@ -69,8 +69,8 @@ class Workplace(Protocol):
         """Lets go of all that the place holds; nothing runs in it any more."""
 
 
-class Places(Protocol):
-    """Where workplaces are had: this machine itself, or containers on it. Thread-safe."""
+class Backend(Protocol):
+    """Opens workplaces: on this machine itself, or in containers on it. Thread-safe."""
 
     def open(self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None) -> Workplace:
         """A workplace that has `directory` for itself, with `ports` where its command is a service.

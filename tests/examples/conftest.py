@@ -17,7 +17,7 @@ from google.protobuf import wrappers_pb2
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from localpachd.worker import namespaces
+from localpachd.worker.machine import namespaces
 
 _PAUSE = 0.02
 

@@ -18,8 +18,8 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
-from localpachd.worker.gpus import GpuPool
-from localpachd.worker.machine import Machine
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.machine.workplaces import Machine
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.workplace import Stores

@@ -16,7 +16,7 @@ from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Pipeline, Written
-from localpachd.worker.gpus import GpuPool
+from localpachd.worker.gpu_pool import GpuPool
 
 SCRIPT = """
 for f in "$PFS"/in/*; do

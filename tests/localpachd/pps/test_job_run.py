@@ -12,7 +12,7 @@ from localpachd.pps import jobs
 from localpachd.pps.entities import Counters, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.logs import LogQuery
-from localpachd.worker.gpus import GpuPool
+from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import Stats
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}

@@ -12,15 +12,15 @@ from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSetRef, write_layer
-from localpachd.worker import namespaces
-from localpachd.worker.docker import Docker
-from localpachd.worker.gpus import GpuPool
-from localpachd.worker.machine import Machine
-from localpachd.worker.namespaces import Confinement
+from localpachd.worker.docker.workplaces import Docker
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.machine import namespaces
+from localpachd.worker.machine.namespaces import Confinement
+from localpachd.worker.machine.workplaces import Machine
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
-from localpachd.worker.workplace import Places, Stores
+from localpachd.worker.workplace import Backend, Stores
 from tests import containers
 
 BEST = namespaces.detect(Path("/tmp"))
@@ -47,10 +47,10 @@ class Bench:
         self.scratch = self.root / "scratch"
         self.secrets = Secrets(self.root / "secrets")
         self.stores = Stores(self.db, self.chunks, self.secrets)
-        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._places())
+        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._backend())
         self._numbers = itertools.count()
 
-    def _places(self) -> Places:
+    def _backend(self) -> Backend:
         if self.confinement is not None:
             self.image = ""
             return Machine(self.stores, self.scratch, self.confinement)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from localpachd.worker import docker, engine, execution, idling
-from localpachd.worker.container import Container
-from localpachd.worker.docker import LABEL, Docker
-from localpachd.worker.engine import Engine, EngineError
-from localpachd.worker.images import Images
+from localpachd.worker.docker import engine, execution, pause, workplaces
+from localpachd.worker.docker.container import Container
+from localpachd.worker.docker.engine import Engine, EngineError
+from localpachd.worker.docker.images import Images
+from localpachd.worker.docker.workplaces import LABEL, Docker
 from localpachd.worker.secrets import Secret
 from localpachd.worker.tasks import SecretUse, Task
 from localpachd.worker.workplace import Stores
@@ -61,12 +61,12 @@ def test_an_entrypoint_takes_no_part(contained: Bench) -> None:
 @in_containers
 def test_an_image_without_a_shell(contained: Bench, tmp_path: Path) -> None:
     """The only program in it is one that does nothing; that it is started at all is what can be seen."""
-    idling.write(tmp_path / "idle", os.uname().machine)
+    pause.write(tmp_path / "pause", os.uname().machine)
     name = f"localpachd-test-bare:{uuid.uuid4().hex[:8]}"
-    made = subprocess.run(["tar", "-C", str(tmp_path), "-c", "idle"], capture_output=True, check=True).stdout
+    made = subprocess.run(["tar", "-C", str(tmp_path), "-c", "pause"], capture_output=True, check=True).stdout
     containers.load(name, made, [])
     try:
-        result = contained.one(Task(("/idle",), image=name, tries=1, datum_timeout=1.0))
+        result = contained.one(Task(("/pause",), image=name, tries=1, datum_timeout=1.0))
         assert "datum_timeout" in result.reason
         gone = contained.one(Task(("/bin/sh",), image=name, tries=1))
         assert gone.reason == "fork/exec /bin/sh: no such file or directory"
@@ -186,24 +186,24 @@ def test_limits_of_memory_hold(contained: Bench) -> None:
 
 def test_leased_gpus_are_given_to_the_container_and_no_others(tmp_path: Path) -> None:
     task = Task(("true",), image="any")
-    none = docker._body(task, (), tmp_path, {}, "host")
+    none = workplaces._body(task, (), tmp_path, {}, "host")
     assert "DeviceRequests" not in none["HostConfig"] and none["Env"] == ["NVIDIA_VISIBLE_DEVICES=void"]
-    two = docker._body(task, ("1", "3"), tmp_path, {}, "host")
+    two = workplaces._body(task, ("1", "3"), tmp_path, {}, "host")
     assert two["HostConfig"]["DeviceRequests"] == [{"DeviceIDs": ["1", "3"], "Capabilities": [["gpu"]]}]
 
 
 @pytest.mark.parametrize("architecture", ["amd64", "aarch64"])
 def test_the_idle_program_is_an_executable(tmp_path: Path, architecture: str) -> None:
-    idling.write(tmp_path / "idle", architecture)
-    assert (tmp_path / "idle").read_bytes()[:4] == b"\x7fELF"
-    assert stat.S_IMODE((tmp_path / "idle").stat().st_mode) == 0o755
-    if not idling.runs_on(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
+    pause.write(tmp_path / "pause", architecture)
+    assert (tmp_path / "pause").read_bytes()[:4] == b"\x7fELF"
+    assert stat.S_IMODE((tmp_path / "pause").stat().st_mode) == 0o755
+    if not pause.runs_on(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
         return
-    process = subprocess.Popen([tmp_path / "idle"])
+    process = subprocess.Popen([tmp_path / "pause"])
     assert eventually(lambda: "S" in Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0])
     process.terminate()
     assert process.wait(30) == -signal.SIGTERM
-    assert not idling.runs_on("s390x")
+    assert not pause.runs_on("s390x")
 
 
 @in_containers
@@ -237,9 +237,9 @@ from pathlib import Path
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
-from localpachd.worker import engine
-from localpachd.worker.docker import Docker
-from localpachd.worker.gpus import GpuPool
+from localpachd.worker.docker import engine
+from localpachd.worker.docker.workplaces import Docker
+from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumWork, Task

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localpachd.worker.budget import PipeBudget
-from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.layout.budget import PipeBudget
+from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.tasks import Task
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from localpachd.errors import PachError
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, File, FileSet
-from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.tasks import DatumWork, InputFile
 
 SCRATCH = ".scratch"

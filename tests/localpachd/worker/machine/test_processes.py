@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.worker import namespaces
 from localpachd.worker.commands import outcome
 from localpachd.worker.lines import LONGEST_LINE, Lines
-from localpachd.worker.namespaces import Confinement
-from localpachd.worker.processes import UserProcess
+from localpachd.worker.machine import namespaces
+from localpachd.worker.machine.namespaces import Confinement
+from localpachd.worker.machine.processes import UserProcess
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -160,8 +160,8 @@ def test_stopping_kills_descendants(confinement: Confinement, tmp_path: Path) ->
 _SERVER = """
 import os, sys, threading
 from pathlib import Path
-from localpachd.worker.namespaces import Confinement
-from localpachd.worker.processes import UserProcess
+from localpachd.worker.machine.namespaces import Confinement
+from localpachd.worker.machine.processes import UserProcess
 place, confinement, alive = Path(sys.argv[1]), eval(sys.argv[2]), int(sys.argv[3])
 confinement.prepare(place / "root")
 lifeline = os.pipe()

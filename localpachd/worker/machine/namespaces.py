@@ -13,13 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localpachd.worker import roots
+from localpachd.worker.environment import PFS, PFS_VARIABLE
+from localpachd.worker.machine import roots
 
 _log = logging.getLogger(__name__)
-
-PFS = "/pfs"
-PFS_VARIABLE = "LOCALPACHD_PFS"
-"""Names, to processes that cannot have `/pfs`, the directory that stands for it."""
 
 _PROBE_SECONDS = 20
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from localpachd.worker import idling
-from localpachd.worker.images import Images
-from localpachd.worker.registries import credentials
+from localpachd.worker.docker import pause
+from localpachd.worker.docker.images import Images
+from localpachd.worker.docker.registries import credentials
 from tests import containers
 
 _PASS = base64.b64encode(b"me:se:same").decode()
@@ -81,15 +81,15 @@ def test_what_a_helper_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[int]:
     """The port of a registry that has one image, `bare:1`, for those who know the password."""
-    idling.write(tmp_path / "idle", os.uname().machine)
+    pause.write(tmp_path / "pause", os.uname().machine)
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w") as tar:
-        tar.add(tmp_path / "idle", "idle")
+        tar.add(tmp_path / "pause", "pause")
     layer = gzip.compress(held.getvalue())
     architecture = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
     config = json.dumps(
         {
-            "architecture": architecture, "os": "linux", "config": {"Cmd": ["/idle"]},
+            "architecture": architecture, "os": "linux", "config": {"Cmd": ["/pause"]},
             "rootfs": {"type": "layers", "diff_ids": [_digest(held.getvalue())]},
         }
     ).encode()  # fmt: skip

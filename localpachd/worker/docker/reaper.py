@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from localpachd.worker import container
-from localpachd.worker.engine import Engine, EngineError
+from localpachd.worker.docker import container
+from localpachd.worker.docker.engine import Engine, EngineError
 
 
-class Warden:
+class Reaper:
     """Stands by for this process: when it ends, in whatever way, its containers with `label` (`KEY=value`) go."""
 
     def __init__(self, engine: Engine, label: str) -> None:

@@ -10,7 +10,7 @@ _PATIENCE = 30.0
 """Seconds that the relay may take to begin."""
 
 
-class Beside:
+class RelayProcess:
     """The relay of `network`, for the container whose process 1 is `pid` here. It ends with the thread that made it.
 
     Raises EnvironmentProblem when it does not begin.

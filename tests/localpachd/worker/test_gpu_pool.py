@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localpachd.worker import gpus
-from localpachd.worker.gpus import GpuPool
+from localpachd.worker import gpu_pool
+from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import CancelToken, LogLine
 from localpachd.worker.watch import Cancelled, Watch
 
@@ -59,7 +59,7 @@ def test_a_cancelled_wait_ends() -> None:
     token = CancelToken()
     with (
         pool.lease("first", 1, _nothing, _nothing),
-        Watch(token, pool.ring) as watch,
+        Watch(token, pool.notify) as watch,
         pytest.raises(Cancelled),
         pool.lease("second", 1, watch.check, lambda _: token.cancel()),
     ):
@@ -120,22 +120,22 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPa
 
 
 def test_devices_are_what_nvidia_smi_shows(two_gpus: pytest.MonkeyPatch) -> None:
-    assert gpus.detect() == ("0", "1")
-    assert gpus.detect("1") == ("0",)
-    assert gpus.detect("0") == ()
+    assert gpu_pool.detect() == ("0", "1")
+    assert gpu_pool.detect("1") == ("0",)
+    assert gpu_pool.detect("0") == ()
     with pytest.raises(ValueError, match="3 GPUs were asked for, but nvidia-smi shows 2"):
-        gpus.detect("3")
+        gpu_pool.detect("3")
     with pytest.raises(ValueError, match="auto or a number"):
-        gpus.detect("many")
+        gpu_pool.detect("many")
 
 
 @pytest.mark.parametrize(("shown", "expected"), [("1", ("1",)), ("GPU-aaaa", ("0",)), ("", ()), ("1,0", ("0", "1"))])
 def test_hidden_devices_are_not_counted(two_gpus: pytest.MonkeyPatch, shown: str, expected: tuple[str, ...]) -> None:
     two_gpus.setenv("CUDA_VISIBLE_DEVICES", shown)
-    assert gpus.detect() == expected
+    assert gpu_pool.detect() == expected
 
 
 def test_without_nvidia_smi_a_number_is_believed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert gpus.detect() == ()
-    assert gpus.detect("2") == ("0", "1")
+    assert gpu_pool.detect() == ()
+    assert gpu_pool.detect("2") == ("0", "1")

@@ -33,7 +33,7 @@ class UserProcess:
     """A `commands.Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends
     the process when the thread that started it ends.
 
-    `line` is called for each line of stdout and stderr, from another thread; `ring` once, when the process has ended.
+    `line` is called for each line of stdout and stderr, from another thread; `notify` once, when the process has ended.
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
     descriptors to pass on. Raises OSError or ValueError when it cannot be started.
     """
@@ -44,12 +44,12 @@ class UserProcess:
         env: Mapping[str, str],
         stdin: bytes,
         line: Callable[[str], None],
-        ring: Callable[[], None],
+        notify: Callable[[], None],
         own_processes: bool = False,
         inherited: Sequence[int] = (),
     ) -> None:
         self._speech = Speech(line, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
-        self._ring = ring
+        self._notify = notify
         self._own_processes = own_processes
         self._lock = threading.Lock()
         self._reaped = False
@@ -129,9 +129,9 @@ class UserProcess:
         except Exception as failure:  # no process may run on with nobody who reads what it says
             self._speech.failure = failure
             self._kill()
-        self._ring_out(self._process.wait())
+        self._finish(self._process.wait())
 
-    def _ring_out(self, returncode: int) -> None:
+    def _finish(self, returncode: int) -> None:
         with self._reading:
             for lines in self._outputs.values():
                 lines.finish()
@@ -140,7 +140,7 @@ class UserProcess:
                     with contextlib.suppress(OSError):
                         stream.close()
             self.returncode = returncode
-        self._ring()
+        self._notify()
 
     def _converse(self) -> None:
         process = self._process

@@ -6,21 +6,22 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from localpachd.worker import environment, namespaces, secrets
-from localpachd.worker.environment import EnvironmentProblem
-from localpachd.worker.layout import Layout
-from localpachd.worker.namespaces import PFS, PFS_VARIABLE, Confinement
+from localpachd.worker import environment, secrets
+from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
+from localpachd.worker.layout.placing import Layout
+from localpachd.worker.machine import invocation, namespaces
+from localpachd.worker.machine.files import MachineFiles
+from localpachd.worker.machine.namespaces import Confinement
+from localpachd.worker.machine.processes import UserProcess
+from localpachd.worker.machine.roots import MountProblem
 from localpachd.worker.network import Network
-from localpachd.worker.processes import UserProcess
-from localpachd.worker.roots import MountProblem
-from localpachd.worker.surroundings import MachineFiles
 from localpachd.worker.tasks import ImageStatus, Ports, Task
 from localpachd.worker.workplace import Stores, client_configuration, spoken
 
 
 class Machine:
-    """Implements `workplace.Places`: the machine takes the place of the image. `confinement` is found out, by trials in
-    `scratch`, when it is not given."""
+    """Implements `workplace.Backend`: the machine takes the place of the image. `confinement` is found by trials in
+    `scratch` when it is not given."""
 
     def __init__(self, stores: Stores, scratch: Path, confinement: Confinement | None = None) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
@@ -36,7 +37,7 @@ class Machine:
     def open(
         self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
     ) -> "MachineWorkplace":
-        """As `workplace.Places` says. The thread that calls starts the processes, which end if it does."""
+        """As `workplace.Backend` says. The thread that calls starts the processes, which end if it does."""
         own = self._own_network() if ports is not None and ports.own_network else None
         network = Network(ports, own is not None)
         try:
@@ -48,7 +49,7 @@ class Machine:
             raise
 
     def shortcomings(self) -> list[str]:
-        """As `workplace.Places` says."""
+        """As `workplace.Backend` says."""
         if self.confinement.mounts:
             return []
         return [
@@ -61,7 +62,7 @@ class Machine:
         return {}
 
     def close(self) -> None:
-        """As `workplace.Places` says."""
+        """As `workplace.Backend` says."""
         for end in reversed(self._lifeline):
             os.close(end)
 
@@ -91,13 +92,13 @@ class MachineWorkplace:
         lifeline: int,
     ) -> None:
         self.stores = stores
-        self.surroundings = MachineFiles()
+        self.linked_files = MachineFiles()
         self.statement = network.statement
         self._network = network
         self._confinement = confinement
         self._lifeline = lifeline
         self._root = directory / "root"
-        self._user = environment.user(task.user)
+        self._user = invocation.user(task.user)
         pfs = directory / "pfs"
         shown = confinement.shown(pfs)
         self.layout = Layout(pfs, shown, stores.db, stores.chunks, self._user.owner)
@@ -105,7 +106,7 @@ class MachineWorkplace:
         self.env = environment.machine_variables(task, shown, temporary, gpus)
         if task.pachd:
             self.env |= client_configuration(self.layout, task.pachd)
-        self._cwd = environment.working_directory(task, shown, self.layout.directory("work"))
+        self._cwd = invocation.working_directory(task, shown, self.layout.directory("work"))
         self._secret_env = secrets.variables(task.secrets, stores.secrets)
         self._mount(secrets.mounts(task.secrets, stores.secrets, directory / "secrets", self._user.owner))
 
@@ -129,19 +130,19 @@ class MachineWorkplace:
         stdin: tuple[str, ...],
         variables: Mapping[str, str],
         line: Callable[[str], None],
-        ring: Callable[[], None],
+        notify: Callable[[], None],
     ) -> UserProcess:
         """As `workplace.Workplace` says."""
         confinement = self._confinement
         before = (*self._network.relay, "--") if self._network.relay else ()
         env = {**self.env, **self._secret_env, **variables}
-        env, found = environment.through_shell(env, environment.program(cmd, env, self._cwd))
+        env, found = invocation.through_shell(env, invocation.program(cmd, env, self._cwd))
         command = confinement.command(
             found, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, before
         )
         inherited = (self._lifeline, *self._network.inherited)
         try:
-            return UserProcess(command, env, spoken(stdin), line, ring, confinement.own_processes, inherited)
+            return UserProcess(command, env, spoken(stdin), line, notify, confinement.own_processes, inherited)
         except (OSError, ValueError) as failure:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localpachd.worker.budget import PipeBudget
-from localpachd.worker.inotify import CLOSED_READER, CLOSED_WRITER, OPENED, Inotify
+from localpachd.worker.layout.budget import PipeBudget
+from localpachd.worker.layout.inotify import CLOSED_READER, CLOSED_WRITER, OPENED, Inotify
 
 _BUFFER = 1 << 20
 _CLOSES_WITHIN = 1.0

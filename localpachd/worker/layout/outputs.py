@@ -15,8 +15,8 @@ from localpachd.errors import PachError
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content
-from localpachd.worker.layout import OUT, Layout, Placed
-from localpachd.worker.surroundings import Surroundings
+from localpachd.worker.layout.links import LinkedFiles
+from localpachd.worker.layout.placing import OUT, Layout, Placed
 from localpachd.worker.tasks import OutputFile
 
 _BLOCK = 1 << 20
@@ -34,7 +34,7 @@ class Outputs:
     layout: Layout
     placed: Placed
     chunks: Chunks
-    surroundings: Surroundings
+    linked_files: LinkedFiles
     check: Callable[[], None]
 
     def collect(self) -> tuple[OutputFile, ...]:
@@ -165,13 +165,13 @@ class Outputs:
                 continue
             step = posixpath.join(current, name)
             here = self._in_pfs(step)
-            if not stat.S_ISLNK(self.surroundings.mode(step) if here is None else here.lstat().st_mode):
+            if not stat.S_ISLNK(self.linked_files.mode(step) if here is None else here.lstat().st_mode):
                 current = step
                 continue
             links += 1
             if links > _MOST_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), shown)
-            target = self.surroundings.target(step) if here is None else str(here.readlink())
+            target = self.linked_files.target(step) if here is None else str(here.readlink())
             rest += target.split("/")[::-1]
             if target.startswith("/"):
                 current = "/"
@@ -190,7 +190,7 @@ class Outputs:
 
     def _here(self, shown: str) -> Path:
         """Where what user code sees at an absolute path without links can be read on this machine."""
-        return self._in_pfs(shown) or self.surroundings.fetch(shown)
+        return self._in_pfs(shown) or self.linked_files.fetch(shown)
 
 
 def _complain(failure: OSError) -> None:

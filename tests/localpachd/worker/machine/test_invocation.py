@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localpachd.worker import environment
 from localpachd.worker.environment import EnvironmentProblem
+from localpachd.worker.machine import invocation
 from localpachd.worker.tasks import Task
 
 if TYPE_CHECKING:
@@ -44,19 +44,19 @@ def test_lazy_files_of_another_user(mounted_at_home: Bench) -> None:
 
 def test_users_and_groups_by_name_and_number() -> None:
     me = pwd.getpwuid(os.geteuid())
-    assert environment.user("") == environment.User()
-    assert environment.user(me.pw_name) == environment.User()
-    assert environment.user(str(me.pw_uid)) == environment.User()
+    assert invocation.user("") == invocation.User()
+    assert invocation.user(me.pw_name) == invocation.User()
+    assert invocation.user(str(me.pw_uid)) == invocation.User()
     for unknown in ("nobody-of-this-name", "987654", f"{me.pw_name}:no-such-group"):
         with pytest.raises(EnvironmentProblem, match="not found on this machine"):
-            environment.user(unknown)
+            invocation.user(unknown)
 
 
 @as_root
 def test_a_group_of_ones_own() -> None:
     nobody = pwd.getpwnam("nobody")
-    assert environment.user("nobody").owner == (nobody.pw_uid, nobody.pw_gid)
-    assert environment.user(f"{nobody.pw_uid}:0").owner == (nobody.pw_uid, 0)
+    assert invocation.user("nobody").owner == (nobody.pw_uid, nobody.pw_gid)
+    assert invocation.user(f"{nobody.pw_uid}:0").owner == (nobody.pw_uid, 0)
 
 
 _UNPRIVILEGED = """
@@ -66,8 +66,8 @@ root = Path(sys.argv[1])
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 from localpachd.api.worker import GrpcBatchServer
-from localpachd.worker.gpus import GpuPool
-from localpachd.worker.machine import Machine
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.machine.workplaces import Machine
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumWork, Task

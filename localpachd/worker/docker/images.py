@@ -9,8 +9,8 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from localpachd.worker.engine import Engine, EngineError, component
-from localpachd.worker.registries import credentials
+from localpachd.worker.docker.engine import Engine, EngineError, component
+from localpachd.worker.docker.registries import credentials
 from localpachd.worker.tasks import ImageStatus
 
 _LOOK = 2.0

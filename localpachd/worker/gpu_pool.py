@@ -43,7 +43,7 @@ class GpuPool:
         """Holds `leased(count)` devices for a while.
 
         Waits until they are free, telling `waiting` once whom for; whoever wants to end the wait makes `check` raise
-        and calls `ring`.
+        and calls `notify`.
         """
         wanted = self.leased(count)
         devices = self._take(holder, wanted, check, patient=False)
@@ -72,7 +72,7 @@ class GpuPool:
             self._holders.update(dict.fromkeys(devices, holder))
             return devices
 
-    def ring(self) -> None:
+    def notify(self) -> None:
         """Makes everybody who waits for a device ask again whether to wait on."""
         with self._changed:
             self._changed.notify_all()

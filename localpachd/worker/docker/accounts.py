@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from localpachd.worker.container import Container
+from localpachd.worker.docker.container import Container
 from localpachd.worker.environment import EnvironmentProblem
 
 

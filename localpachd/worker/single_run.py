@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from localpachd.worker.commands import how
 from localpachd.worker.environment import EnvironmentProblem, datum_variables
-from localpachd.worker.layout import PlacementError
-from localpachd.worker.pipes import LazyPipes
+from localpachd.worker.layout.pipes import LazyPipes
+from localpachd.worker.layout.placing import PlacementError
 from localpachd.worker.tasks import DatumWork, LogLine, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace
 
 
-class Attendance:
+class SingleRun:
     """Runs a task's command at one workplace. Everything happens in the thread that calls `run`."""
 
     def __init__(self, task: Task, workplace: Workplace, watch: Watch, log: Callable[[LogLine], None]) -> None:
@@ -42,7 +42,9 @@ class Attendance:
         layout.place(work, {**self._task.env, **variables}, pipes, self._watch.check)
         self._note("beginning to run user code")
         begun = time.monotonic()
-        process = self._workplace.start(self._task.cmd, self._task.stdin, variables, self._user_line, self._watch.ring)
+        process = self._workplace.start(
+            self._task.cmd, self._task.stdin, variables, self._user_line, self._watch.notify
+        )
         try:
             ended = self._watch.wait(lambda: process.ended) or how(process)
         finally:

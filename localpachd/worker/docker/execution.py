@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from localpachd.worker.container import Container
-from localpachd.worker.engine import Engine, EngineError
+from localpachd.worker.docker.container import Container
+from localpachd.worker.docker.engine import Engine, EngineError
 from localpachd.worker.lines import Speech
 
 _BLOCK = 64 << 10
@@ -41,7 +41,7 @@ _DIRECTORY = re.compile(r'chdir to cwd \("(.*?)"\)')
 class ContainerProcess:
     """A `commands.Process` in a container: `command` is as for `POST /containers/{id}/exec`.
 
-    `line` and `ring` are as for a UserProcess. Raises EngineError when the engine cannot start anything.
+    `line` and `notify` are as for a UserProcess. Raises EngineError when the engine cannot start anything.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class ContainerProcess:
         command: Mapping[str, Any],
         stdin: bytes,
         line: Callable[[str], None],
-        ring: Callable[[], None],
+        notify: Callable[[], None],
     ) -> None:
         self._engine = engine
         self._container = container
-        self._ring = ring
+        self._notify = notify
         self._speech = Speech(line, lambda text: _FOREIGN.match(text) is not None)
         self._reading = threading.Lock()
         self._streams = {1: self._speech.stream(), 2: self._speech.stream()}
@@ -113,7 +113,7 @@ class ContainerProcess:
                 lines.finish()
             self._stream.close()
             self.returncode = returncode
-        self._ring()
+        self._notify()
 
     def _converse(self) -> int:
         """Listens and speaks until the command has ended; returns its exit status."""

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 
-class Surroundings(Protocol):
+class LinkedFiles(Protocol):
     """Files by the absolute paths that processes see; all raise OSError where there is no such file."""
 
     def mode(self, path: str) -> int:
@@ -15,19 +15,3 @@ class Surroundings(Protocol):
 
     def fetch(self, path: str) -> Path:
         """A file or directory, whose path has no links in it, to be read on this machine: itself or a copy."""
-
-
-class MachineFiles:
-    """The surroundings of a process of this machine: its files as they are."""
-
-    def mode(self, path: str) -> int:
-        """As `Surroundings` says."""
-        return Path(path).lstat().st_mode
-
-    def target(self, path: str) -> str:
-        """As `Surroundings` says."""
-        return str(Path(path).readlink())
-
-    def fetch(self, path: str) -> Path:
-        """As `Surroundings` says."""
-        return Path(path)

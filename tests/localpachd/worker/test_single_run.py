@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localpachd.worker import namespaces
+from localpachd.worker.machine import namespaces
 from localpachd.worker.tasks import CancelToken, DatumWork, Ports, Task
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Attending:
         token = CancelToken()
         self._tokens.append(token)
         runner, task = self.bench.runner, self.bench.there(task)
-        return self._pool.submit(runner.attend, task, work, ports, self.bench.lines.append, token), token
+        return self._pool.submit(runner.run_once, task, work, ports, self.bench.lines.append, token), token
 
     def serve(self, name: str, ports: Ports) -> tuple[Future[str], CancelToken]:
         work = self.bench.datum(self.bench.input("in", "/name", {"/name": name.encode()}))

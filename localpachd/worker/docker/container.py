@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from localpachd.worker.engine import Engine, EngineError, component
+from localpachd.worker.docker.engine import Engine, EngineError, component
 
 _STATUS = "X-Docker-Container-Path-Stat"
 # How Go's os.FileMode marks what is no plain file.
@@ -130,15 +130,15 @@ class ContainerFiles:
         self._copies = 0
 
     def mode(self, path: str) -> int:
-        """As `surroundings.Surroundings` says."""
+        """As `links.LinkedFiles` says."""
         return self._container.status(path)[0]
 
     def target(self, path: str) -> str:
-        """As `surroundings.Surroundings` says."""
+        """As `links.LinkedFiles` says."""
         return self._container.status(path)[1]
 
     def fetch(self, path: str) -> Path:
-        """As `surroundings.Surroundings` says: a copy, since the container's files are the engine's."""
+        """As `links.LinkedFiles` says: a copy, since the container's files are the engine's."""
         self._copies += 1
         place = self._directory / str(self._copies)
         self._container.copy(path, place)

@@ -12,29 +12,29 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from localpachd.worker import accounts, environment, idling, secrets, warden
-from localpachd.worker.accounts import Account
-from localpachd.worker.beside import Beside
-from localpachd.worker.container import Container, ContainerFiles
-from localpachd.worker.engine import Engine, EngineError
-from localpachd.worker.environment import EnvironmentProblem
-from localpachd.worker.execution import ContainerProcess
-from localpachd.worker.images import Images
-from localpachd.worker.layout import Layout
-from localpachd.worker.namespaces import PFS
+from localpachd.worker import environment, secrets
+from localpachd.worker.docker import accounts, pause, reaper
+from localpachd.worker.docker.accounts import Account
+from localpachd.worker.docker.container import Container, ContainerFiles
+from localpachd.worker.docker.engine import Engine, EngineError
+from localpachd.worker.docker.execution import ContainerProcess
+from localpachd.worker.docker.images import Images
+from localpachd.worker.docker.reaper import Reaper
+from localpachd.worker.docker.relay_process import RelayProcess
+from localpachd.worker.environment import PFS, EnvironmentProblem
+from localpachd.worker.layout.placing import Layout
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
-from localpachd.worker.warden import Warden
 from localpachd.worker.workplace import Stores, client_configuration, spoken
 
 LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
 _SERVER = "localpachd.server"
-_IDLE = "/.localpachd-idle"
+_PAUSE = "/.localpachd-pause"
 
 
 class Docker:
-    """Implements `workplace.Places` with the containers of one engine.
+    """Implements `workplace.Backend` with the containers of one engine.
 
     `root` tells this server's containers from others': what a killed one has left there is removed. `changed` is called
     when an image has come or gone. Raises EngineError.
@@ -47,23 +47,23 @@ class Docker:
         self._images = Images(engine, changed)
         about = engine.call("GET", "/info")
         self._architecture = str(about.get("Architecture", ""))
-        if not idling.runs_on(self._architecture):
+        if not pause.runs_on(self._architecture):
             raise EngineError(f"the container engine runs on {self._architecture}, and only x86_64 and aarch64 will do")
         self._rootless = any("rootless" in option for option in about.get("SecurityOptions") or ())
-        warden.clear(engine, f"{LABEL}={self._root}")
+        reaper.clear(engine, f"{LABEL}={self._root}")
         self._server = uuid4().hex
-        self._warden = Warden(engine, f"{_SERVER}={self._server}")
+        self._reaper = Reaper(engine, f"{_SERVER}={self._server}")
 
     def open(
         self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
     ) -> "ContainerWorkplace":
-        """As `workplace.Places` says. Raises EngineError when the engine, or an image that was there, has gone."""
+        """As `workplace.Backend` says. Raises EngineError when the engine, or an image that was there, has gone."""
         image = self._inspected(task.image)
         # Entering a container's network from outside takes root, and nsenter(1).
         own = ports is not None and ports.own_network and os.geteuid() == 0 and shutil.which("nsenter") is not None
         network = Network(ports, own)
         try:
-            idling.write(directory / "idle", self._architecture)
+            pause.write(directory / "pause", self._architecture)
             (directory / "pfs").mkdir()
             mounted = secrets.mounts(task.secrets, self._stores.secrets, directory / "secrets", None)
             body = _body(task, gpus, directory, mounted, "none" if own else "host")
@@ -82,7 +82,7 @@ class Docker:
             raise
 
     def shortcomings(self) -> list[str]:
-        """As `workplace.Places` says."""
+        """As `workplace.Backend` says."""
         found = []
         if os.geteuid() != 0 and not self._rootless:
             found.append(
@@ -99,9 +99,9 @@ class Docker:
         return self._images.wanted(wanted)
 
     def close(self) -> None:
-        """As `workplace.Places` says."""
+        """As `workplace.Backend` says."""
         self._images.close()
-        self._warden.close()
+        self._reaper.close()
 
     def _inspected(self, image: str) -> Mapping[str, Any]:
         """The configuration that an image carries."""
@@ -146,7 +146,7 @@ class ContainerWorkplace:
     ) -> None:
         self.stores = stores
         self.statement = network.statement
-        self.surroundings = ContainerFiles(made, directory / "copies")
+        self.linked_files = ContainerFiles(made, directory / "copies")
         self.layout = Layout(directory / "pfs", PFS, stores.db, stores.chunks, account.owner)
         self.env = environment.container_variables(task, image.get("Env") or (), len(gpus))
         if task.pachd:
@@ -155,7 +155,7 @@ class ContainerWorkplace:
         self._engine = engine
         self._container = made
         self._network = network
-        self._beside: Beside | None = None
+        self._relay: RelayProcess | None = None
         self._command: dict[str, Any] = {"User": account.name} if account.name else {}
         if task.working_dir:
             self._command["WorkingDir"] = os.path.normpath("/" + task.working_dir.lstrip("/"))
@@ -166,7 +166,7 @@ class ContainerWorkplace:
         stdin: tuple[str, ...],
         variables: Mapping[str, str],
         line: Callable[[str], None],
-        ring: Callable[[], None],
+        notify: Callable[[], None],
     ) -> ContainerProcess:
         """As `workplace.Workplace` says. Raises EngineError when it is the engine that fails."""
         if not cmd:
@@ -174,16 +174,16 @@ class ContainerWorkplace:
         env = [f"{name}={value}" for name, value in {**self.env, **self._secret_env, **variables}.items()]
         if any("\0" in text for text in (*cmd, *env)):
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: embedded null byte")
-        if self._network.relay and self._beside is None:
-            self._beside = Beside(self._network, self._container.pid)
+        if self._network.relay and self._relay is None:
+            self._relay = RelayProcess(self._network, self._container.pid)
         command = {**self._command, "Cmd": list(cmd), "Env": env}
-        return ContainerProcess(self._engine, self._container, command, spoken(stdin), line, ring)
+        return ContainerProcess(self._engine, self._container, command, spoken(stdin), line, notify)
 
     def close(self) -> None:
         """As `workplace.Workplace` says."""
         try:
-            if self._beside is not None:
-                self._beside.close()
+            if self._relay is not None:
+                self._relay.close()
             self._network.close()
         finally:
             self._container.remove()
@@ -193,7 +193,7 @@ def _body(
     task: Task, gpus: Sequence[str], directory: Path, mounted: Mapping[str, Path], network: str
 ) -> dict[str, Any]:
     """What to ask of `POST /containers/create`."""
-    places = [(directory / "pfs", PFS, False), (directory / "idle", _IDLE, True)]
+    places = [(directory / "pfs", PFS, False), (directory / "pause", _PAUSE, True)]
     places += [(source, target, True) for target, source in mounted.items()]
     host: dict[str, Any] = {
         "NetworkMode": network,
@@ -214,7 +214,7 @@ def _body(
         host["DeviceRequests"] = [{"DeviceIDs": list(gpus), "Capabilities": [["gpu"]]}]
     return {
         "Image": task.image,
-        "Entrypoint": [_IDLE],
+        "Entrypoint": [_PAUSE],
         "Cmd": [],
         "User": "0:0",
         # Images made for NVIDIA's runtime ask for all GPUs.

@@ -1,0 +1,1 @@
+"""Runs datums as processes of this machine. Knows neither pipelines nor commits."""

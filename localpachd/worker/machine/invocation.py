@@ -1,0 +1,89 @@
+"""How a command is invoked on this machine: its user, its working directory, its program. Starts nothing."""
+
+import grp
+import os
+import pwd
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from localpachd.worker.environment import PFS, EnvironmentProblem
+from localpachd.worker.tasks import Task
+
+_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who runs a command: `options` of setpriv(1), and the owner of its files."""
+
+    options: tuple[str, ...] = ()
+    owner: tuple[int, int] | None = None
+
+
+def working_directory(task: Task, shown: str, default: str) -> str:
+    """Where commands start: `transform.working_dir` below `/`, or `default` in the place of the image's own."""
+    if not task.working_dir:
+        return default
+    wanted = os.path.normpath("/" + task.working_dir.lstrip("/"))
+    if in_pfs(wanted):
+        return f"{shown}{wanted.removeprefix(PFS)}"
+    if not Path(wanted).is_dir():
+        raise EnvironmentProblem(f"transform.working_dir: {wanted} is not a directory on this machine")
+    return wanted
+
+
+def user(name: str) -> User:
+    """Who `transform.user` (`user` or `user:group`, by name or number) is on this machine."""
+    if not name:
+        return User()
+    account, _, group = name.partition(":")
+    try:
+        found = pwd.getpwuid(int(account)) if account.isdecimal() else pwd.getpwnam(account)
+        gid = found.pw_gid
+        if group:
+            gid = int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
+    except KeyError as missing:
+        raise EnvironmentProblem(f"transform.user: {name} not found on this machine") from missing
+    if (found.pw_uid, gid) == (os.geteuid(), os.getegid()):
+        return User()
+    if os.geteuid() != 0:
+        raise EnvironmentProblem(f"transform.user: localpachd must run as root to run commands as {name}")
+    options = ("--reuid", str(found.pw_uid), "--regid", str(gid), "--init-groups")
+    return User(options, (found.pw_uid, gid))
+
+
+def program(cmd: tuple[str, ...], env: Mapping[str, str], cwd: str) -> tuple[str, ...]:
+    """The command with its program found. Raises EnvironmentProblem, in Go's words, when there is no such program."""
+    if not cmd:
+        raise EnvironmentProblem("invalid pipeline transform, no command specified")
+    name = cmd[0]
+    if "/" not in name:
+        found = shutil.which(name, path=env["PATH"])
+        if found is None:
+            raise EnvironmentProblem(f'exec: "{name}": executable file not found in $PATH')
+        return (found, *cmd[1:])
+    place = os.path.join(cwd, name)  # noqa: PTH118 (pathlib would drop what makes it relative)
+    if not in_pfs(place):  # that exists for the process only
+        if not Path(place).exists():
+            raise EnvironmentProblem(f"fork/exec {name}: no such file or directory")
+        if Path(place).is_dir() or not os.access(place, os.X_OK):
+            raise EnvironmentProblem(f"fork/exec {name}: permission denied")
+    return cmd
+
+
+def in_pfs(path: str) -> bool:
+    """Whether a path lies in `/pfs`."""
+    return path == PFS or path.startswith(f"{PFS}/")
+
+
+def through_shell(env: Mapping[str, str], command: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Variables and command such that shells in between lose nothing.
+
+    A shell drops variables whose names it could not set itself, as of inputs with a dash: env(1) sets these.
+    """
+    plain = {name: value for name, value in env.items() if _SHELL_NAME.fullmatch(name)}
+    others = [f"{name}={value}" for name, value in env.items() if name not in plain]
+    return plain, ("env", *others, *command) if others else command
