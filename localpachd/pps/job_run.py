@@ -12,10 +12,11 @@ from localpachd.pfs import egress
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs, records, skipping
-from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
+from localpachd.pps.entities import JobInfo, JobState, WorkerStatus
 from localpachd.pps.job_base import JobBase
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.recorder import JobOver, Recorder
+from localpachd.pps.run import Run
 from localpachd.pps.skipping import Decision, Numbered
 from localpachd.pps.worker_pool import WorkerPool
 from localpachd.storage.filesets import FileSetRef
@@ -36,8 +37,8 @@ class _InputsGone(Exception):
         self.names = names
 
 
-class JobRun:
-    """Runs one job that has been moved to RUNNING; `over` is called, from its thread, when it has nothing more to do.
+class JobRun(Run):
+    """Runs one job that has been moved to RUNNING. Cancelled, it leaves the job's state alone.
 
     What goes wrong outside user code is tried again after a growing pause, as often as it takes.
     """
@@ -45,30 +46,13 @@ class JobRun:
     def __init__(
         self, pfs: Pfs, runner: Runner, info: JobInfo, env: Mapping[str, str], over: Callable[["JobRun"], None]
     ) -> None:
+        super().__init__(f"job {info.job}", lambda: over(self))
         self.job = info.job
         self._pfs = pfs
         self._runner = runner
         self._info = info
         self._task: Task = info.spec.task(env)
-        self._over = over
-        self._cancelled = threading.Event()
         self._pool: WorkerPool | None = None
-        self._thread = threading.Thread(target=self._main, name=f"job {info.job}")
-
-    def start(self) -> None:
-        """Begins."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stops at once: kills what is running and takes up nothing more. The job's state is not its business."""
-        self._cancelled.set()
-        pool = self._pool
-        if pool is not None:
-            pool.cancel()
-
-    def join(self) -> None:
-        """Waits until the thread has ended."""
-        self._thread.join()
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
         """Ends the present attempts of running datums whose inputs match all filters. False: there are none."""
@@ -81,7 +65,7 @@ class JobRun:
         pool = self._pool
         return pool.status if pool is not None else ()
 
-    def _main(self) -> None:
+    def _work(self) -> None:
         timer = self._timer()
         delay = _FIRST_DELAY
         try:
@@ -108,7 +92,6 @@ class JobRun:
         finally:
             if timer is not None:
                 timer.cancel()
-            self._over(self)
 
     def _timer(self) -> threading.Timer | None:
         """Kills the job when its time is up, which counts from its first start."""
@@ -193,11 +176,11 @@ class JobRun:
             return []
         workers = min(self._info.spec.parallelism, len(todo))
         name = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{self._info.version}"
-        self._pool = pool = WorkerPool(
-            self._runner, self._task, self.job, name, lambda each: datum_tasks.datum_work(each, self.job, files)
+        self._pool = pool = self._hold(
+            WorkerPool(
+                self._runner, self._task, self.job, name, lambda each: datum_tasks.datum_work(each, self.job, files)
+            )
         )
-        if self._cancelled.is_set():
-            pool.cancel()
         sets = skipping.sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
         failed: list[str] = []
         trouble: Exception | None = None
@@ -235,5 +218,4 @@ class JobRun:
 
     def _say(self, message: str) -> None:
         """Adds a line of the engine's own to the pipeline's log."""
-        line = LogMessage(time.time_ns(), self.job.pipeline, self.job.id, "", "", False, False, message)
-        self._pfs.transact(lambda txn: logs.write(txn.conn, [line]))
+        self._pfs.transact(lambda txn: logs.say(txn, self.job, message))

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Changes
+from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, pipelines
+from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Job, LogMessage, Pipeline
 from localpachd.pps.server_log import ServerLog, ServerTail
 
@@ -60,6 +62,18 @@ def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
     )
 
 
+def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
+    """Stores lines, but for those of pipelines that have been deleted meanwhile: the log of a later pipeline of the
+    same name is not theirs."""
+    alive = {each for each in {line.pipeline for line in lines} if each is None or pipelines.exists(txn.conn, each)}
+    write(txn.conn, [line for line in lines if line.pipeline in alive])
+
+
+def say(txn: Transaction, job: Job, message_: str) -> None:
+    """Adds a line of the engine's own to the log of a job."""
+    add(txn, [LogMessage(time.time_ns(), job.pipeline, job.id, "", "", False, False, message_)])
+
+
 def read(
     db: Database, changes: Changes, own: ServerLog, query: LogQuery, active: Callable[[], bool]
 ) -> Iterator[LogMessage]:
@@ -80,6 +94,16 @@ def read(
     while query.follow and active():
         seen = changes.wait_past(seen)
         yield from tail.lines()
+
+
+def inputs_of(datum: Datum) -> tuple[tuple[str, bytes], ...]:
+    """The (path, hash) of a datum's inputs, by which its log lines are found."""
+    return tuple((each.path, each.hash) for each in datum.inputs)
+
+
+def match_inputs(filters: Iterable[str], datum: Datum) -> bool:
+    """Whether `match_data` holds for a datum's inputs."""
+    return match_data(filters, inputs_of(datum))
 
 
 def match_data(filters: Iterable[str], data: Iterable[tuple[str, bytes]]) -> bool:

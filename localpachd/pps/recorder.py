@@ -76,7 +76,7 @@ class Recorder:
 
         def step(txn: Transaction) -> None:
             self._count(txn)
-            logs.write(txn.conn, lines)
+            logs.add(txn, lines)
             for commit, entries in ((self._job.output, output), (self._job.meta, meta)):
                 if entries:
                     contents.add_layer(txn, commits.resolve(txn.conn, commit), entries)

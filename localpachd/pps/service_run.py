@@ -3,18 +3,16 @@
 import contextlib
 import itertools
 import logging
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 
 from localpachd.errors import NotFound
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs
-from localpachd.pps.datums import DatumInput
+from localpachd.pps.datums import Datum
 from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
-from localpachd.pps.logs import match_data
 from localpachd.pps.plan import unrunnable
+from localpachd.pps.run import Run
 from localpachd.pps.skipping import Numbered
 from localpachd.pps.supervisor import Supervisor
 from localpachd.storage.filesets import FileSetRef
@@ -26,63 +24,46 @@ _PAUSE = 1.0
 _log = logging.getLogger(__name__)
 
 
-class ServiceRun:
-    """Serves one job that has been moved to RUNNING, until it is cancelled; `over` is called, from its thread, then.
+class ServiceRun(Run):
+    """Serves one job that has been moved to RUNNING, until it is cancelled.
 
-    What becomes of the job is not its business, unless its input makes more than one datum or has gone.
+    The job's state is left alone, unless its input makes more than one datum or has gone.
     """
 
     def __init__(
         self, pfs: Pfs, runner: Runner, info: JobInfo, env: Mapping[str, str], over: Callable[["ServiceRun"], None]
     ) -> None:
+        super().__init__(f"service {info.job}", lambda: over(self))
         self.job = info.job
         self._pfs = pfs
         self._runner = runner
         self._info = info
         self._server = int(env.get("PEER_PORT", 0))
-        self._over = over
         self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
         self._task = info.spec.task({**env, datum_tasks.POD_NAME: self._worker})
-        self._cancelled = threading.Event()
-        self._serving: tuple[Supervisor, str, tuple[DatumInput, ...]] | None = None
-        self._thread = threading.Thread(target=self._main, name=f"service {info.job}")
-
-    def start(self) -> None:
-        """Begins."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stops at once."""
-        self._cancelled.set()
-        if self._serving is not None:
-            self._serving[0].cancel()
-
-    def join(self) -> None:
-        """Waits until the thread has ended."""
-        self._thread.join()
+        self._served: tuple[Supervisor, Datum] | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
         """Starts the command anew if the datum's inputs match all filters. True if it does."""
-        serving = self._serving
-        if serving is None or not match_data(filters, _data(serving[2])):
+        if self._served is None:
             return False
-        return serving[0].restart(serving[1])
+        supervisor, datum = self._served
+        return logs.match_inputs(filters, datum) and supervisor.restart(datum.id)
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
-        """What is being served."""
-        if self._serving is None:
+        """The one worker with the datum that it serves, once it does."""
+        if self._served is None:
             return ()
-        return (WorkerStatus(self._worker, self.job.id, self._serving[0].started, self._serving[2]),)
+        supervisor, datum = self._served
+        return (WorkerStatus(self._worker, self.job.id, supervisor.started, datum.inputs),)
 
-    def _main(self) -> None:
+    def _work(self) -> None:
         try:
             self._serve()
         except Exception:  # whatever it is, the scheduler takes the job up again
             _log.exception("service %s is taken up again", self.job)
             self._cancelled.wait(_PAUSE)
-        finally:
-            self._over(self)
 
     def _serve(self) -> None:
         found, files, gone = self._look()
@@ -92,16 +73,13 @@ class ServiceRun:
             self._fail(JobState.FAILURE, SINGLE)
         elif not found:
             # As on a cluster the job waits for the next one to take its place; there nobody is told why.
-            line = LogMessage(
-                time.time_ns(), self.job.pipeline, self.job.id, "", "", False, False, f"{SINGLE}: there is none yet"
-            )
-            self._pfs.transact(lambda txn: logs.write(txn.conn, [line]))
+            self._pfs.transact(lambda txn: logs.say(txn, self.job, f"{SINGLE}: there is none yet"))
             self._cancelled.wait()
         else:
             self._supervise(found[0], files)
 
-    def _look(self) -> tuple[list[datums.Datum], Mapping[Repo, FileSetRef], list[str]]:
-        """The datums, as far as they matter, the files that they read, and the inputs whose commits are gone."""
+    def _look(self) -> tuple[list[Datum], Mapping[Repo, FileSetRef], list[str]]:
+        """The first two datums, the files that they read, and the inputs whose commits are gone."""
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
             commits = job_base.inputs(conn, self.job)
@@ -111,23 +89,16 @@ class ServiceRun:
             find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
             return list(itertools.islice(datums.expand(tree, find), 2)), job_base.layers(conn, commits.values()), gone
 
-    def _supervise(self, datum: datums.Datum, files: Mapping[Repo, FileSetRef]) -> None:
+    def _supervise(self, datum: Datum, files: Mapping[Repo, FileSetRef]) -> None:
         asked = self._info.spec.service
         assert asked is not None
         ports = Ports(asked.internal_port, asked.external_port, self._server)
-        line = LogMessage(
-            0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", _data(datum.inputs)
-        )
-        supervisor = Supervisor(self._pfs, self._runner, self._task, ports, line)
-        self._serving = supervisor, datum.id, datum.inputs
-        if self._cancelled.is_set():
-            supervisor.cancel()
+        inputs_ = logs.inputs_of(datum)
+        line = LogMessage(0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", inputs_)
+        supervisor = self._hold(Supervisor(self._pfs, self._runner, self._task, ports, line))
+        self._served = supervisor, datum
         supervisor.run(datum_tasks.datum_work(Numbered(0, datum, ""), self.job, files))
 
     def _fail(self, state: JobState, reason: str) -> None:
         with contextlib.suppress(NotFound):  # deleted meanwhile
             self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
-
-
-def _data(found: Sequence[DatumInput]) -> tuple[tuple[str, bytes], ...]:
-    return tuple((each.path, each.hash) for each in found)

@@ -1,6 +1,5 @@
 """A spout in hand: one version of it, whose command is kept running without any job."""
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -9,6 +8,7 @@ from localpachd.pfs.entities import Branch
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datum_tasks
 from localpachd.pps.entities import LogMessage, Pipeline, PipelineInfo
+from localpachd.pps.run import Run
 from localpachd.pps.supervisor import Supervisor
 from localpachd.worker.tasks import DatumWork, Ports, Runner
 
@@ -26,8 +26,8 @@ class Sidecars(Protocol):
         """Stops serving a port that `open` returned."""
 
 
-class SpoutRun:
-    """Keeps one version of a spout running until it is cancelled; `over` is called, from its thread, then."""
+class SpoutRun(Run):
+    """Keeps one version of a spout running until it is cancelled."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class SpoutRun:
         sidecars: Sidecars,
         over: Callable[["SpoutRun"], None],
     ) -> None:
+        super().__init__(f"spout {info.pipeline}", lambda: over(self))
         self.pipeline: Pipeline = info.pipeline
         self.version = info.version
         self._sidecars = sidecars
-        self._over = over
         # By this port the server knows the spout: whoever calls there may commit to its output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
         worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
@@ -50,24 +50,10 @@ class SpoutRun:
         asked = info.spec.service
         ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
         line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")
-        self._supervisor = Supervisor(pfs, runner, task, ports, line)
-        self._thread = threading.Thread(target=self._main, name=f"spout {info.pipeline}")
+        self._supervisor = self._hold(Supervisor(pfs, runner, task, ports, line))
 
-    def start(self) -> None:
-        """Begins."""
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """Stops at once."""
-        self._supervisor.cancel()
-
-    def join(self) -> None:
-        """Waits until the thread has ended."""
-        self._thread.join()
-
-    def _main(self) -> None:
+    def _work(self) -> None:
         try:
             self._supervisor.run(DatumWork(SPOUT, (), {}))
         finally:
             self._sidecars.close(self._port)
-            self._over(self)

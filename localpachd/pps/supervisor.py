@@ -4,22 +4,19 @@ A cluster does so with spouts, and leaves services that have died lying. Knows n
 """
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.transaction import Transaction
-from localpachd.pps import logs, pipelines
+from localpachd.pps import logs
 from localpachd.pps.entities import LogMessage
+from localpachd.pps.event_queue import EventQueue
 from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, Ports, Runner, Task
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
-_WAITING = 10_000
-_BATCH_SECONDS = 0.2
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +30,7 @@ class Supervisor:
         self._task = task
         self._ports = ports
         self._line = line
-        self._lines: queue.Queue[LogMessage | None] = queue.Queue(_WAITING)
+        self._lines: EventQueue[LogMessage] = EventQueue()
         self._lock = threading.Lock()
         self._token = CancelToken()
         self._cancelled = threading.Event()
@@ -54,9 +51,7 @@ class Supervisor:
         """Keeps the command running on a datum; returns when it was cancelled."""
         keeper = threading.Thread(target=self._keep, args=(datum,), name=f"{self._line.worker} command")
         keeper.start()
-        more = True
-        while more:
-            batch, more = self._gather()
+        for batch in self._lines.batches():
             try:
                 self._write(batch)
             except Exception:  # the command goes on, heard or not
@@ -64,15 +59,7 @@ class Supervisor:
         keeper.join()
 
     def _write(self, lines: Sequence[LogMessage]) -> None:
-        """Keeps lines, unless their pipeline has been deleted meanwhile: its successor's log is not theirs."""
-        pipeline = self._line.pipeline
-
-        def step(txn: Transaction) -> None:
-            if pipeline is not None and pipelines.exists(txn.conn, pipeline):
-                logs.write(txn.conn, lines)
-
-        if lines:
-            self._pfs.transact(step)
+        self._pfs.transact(lambda txn: logs.add(txn, lines))
 
     def _keep(self, datum: DatumWork) -> None:
         delay = _FIRST_DELAY
@@ -88,7 +75,7 @@ class Supervisor:
                 self._cancelled.wait(delay)
                 delay = min(2 * delay, _LONGEST_DELAY)
         finally:
-            self._lines.put(None)
+            self._lines.close()
 
     def _once(self, datum: DatumWork) -> str:
         with self._lock:
@@ -104,18 +91,3 @@ class Supervisor:
 
     def _say(self, line: LogLine) -> None:
         self._lines.put(replace(self._line, ts=time.time_ns(), user=line.user, message=line.message))
-
-    def _gather(self) -> tuple[list[LogMessage], bool]:
-        """The next line and those that follow soon, and whether there will be more."""
-        found: list[LogMessage] = []
-        deadline: float | None = None
-        while len(found) < _WAITING:
-            try:
-                line = self._lines.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                break
-            if line is None:
-                return found, False
-            deadline = deadline or time.monotonic() + _BATCH_SECONDS
-            found.append(line)
-        return found, True

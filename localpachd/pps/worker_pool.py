@@ -1,6 +1,5 @@
 """The worker pool of one job: a thread for each worker, which takes datum sets to the runner. Knows no database."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,15 +8,13 @@ from dataclasses import dataclass, replace
 from localpachd.pps.datum_tasks import POD_NAME
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import Job, LogMessage, WorkerStatus
-from localpachd.pps.logs import match_data
+from localpachd.pps.event_queue import EventQueue
+from localpachd.pps.logs import inputs_of, match_inputs
 from localpachd.pps.recorder import Finished
 from localpachd.pps.skipping import Numbered
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
 
-# User code that says more than the recorder can store waits for it.
-_WAITING = 10_000
-_BATCH = 500
-_BATCH_SECONDS = 0.2
+_BATCH = 500  # results that are recorded at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +35,7 @@ class _Slot:
     started: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """A worker found nothing more to do, or could not go on."""
-
-    error: Exception | None
+Event = Finished | LogMessage
 
 
 class WorkerPool:
@@ -58,6 +51,7 @@ class WorkerPool:
         self._prepare = prepare
         self._lock = threading.Lock()
         self._slots: dict[str, _Slot] = {}
+        self._troubles: list[Exception] = []
         self._cancelled = False
 
     def cancel(self) -> None:
@@ -83,44 +77,38 @@ class WorkerPool:
             slots = list(self._slots.values())
         restarted = False
         for slot in slots:
-            matching = {each.datum.id for each in slot.datums if match_data(filters, log_data(each))}
+            matching = {each.datum.id for each in slot.datums if match_inputs(filters, each.datum)}
             restarted |= slot.token.restart(matching)
         return restarted
 
     def batches(self, sets: Iterable[Sequence[Numbered]], workers: int) -> Iterator[Batch]:
         """Puts the workers to work and yields what happens, gathered for at most 0.2 s or 500 results. After the last
         batch raises what kept a worker from going on."""
-        events: queue.Queue[Finished | LogMessage | _Left] = queue.Queue(_WAITING)
+        events: EventQueue[Event] = EventQueue(workers)
         todo = iter(sets)
         names = [f"{self._name}-{number}" for number in range(workers)]
         threads = [threading.Thread(target=self._work, args=(name, todo, events), name=name) for name in names]
         for thread in threads:
             thread.start()
-        left: list[_Left] = []
-        while len(left) < len(threads):
-            batch = _gather(events, left, len(threads))
-            if batch.finished or batch.lines:
-                yield batch
+        for found in events.batches():
+            yield from _parts(found)
         for thread in threads:
             thread.join()
-        for each in left:
-            if each.error is not None:
-                raise each.error
+        if self._troubles:
+            raise self._troubles[0]
 
-    def _work(
-        self, worker: str, todo: Iterator[Sequence[Numbered]], events: "queue.Queue[Finished | LogMessage | _Left]"
-    ) -> None:
-        error: Exception | None = None
+    def _work(self, worker: str, todo: Iterator[Sequence[Numbered]], events: EventQueue[Event]) -> None:
         try:
             while (slot := self._take(worker, todo)) is not None:
                 self._run(worker, slot, events)
         except Exception as trouble:  # whatever it is, it must not be lost with the thread
-            error = trouble
+            with self._lock:
+                self._troubles.append(trouble)
             self.cancel()
         finally:
             with self._lock:
                 self._slots.pop(worker, None)
-            events.put(_Left(error))
+            events.close()
 
     def _take(self, worker: str, todo: Iterator[Sequence[Numbered]]) -> _Slot | None:
         with self._lock:
@@ -131,7 +119,7 @@ class WorkerPool:
             self._slots[worker] = _Slot(CancelToken(), datums, 0, time.time_ns())
             return self._slots[worker]
 
-    def _run(self, worker: str, slot: _Slot, events: "queue.Queue[Finished | LogMessage | _Left]") -> None:
+    def _run(self, worker: str, slot: _Slot, events: EventQueue[Event]) -> None:
         by_id = {each.datum.id: each for each in slot.datums}
 
         def done(result: DatumResult) -> None:
@@ -156,36 +144,17 @@ class WorkerPool:
             user=line.user,
             master=False,
             message=line.message,
-            data=log_data(numbered) if numbered else (),
+            data=inputs_of(numbered.datum) if numbered else (),
         )
-
-
-def log_data(numbered: Numbered) -> tuple[tuple[str, bytes], ...]:
-    """The (path, hash) of a datum's inputs, by which its log lines are found."""
-    return tuple((each.path, each.hash) for each in numbered.datum.inputs)
 
 
 def _inputs(slot: _Slot) -> tuple[DatumInput, ...]:
     return slot.datums[slot.position].datum.inputs if slot.position < len(slot.datums) else ()
 
 
-def _gather(events: "queue.Queue[Finished | LogMessage | _Left]", left: list[_Left], workers: int) -> Batch:
-    """The next event and those that follow soon; workers that leave are added to `left`."""
-    finished: list[Finished] = []
-    lines: list[LogMessage] = []
-    deadline: float | None = None
-    while len(finished) < _BATCH and len(lines) < _WAITING:
-        try:
-            event = events.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
-        except queue.Empty:
-            break
-        deadline = deadline or time.monotonic() + _BATCH_SECONDS
-        if isinstance(event, Finished):
-            finished.append(event)
-        elif isinstance(event, LogMessage):
-            lines.append(event)
-        else:
-            left.append(event)
-            if len(left) == workers:
-                break
-    return Batch(finished, lines)
+def _parts(events: Sequence[Event]) -> Iterator[Batch]:
+    """Events as batches of at most 500 results; the lines go with the first."""
+    finished = [event for event in events if isinstance(event, Finished)]
+    lines = [event for event in events if isinstance(event, LogMessage)]
+    for start in range(0, max(1, len(finished)), _BATCH):
+        yield Batch(finished[start : start + _BATCH], () if start else lines)

@@ -8,7 +8,7 @@ import pytest
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, removal
 from localpachd.pfs.entities import Branch, Repo
-from localpachd.pps import jobs
+from localpachd.pps import jobs, logs
 from localpachd.pps.entities import Counters, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.logs import LogQuery
@@ -150,6 +150,16 @@ while True:
     bad = texts.datums(failed.job)["/bad"]
     assert (failed.state, failed.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
     assert (bad.reason, failed.counters.processed) == ("bad content", 1)
+
+
+def test_what_is_said_of_a_deleted_pipeline_is_not_in_the_log_of_its_successor(texts):
+    texts.create("copy", ONE, "true")
+    job = texts.settle("copy").job
+    texts.pps.delete_pipeline(job.pipeline)
+    texts.pfs.transact(lambda txn: logs.say(txn, job, "too late"))
+    texts.create("copy", ONE, "true")
+    texts.settle("copy")
+    assert all(line.message != "too late" for line in texts.pps.logs(LogQuery(job.pipeline)))
 
 
 class TestStrictGpus:

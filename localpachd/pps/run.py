@@ -1,0 +1,62 @@
+"""What the scheduler has in hand: work in a thread of its own, until it is done or cancelled. Knows no work."""
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+
+class Cancellable(Protocol):
+    """A part of a run that can be stopped from another thread."""
+
+    def cancel(self) -> None:
+        """Stops it at once; it may have ended already."""
+
+
+P = TypeVar("P", bound=Cancellable)
+
+
+class Run(ABC):
+    """One piece of work in a thread; `over` is called, from that thread, when it has ended."""
+
+    def __init__(self, name: str, over: Callable[[], None]) -> None:
+        self._over = over
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+        self._part: Cancellable | None = None
+        self._thread = threading.Thread(target=self._main, name=name)
+
+    def start(self) -> None:
+        """Begins."""
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """Stops at once: kills what is running and begins nothing more."""
+        with self._lock:
+            self._cancelled.set()
+            part = self._part
+        if part is not None:
+            part.cancel()
+
+    def join(self) -> None:
+        """Waits until the thread has ended."""
+        self._thread.join()
+
+    def _hold(self, part: P) -> P:
+        """Has `cancel` stop this part, too: at once where the run has been cancelled already."""
+        with self._lock:
+            self._part = part
+            cancelled = self._cancelled.is_set()
+        if cancelled:
+            part.cancel()
+        return part
+
+    def _main(self) -> None:
+        try:
+            self._work()
+        finally:
+            self._over()
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Does the work; returns soon once the run has been cancelled."""
