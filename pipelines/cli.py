@@ -8,21 +8,25 @@ import grpc
 import typer
 
 from pipelines.client.failures import explain
-from pipelines.commands import debugging, deployment, display, gpus, interrupts, library, moving, server, viewing
+from pipelines.commands import display, interrupts
+from pipelines.commands.loading import Commands
 from pipelines.errors import LookalikeError
 
 app = typer.Typer(
     name="lookalike",
-    help="Image-similarity search as a Pachyderm pipeline, on this machine or on a cluster.",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for group in (server, deployment, library, viewing, gpus, moving, debugging):
-    app.add_typer(group.app)
 
 _DEBUG = "LOOKALIKE_DEBUG"
+
+
+@app.callback()
+def lookalike() -> None:
+    """Image-similarity search as a Pachyderm pipeline, on this machine or on a cluster."""
 
 
 def main() -> NoReturn:

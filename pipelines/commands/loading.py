@@ -1,0 +1,59 @@
+"""The commands by name, with a line of help for each, and the modules that they are loaded from.
+
+A command's module is imported when the command runs or shows its own help: most of them need packages that take long to
+import, and `lookalike --help` needs none.
+"""
+
+import importlib
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+
+class Entry(NamedTuple):
+    """module: below pipelines.commands. summary: one line for the list of all commands."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "up": Entry("server", "Start the local server and point pachctl and lookalike at it."),
+    "down": Entry("server", "Stop the local server; repos and results stay on disk."),
+    "demo": Entry("server", "Go from nothing to result sheets on this machine."),
+    "deploy": Entry("deployment", "Create or update repos and pipelines."),
+    "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
+    "check": Entry("deployment", "Check specifications without a server."),
+    "status": Entry("deployment", "Show every pipeline, its newest job and its failures."),
+    "add": Entry("library", "Add pictures to the library."),
+    "remove": Entry("library", "Remove pictures from the library."),
+    "query": Entry("library", "Search the library for look-alikes of pictures."),
+    "results": Entry("library", "Write result sheets, of now or of an older commit."),
+    "model": Entry("library", "Make a backbone and push it."),
+    "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
+    "gpus": Entry("gpus", "Show the machines with GPUs, and how many are in use."),
+    "export": Entry("moving", "Write the library with its history to a directory."),
+    "import": Entry("moving", "Rebuild an exported library on this server."),
+    "debug": Entry("debugging", "Find out why a datum failed."),
+}
+
+
+class Commands(TyperGroup):
+    """The group of all commands. Lists them by their summaries, and loads the one that is called."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {name: TyperCommand(name, short_help=each.summary) for name, each in COMMANDS.items()}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The name and the command at the front of the arguments, and the rest of these."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name is not None else listed, rest
+
+
+def load(name: str) -> Any:
+    """The command of that name, or the group of commands, imported from its module."""
+    parent = typer.Typer(rich_markup_mode=None)
+    parent.add_typer(importlib.import_module(f"pipelines.commands.{COMMANDS[name].module}").app)
+    return typer.main.get_group(parent).commands[name]

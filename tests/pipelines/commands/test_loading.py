@@ -1,0 +1,50 @@
+"""The list of commands is that of their modules, and costs no import of a large package."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from pipelines.cli import app
+from pipelines.commands.loading import COMMANDS
+
+HEAVY = {
+    "numpy",
+    "pyarrow",
+    "PIL",
+    "tensorflow",
+    "keras",
+    "h5py",
+    "scipy",
+    "skimage",
+    "sklearn",
+    "faiss",
+    "onnxruntime",
+}
+
+
+def test_the_start_of_the_command_imports_no_numerical_package() -> None:
+    code = "import sys, pipelines.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert HEAVY.isdisjoint(loaded.split())
+
+
+@pytest.mark.parametrize("module", sorted({each.module for each in COMMANDS.values()}))
+def test_every_command_of_a_module_is_listed(module: str) -> None:
+    group = typer.main.get_group(importlib.import_module(f"pipelines.commands.{module}").app)
+    assert [*group.commands] == [name for name, each in COMMANDS.items() if each.module == module]
+
+
+def test_the_help_lists_every_summary_whole() -> None:
+    said = CliRunner().invoke(app, ["--help"]).stdout
+    for name, each in COMMANDS.items():
+        assert f"{name:<7}  {each.summary}\n" in said
+
+
+def test_a_mistyped_command_is_answered_with_the_nearest() -> None:
+    result = CliRunner().invoke(app, ["shwo"])
+    assert result.exit_code == 2
+    assert "Did you mean 'show'?" in result.output
