@@ -102,7 +102,7 @@ class Server:
             register(server, pfs, self._pps, secrets, options.lenient_specs)
 
         sidecars = GrpcSidecars(self._pfs, serve)
-        self._pps = Pps(self._pfs, self._runner, pool, _worker_environment(self.port), secrets, sidecars)
+        self._pps = Pps(self._pfs, self._runner, pool, self.port, secrets, sidecars)
         sweeper = gc.Sweeper(self._db, self._chunks)
         self._chores = Chores(
             {
@@ -189,12 +189,3 @@ def _listen(server: grpc.Server, options: Options) -> int:
     if port == 0:
         raise Unavailable(f"cannot listen on {place}: another program may do so already; give another --port (0: any)")
     return port
-
-
-def _worker_environment(port: int) -> dict[str, str]:
-    """Where clients inside of user code find this server: the variables that pods have on a cluster."""
-    return {
-        "PACHD_PEER_SERVICE_HOST": "127.0.0.1",
-        "PACHD_PEER_SERVICE_PORT": str(port),
-        "PEER_PORT": str(port),
-    }

@@ -8,6 +8,7 @@ from localpachd.api.handlers import add_service
 from localpachd.api.loopback import LoopbackServers
 from localpachd.api.schema import pps_pb2, worker_pb2
 from localpachd.api.times import timestamp
+from localpachd.worker.environment import POD_NAME
 
 Handler = Callable[[str], list[str] | None]
 
@@ -35,7 +36,7 @@ class WorkerServicer:
             return pps_pb2.WorkerStatus()
         started, env = self._given
         return pps_pb2.WorkerStatus(
-            worker_id=env.get("PPS_POD_NAME", ""),
+            worker_id=env.get(POD_NAME, ""),
             job_id=env.get("PACH_JOB_ID", ""),
             datum_status=pps_pb2.DatumStatus(started=timestamp(started)),
         )

@@ -3,7 +3,7 @@ there was of it, and what came of it, is a file set for whoever asked."""
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from localpachd.errors import PachError
@@ -16,7 +16,8 @@ from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Job
 from localpachd.pps.skipping import Numbered
 from localpachd.storage.filesets import write_layer
-from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Runner
+from localpachd.worker.environment import task_variables
+from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Pod, Runner
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class DatumRerun:
     Raises NotFound for no such job, PachError where the job has recorded no such datum or its inputs are gone.
     """
 
-    def __init__(self, pfs: Pfs, runner: Runner, environment: Mapping[str, str], job: Job, identity: str) -> None:
+    def __init__(self, pfs: Pfs, runner: Runner, server_port: int, job: Job, identity: str) -> None:
         self._pfs = pfs
         self._runner = runner
         self._token = CancelToken()
@@ -52,8 +53,8 @@ class DatumRerun:
         read = tuple(replace(each, commit=heads[datum_tasks.repo_of(each)].commit.id) for each in found.inputs)
         self._job = job
         self._datum = Numbered(found.index, Datum(identity, read), found.hash)
-        env = {**environment, **datum_tasks.pod_environment(job.pipeline, marker)}
-        self._task = replace(info.spec.task(env), tries=1)
+        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=server_port)
+        self._task = replace(info.spec.task(pod), tries=1)
 
     def cancel(self) -> None:
         """Stops the run: `events` ends without an outcome."""
@@ -93,7 +94,7 @@ class DatumRerun:
     def _keep(self, result: DatumResult) -> str:
         """Makes the file set and returns its id."""
         record = datum_tasks.record_of(self._datum, result, self._job)
-        variables = {**self._task.env, **datum_tasks.environment(self._datum, self._job)}
+        variables = {**task_variables(self._task), **datum_tasks.environment(self._datum, self._job)}
         with self._pfs.db.read() as conn:
             entries = list(datum_tasks.meta_entries(conn, self._pfs.chunks, record, result, self._files, variables))
             for each in record.inputs:

@@ -7,15 +7,12 @@ from collections.abc import Iterator, Mapping
 from localpachd.pfs.entities import Repo
 from localpachd.pps import records
 from localpachd.pps.datums import DatumInput
-from localpachd.pps.entities import Job, Pipeline
+from localpachd.pps.entities import Job
 from localpachd.pps.records import Record
 from localpachd.pps.skipping import Numbered
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, FileSet, FileSetRef
 from localpachd.worker.tasks import DatumResult, DatumWork, InputFile
-
-POD_NAME = "PPS_POD_NAME"
-"""The variable by which a process knows the worker that it runs in."""
 
 Entry = tuple[str, str, Content | None]
 
@@ -42,18 +39,6 @@ def environment(numbered: Numbered, job: Job) -> dict[str, str]:
     variables["PACH_DATUM_ID"] = numbered.datum.id
     variables["PACH_JOB_ID"] = variables["PACH_OUTPUT_COMMIT_ID"] = job.id
     return variables
-
-
-def pod_environment(pipeline: Pipeline, spec_commit: str) -> dict[str, str]:
-    """The variables that a pod of the pipeline has on a cluster, as far as they mean anything here."""
-    return {
-        "PACH_IN_WORKER": "true",
-        "PACH_NAMESPACE": "default",
-        "PPS_WORKER_IP": "127.0.0.1",
-        "PPS_PROJECT_NAME": pipeline.project,
-        "PPS_PIPELINE_NAME": pipeline.name,
-        "PPS_SPEC_COMMIT": spec_commit,
-    }
 
 
 def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:

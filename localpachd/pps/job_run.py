@@ -20,7 +20,8 @@ from localpachd.pps.run import Run
 from localpachd.pps.skipping import Decision, Numbered
 from localpachd.pps.worker_pool import WorkerPool
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import Runner, Task
+from localpachd.worker.environment import task_variables
+from localpachd.worker.tasks import Pod, Runner, Task
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
@@ -43,15 +44,13 @@ class JobRun(Run):
     What goes wrong outside user code is tried again after a growing pause, as often as it takes.
     """
 
-    def __init__(
-        self, pfs: Pfs, runner: Runner, info: JobInfo, env: Mapping[str, str], over: Callable[["JobRun"], None]
-    ) -> None:
+    def __init__(self, pfs: Pfs, runner: Runner, info: JobInfo, pod: Pod, over: Callable[["JobRun"], None]) -> None:
         super().__init__(f"job {info.job}", lambda: over(self))
         self.job = info.job
         self._pfs = pfs
         self._runner = runner
         self._info = info
-        self._task: Task = info.spec.task(env)
+        self._task: Task = info.spec.task(pod)
         self._pool: WorkerPool | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
@@ -110,7 +109,7 @@ class JobRun(Run):
 
     def _run(self) -> None:
         base, files, decision = self._decide()
-        recorder = Recorder(self._pfs, self.job, files, self._task.env, base.done.values())
+        recorder = Recorder(self._pfs, self.job, files, task_variables(self._task), base.done.values())
         recorder.begin(decision.skipped, decision.total)
         recorder.remove(base.strays)
         self._say(

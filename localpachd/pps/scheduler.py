@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from localpachd.errors import NotFound
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datum_tasks, inputs, job_base, jobs, pipelines
+from localpachd.pps import inputs, job_base, jobs, pipelines
 from localpachd.pps.entities import Job, JobState, Pipeline, PipelineInfo
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.plan import (
@@ -31,7 +31,7 @@ from localpachd.pps.service_run import ServiceRun
 from localpachd.pps.spec import Kind, PipelineSpec
 from localpachd.pps.spout_run import Sidecars, SpoutRun
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.tasks import ImageStatus, Runner
+from localpachd.worker.tasks import ImageStatus, Pod, Runner
 
 _PAUSE = 1.0  # seconds before looking again when an action could not be applied
 
@@ -43,14 +43,12 @@ _log = logging.getLogger(__name__)
 class Scheduler:
     """Owns the jobs in hand. State lives in the database alone: started on any database, it goes on from there."""
 
-    def __init__(
-        self, pfs: Pfs, runner: Runner, gpus: GpuPool, environment: Mapping[str, str], sidecars: Sidecars
-    ) -> None:
+    def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, server_port: int, sidecars: Sidecars) -> None:
         self._sidecars = sidecars
         self._pfs = pfs
         self._runner = runner
         self._gpus = gpus
-        self._environment = environment
+        self._server_port = server_port
         self._lock = threading.Lock()
         self._runs: dict[Job, JobRun | ServiceRun] = {}
         self._spouts: dict[tuple[Pipeline, int], SpoutRun] = {}
@@ -173,9 +171,9 @@ class Scheduler:
         with self._pfs.db.read() as conn:
             info = jobs.inspect(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
-        env = {**self._environment, **datum_tasks.pod_environment(job.pipeline, marker)}
+        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
         kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
-        run = kind(self._pfs, self._runner, info, env, self._over)
+        run = kind(self._pfs, self._runner, info, pod, self._over)
         with self._lock:
             self._runs[job] = run
         run.start()
@@ -185,8 +183,8 @@ class Scheduler:
             info = pipelines.inspect(conn, pipeline)
         if info.version != version:
             return
-        env = {**self._environment, **datum_tasks.pod_environment(pipeline, info.spec_commit.id)}
-        spout = SpoutRun(self._pfs, self._runner, info, env, self._sidecars, self._spout_over)
+        pod = Pod(pipeline.project, pipeline.name, info.spec_commit.id)
+        spout = SpoutRun(self._pfs, self._runner, info, pod, self._sidecars, self._spout_over)
         with self._lock:
             self._spouts[pipeline, version] = spout
         spout.start()

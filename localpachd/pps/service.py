@@ -42,8 +42,9 @@ def always() -> bool:
 class Pps:
     """The pipelines of one server. Until `start`, they are only kept; afterwards they run.
 
-    `environment` holds what every worker's process is told of this server; `now` (ns since the epoch) is the clock
-    that cron inputs go by, `sidecars` give spouts their door to this server. `gpus` may be asked who holds them.
+    `server_port` is the port of the loopback where workers' processes find this server, 0 for none; `now` (ns since the
+    epoch) is the clock that cron inputs go by, `sidecars` give spouts their door to this server. `gpus` may be asked
+    who holds them.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Pps:
         pfs: Pfs,
         runner: Runner,
         gpus: GpuPool,
-        environment: Mapping[str, str],
+        server_port: int,
         secrets: Secrets,
         sidecars: Sidecars,
         now: Callable[[], int] = time.time_ns,
@@ -60,9 +61,9 @@ class Pps:
         self._secrets = secrets
         self._db = pfs.db
         self._runner = runner
-        self._environment = environment
+        self._server_port = server_port
         self.gpus = gpus
-        self._scheduler = Scheduler(pfs, runner, gpus, environment, sidecars)
+        self._scheduler = Scheduler(pfs, runner, gpus, server_port, sidecars)
         self._cron = CronScheduler(pfs, now)
         self.server_log = ServerLog(pfs.changes)
 
@@ -229,7 +230,7 @@ class Pps:
 
     def rerun_datum(self, job: Job, identity: str) -> DatumRerun:
         """One datum of a job, ready to be run again alone; PachError where the job has none of that id."""
-        return DatumRerun(self._pfs, self._runner, self._environment, job, identity)
+        return DatumRerun(self._pfs, self._runner, self._server_port, job, identity)
 
     def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
         """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash).

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from localpachd.errors import NotFound
 from localpachd.pfs.entities import Repo
@@ -16,7 +17,7 @@ from localpachd.pps.run import Run
 from localpachd.pps.skipping import Numbered
 from localpachd.pps.supervisor import Supervisor
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import Ports, Runner
+from localpachd.worker.tasks import Pod, Ports, Runner
 
 SINGLE = "services must have a single datum"
 _PAUSE = 1.0
@@ -30,17 +31,14 @@ class ServiceRun(Run):
     The job's state is left alone, unless its input makes more than one datum or has gone.
     """
 
-    def __init__(
-        self, pfs: Pfs, runner: Runner, info: JobInfo, env: Mapping[str, str], over: Callable[["ServiceRun"], None]
-    ) -> None:
+    def __init__(self, pfs: Pfs, runner: Runner, info: JobInfo, pod: Pod, over: Callable[["ServiceRun"], None]) -> None:
         super().__init__(f"service {info.job}", lambda: over(self))
         self.job = info.job
         self._pfs = pfs
         self._runner = runner
         self._info = info
-        self._server = int(env.get("PEER_PORT", 0))
         self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
-        self._task = info.spec.task({**env, datum_tasks.POD_NAME: self._worker})
+        self._task = info.spec.task(replace(pod, worker=self._worker))
         self._served: tuple[Supervisor, Datum] | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
@@ -92,7 +90,7 @@ class ServiceRun(Run):
     def _supervise(self, datum: Datum, files: Mapping[Repo, FileSetRef]) -> None:
         asked = self._info.spec.service
         assert asked is not None
-        ports = Ports(asked.internal_port, asked.external_port, self._server)
+        ports = Ports(asked.internal_port, asked.external_port, self._task.pod.server_port)
         inputs_ = logs.inputs_of(datum)
         line = LogMessage(0, self.job.pipeline, self.job.id, datum.id, self._worker, False, False, "", inputs_)
         supervisor = self._hold(Supervisor(self._pfs, self._runner, self._task, ports, line))

@@ -16,7 +16,7 @@ from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pps import inputs, resources, validation
-from localpachd.worker.tasks import SecretUse, Task
+from localpachd.worker.tasks import Pod, SecretUse, Task
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
@@ -100,15 +100,16 @@ class PipelineSpec:
         """The text kept in the database; `from_json` reads it back."""
         return json.dumps(dict(self.raw), sort_keys=True)
 
-    def task(self, env: Mapping[str, str]) -> Task:
-        """What a worker runs for each datum set: `env` (the worker's own variables) under the transform's."""
+    def task(self, pod: Pod) -> Task:
+        """What a worker runs for each datum set."""
         transform = self.transform
         return Task(
             cmd=transform.cmd,
             stdin=transform.stdin,
             err_cmd=transform.err_cmd,
             err_stdin=transform.err_stdin,
-            env={**env, **transform.env},
+            env=transform.env,
+            pod=pod,
             accept_return_code=transform.accept_return_code,
             batching=transform.batching,
             tries=self.datum_tries,

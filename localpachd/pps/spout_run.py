@@ -1,16 +1,15 @@
 """A spout in hand: one version of it, whose command is kept running without any job."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
 from localpachd.pfs.entities import Branch
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datum_tasks
 from localpachd.pps.entities import LogMessage, Pipeline, PipelineInfo
 from localpachd.pps.run import Run
 from localpachd.pps.supervisor import Supervisor
-from localpachd.worker.tasks import DatumWork, Ports, Runner
+from localpachd.worker.tasks import DatumWork, Pod, Ports, Runner
 
 SPOUT = "spout"
 """Stands in the log of a spout where others have the job's id."""
@@ -34,7 +33,7 @@ class SpoutRun(Run):
         pfs: Pfs,
         runner: Runner,
         info: PipelineInfo,
-        env: Mapping[str, str],
+        pod: Pod,
         sidecars: Sidecars,
         over: Callable[["SpoutRun"], None],
     ) -> None:
@@ -45,8 +44,8 @@ class SpoutRun(Run):
         # By this port the server knows the spout: whoever calls there may commit to its output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
         worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
-        there = {"PEER_PORT": str(self._port), "PACHD_PEER_SERVICE_PORT": str(self._port), datum_tasks.POD_NAME: worker}
-        task = replace(info.spec.task({**env, **there}), pachd=f"127.0.0.1:{self._port}")
+        own = replace(pod, worker=worker, server_port=self._port)
+        task = replace(info.spec.task(own), pachd=f"127.0.0.1:{self._port}")
         asked = info.spec.service
         ports = Ports(asked.internal_port, asked.external_port, self._port, own_network=False) if asked else None
         line = LogMessage(0, info.pipeline, SPOUT, "", worker, False, False, "")

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from localpachd.pps.datum_tasks import POD_NAME
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import Job, LogMessage, WorkerStatus
 from localpachd.pps.event_queue import EventQueue
@@ -131,7 +130,7 @@ class WorkerPool:
         def log(line: LogLine) -> None:
             events.put(self._message(worker, line, by_id.get(line.datum_id)))
 
-        task = replace(self._task, env={POD_NAME: worker, **self._task.env})
+        task = replace(self._task, pod=replace(self._task.pod, worker=worker))
         self._runner.run_set(task, [self._prepare(each) for each in slot.datums], done, log, slot.token)
 
     def _message(self, worker: str, line: LogLine, numbered: Numbered | None) -> LogMessage:

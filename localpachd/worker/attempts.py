@@ -10,11 +10,11 @@ from dataclasses import replace
 
 from localpachd.worker.batching import Batch
 from localpachd.worker.commands import Process, how, judged
-from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem, datum_variables
+from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem, datum_variables, task_variables
 from localpachd.worker.layout.outputs import OutputError, Outputs
 from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.layout.placing import PlacementError
-from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Stats, Task
+from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Outcome, Stats, Task
 from localpachd.worker.watch import Watch
 from localpachd.worker.workplace import Workplace
 
@@ -51,10 +51,10 @@ class DatumSet:
         recovered = False
         for left in range(max(self._task.tries, 1) - 1, -1, -1):
             result = self._attempt(work, last=left == 0)
-            if result.state == "PROCESSED":
+            if result.state == Outcome.PROCESSED:
                 return result
-            recovered = recovered or result.state == "RECOVERED"
-        return replace(result, state="RECOVERED" if recovered else "FAILED")
+            recovered = recovered or result.state == Outcome.RECOVERED
+        return replace(result, state=Outcome.RECOVERED if recovered else Outcome.FAILED)
 
     def _attempt(self, work: DatumWork, last: bool) -> DatumResult:
         self._datum_id = work.id
@@ -79,10 +79,10 @@ class DatumSet:
         failed = self._boot()  # while a batched process starts, its datum is put in place
         begun = time.monotonic()
         try:
-            own = {**self._task.env, **variables}
+            own = {**task_variables(self._task), **variables}
             placed = self._workplace.layout.place(work, own, self._pipes, self._watch.check)
         except PlacementError as failure:
-            return DatumResult(work.id, "FAILED", str(failure), Stats(download_time=time.monotonic() - begun))
+            return DatumResult(work.id, Outcome.FAILED, str(failure), Stats(download_time=time.monotonic() - begun))
         placed_at = time.monotonic()
         failed = failed or self._ready()
         given_at = time.monotonic()
@@ -98,13 +98,13 @@ class DatumSet:
                 reason = str(failure)
                 self._note(reason)
         salvaged = outputs.salvage() if last else ()
-        return DatumResult(work.id, "RECOVERED" if recovered else "FAILED", reason, stats, salvaged)
+        return DatumResult(work.id, Outcome.RECOVERED if recovered else Outcome.FAILED, reason, stats, salvaged)
 
     def _kept(self, work: DatumWork, outputs: Outputs, stats: Stats, since: float) -> DatumResult:
         output = outputs.collect()
         uploaded = sum(file.content.size for file in output)
         stats = replace(stats, upload_time=time.monotonic() - since, upload_bytes=uploaded)
-        return DatumResult(work.id, "PROCESSED", "", stats, output)
+        return DatumResult(work.id, Outcome.PROCESSED, "", stats, output)
 
     def _run(self, env: list[str], variables: Mapping[str, str], failed: str) -> tuple[str, bool]:
         """Runs user code on the datum in place: (why it failed or "", whether err_cmd then succeeded)."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from localpachd.worker.gpu_pool import visible
-from localpachd.worker.tasks import DatumWork, Task
+from localpachd.worker.relay import LOOPBACK
+from localpachd.worker.tasks import DatumWork, Pod, Task
 
 _LONGEST_TEMPORARY = 64  # sockets are made in there, and their paths may have 107 bytes
 
@@ -15,6 +16,8 @@ PFS_VARIABLE = "LOCALPACHD_PFS"
 """Names, to processes that cannot have `/pfs`, the directory that stands for it."""
 WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 """The variable by which a process finds the port for its NextDatum calls."""
+POD_NAME = "PPS_POD_NAME"
+"""The variable by which a process knows the worker that it runs in."""
 
 # Of the server's own variables these would mislead user code or the shell that starts it.
 _NOT_PASSED_ON = frozenset({PFS_VARIABLE, "OLDPWD", WORKER_PORT, "CUDA_VISIBLE_DEVICES"})
@@ -22,6 +25,34 @@ _NOT_PASSED_ON = frozenset({PFS_VARIABLE, "OLDPWD", WORKER_PORT, "CUDA_VISIBLE_D
 
 class EnvironmentProblem(Exception):
     """The task cannot be run as it is; the text is the reason."""
+
+
+def task_variables(task: Task) -> dict[str, str]:
+    """The variables that a task brings with it wherever it runs: those of its pod, and `transform.env` over them."""
+    variables = {}
+    if task.refusing_port:
+        variables[WORKER_PORT] = str(task.refusing_port)
+    return variables | _pod_variables(task.pod) | dict(task.env)
+
+
+def _pod_variables(pod: Pod) -> dict[str, str]:
+    """The variables that a pod has on a cluster, as far as they mean anything here. Clients find the server by them."""
+    variables = {}
+    if pod.worker:
+        variables[POD_NAME] = pod.worker
+    if pod.server_port:
+        port = str(pod.server_port)
+        variables |= {"PACHD_PEER_SERVICE_HOST": LOOPBACK, "PACHD_PEER_SERVICE_PORT": port, "PEER_PORT": port}
+    if pod.pipeline:
+        variables |= {
+            "PACH_IN_WORKER": "true",
+            "PACH_NAMESPACE": "default",
+            "PPS_WORKER_IP": LOOPBACK,
+            "PPS_PROJECT_NAME": pod.project,
+            "PPS_PIPELINE_NAME": pod.pipeline,
+            "PPS_SPEC_COMMIT": pod.spec_commit,
+        }
+    return variables
 
 
 def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, ...]) -> dict[str, str]:
@@ -35,7 +66,7 @@ def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, .
     if len(temporary) <= _LONGEST_TEMPORARY:
         env["TMPDIR"] = temporary
     env |= visible(gpus)
-    env |= task.env
+    env |= task_variables(task)
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env.get('PATH', os.defpath)}"
     if shown != PFS:
         env[PFS_VARIABLE] = shown
@@ -48,7 +79,7 @@ def container_variables(task: Task, image: Iterable[str], gpus: int) -> dict[str
     """
     env = dict(pair.partition("=")[::2] for pair in image)
     env["PYTHONUNBUFFERED"] = "1"  # what is printed should be in the log even when the process is killed
-    return env | visible(tuple(str(number) for number in range(gpus))) | dict(task.env)
+    return env | visible(tuple(str(number) for number in range(gpus))) | task_variables(task)
 
 
 def datum_variables(work: DatumWork, shown: str) -> dict[str, str]:

@@ -9,12 +9,22 @@ from pathlib import Path
 
 from localpachd.errors import PachError
 from localpachd.worker.attempts import DatumSet
-from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem
+from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.layout.placing import remove
 from localpachd.worker.network import PortTaken
 from localpachd.worker.single_run import SingleRun
-from localpachd.worker.tasks import BatchServer, CancelToken, DatumResult, DatumWork, ImageStatus, LogLine, Ports, Task
+from localpachd.worker.tasks import (
+    BatchServer,
+    CancelToken,
+    DatumResult,
+    DatumWork,
+    ImageStatus,
+    LogLine,
+    Outcome,
+    Ports,
+    Task,
+)
 from localpachd.worker.watch import Cancelled, Watch
 from localpachd.worker.workplace import Backend
 
@@ -98,14 +108,14 @@ class LocalRunner:
         directory: Path,
     ) -> None:
         if not task.batching:
-            task = replace(task, env={WORKER_PORT: str(self._refusing_port()), **task.env})
+            task = replace(task, refusing_port=self._refusing_port())
         try:
             workplace = self._backend.open(directory, task, devices)
         except (EnvironmentProblem, OSError) as problem:
             log(LogLine("", False, str(problem)))
             for work in datums:
                 watch.check()
-                done(DatumResult(work.id, "FAILED", str(problem)))
+                done(DatumResult(work.id, Outcome.FAILED, str(problem)))
             return
         with closing(workplace):
             DatumSet(task, workplace, self._server, watch, log).run(datums, done)
@@ -123,7 +133,7 @@ class LocalRunner:
         def wait(holders: str) -> None:
             log(LogLine("", False, f"waiting for {task.gpus} of this machine's GPUs ({holders})"))
 
-        return self._gpus.lease(_holder(task), task.gpus, watch.check, wait)
+        return self._gpus.lease(task.pod.pipeline, task.gpus, watch.check, wait)
 
     @contextmanager
     def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
@@ -140,7 +150,7 @@ class LocalRunner:
 
     def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
         """Says in the pipeline's log, once, where this machine falls short of a cluster."""
-        holder = _holder(task)
+        holder = task.pod.pipeline
         shortcomings = self._backend.shortcomings()
         if task.gpus > self._gpus.leased(task.gpus):
             shortcomings.append(
@@ -155,7 +165,3 @@ class LocalRunner:
 
 def _refuse(_: str) -> None:
     raise PachError("datum batching not enabled")
-
-
-def _holder(task: Task) -> str:
-    return task.env.get("PPS_PIPELINE_NAME", "")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from localpachd.worker.commands import how
-from localpachd.worker.environment import EnvironmentProblem, datum_variables
+from localpachd.worker.environment import EnvironmentProblem, datum_variables, task_variables
 from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.layout.placing import PlacementError
 from localpachd.worker.tasks import DatumWork, LogLine, Task
@@ -39,7 +39,7 @@ class SingleRun:
     def _run(self, work: DatumWork, pipes: LazyPipes) -> str:
         layout = self._workplace.layout
         variables = datum_variables(work, layout.shown)
-        layout.place(work, {**self._task.env, **variables}, pipes, self._watch.check)
+        layout.place(work, {**task_variables(self._task), **variables}, pipes, self._watch.check)
         self._note("beginning to run user code")
         begun = time.monotonic()
         process = self._workplace.start(

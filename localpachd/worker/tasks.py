@@ -6,12 +6,18 @@ Frozen, and free of pipelines, commits and jobs: the pps room fills them in and 
 import threading
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from enum import StrEnum
+from typing import Protocol
 
 from localpachd.storage.filesets import Content, FileSetRef
 
-DatumState = Literal["PROCESSED", "FAILED", "RECOVERED"]
-"""The states that a meta file stores (`src/server/worker/datum/datum.proto`)."""
+
+class Outcome(StrEnum):
+    """How a datum ended, as its meta file stores it (`src/server/worker/datum/datum.proto`)."""
+
+    PROCESSED = "PROCESSED"
+    FAILED = "FAILED"
+    RECOVERED = "RECOVERED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +32,27 @@ class SecretUse:
 
 
 @dataclass(frozen=True, slots=True)
+class Pod:
+    """The pod that a worker would be on a cluster, as its processes are told of it: names, and the port of the server
+    on the machine's loopback. A field that is "" or 0 is left out."""
+
+    project: str = ""
+    pipeline: str = ""
+    spec_commit: str = ""
+    worker: str = ""
+    server_port: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
     """What a worker of one pipeline runs for each datum, or, with `batching`, for each datum set.
 
-    `env` holds `transform.env` and the variables of the pod; `datum_timeout` is in seconds, per attempt; `tries` counts
-    all attempts. `gpus` are leased for the run of a set. `image`, `memory` (bytes) and `cpus`, limits of
-    each worker where they are not 0, are for runners that start containers. The values of
+    `env` holds `transform.env`, which takes precedence over the variables of the `pod`. `refusing_port` is the port
+    where a command that is not batched is told so if it calls NextDatum; the runner fills it in. `datum_timeout` is in
+    seconds, per attempt; `tries` counts all attempts. `gpus` are leased for the run of a set. `image`, `memory` (bytes)
+    and `cpus`, limits of each worker where they are not 0, are for backends that start containers. The values of
     `secrets` are looked up for each set and are no part of `env`, which is kept with the datums. `pachd` is the address
-    (host:port) that a client's configuration is to name, "" for no such file.
+    (host:port) for a client's configuration file, "" for no such file.
     """
 
     cmd: tuple[str, ...]
@@ -41,6 +60,8 @@ class Task:
     err_cmd: tuple[str, ...] = ()
     err_stdin: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    pod: Pod = Pod()
+    refusing_port: int = 0
     accept_return_code: frozenset[int] = frozenset()
     batching: bool = False
     tries: int = 3
@@ -137,7 +158,7 @@ class DatumResult:
     """
 
     id: str
-    state: DatumState
+    state: Outcome
     reason: str = ""
     stats: Stats = Stats()
     output: tuple[OutputFile, ...] = ()

@@ -67,8 +67,8 @@ class Docker:
             (directory / "pfs").mkdir()
             mounted = secrets.mounts(task.secrets, self._stores.secrets, directory / "secrets", None)
             body = _body(task, gpus, directory, mounted, "none" if own else "host")
-            body["Labels"] = {LABEL: self._root, _SERVER: self._server, "localpachd.pipeline": _pipeline(task)}
-            made = self._made(f"localpachd-{_pipeline(task)}-{directory.name}", body)
+            body["Labels"] = {LABEL: self._root, _SERVER: self._server, "localpachd.pipeline": task.pod.pipeline}
+            made = self._made(f"localpachd-{task.pod.pipeline}-{directory.name}", body)
         except BaseException:
             network.close()
             raise
@@ -222,7 +222,3 @@ def _body(
         "Healthcheck": {"Test": ["NONE"]},  # Kubernetes ignores it, too
         "HostConfig": host,
     }
-
-
-def _pipeline(task: Task) -> str:
-    return task.env.get("PPS_PIPELINE_NAME", "")

@@ -64,7 +64,7 @@ class Engine:
         scratch = self.root / "scratch"
         machine = Machine(Stores(self.db, self.chunks, self.secrets), scratch)
         self.runner = LocalRunner(scratch, self.gpus, GrpcBatchServer(), machine)
-        self.pps = Pps(self.pfs, self.runner, self.gpus, {}, self.secrets, NoSidecars(), self.clock)
+        self.pps = Pps(self.pfs, self.runner, self.gpus, 0, self.secrets, NoSidecars(), self.clock)
         self.pps.start()
 
     def _end(self) -> None:

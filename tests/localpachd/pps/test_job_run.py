@@ -13,7 +13,7 @@ from localpachd.pps.entities import Counters, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.logs import LogQuery
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.tasks import Stats
+from localpachd.worker.tasks import Pod, Stats
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
@@ -83,7 +83,7 @@ def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(te
     else:
         texts.pfs.transact(lambda txn: removal.drop_set(txn, info.job.id))
     over = queue.Queue()
-    JobRun(texts.pfs, texts.runner, info, {}, over.put).start()
+    JobRun(texts.pfs, texts.runner, info, Pod(), over.put).start()
     assert over.get(timeout=60).job == info.job
     assert caplog.records == []
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from localpachd.worker.tasks import Task
+from localpachd.worker.tasks import Pod, Task
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -37,3 +37,10 @@ def test_a_datums_variables_win_over_the_transforms(bench: Bench) -> None:
     task = Task(("sh", "-c", 'echo "${in##*/}"'), env={"in": "pipeline"}, tries=1)
     bench.one(task, bench.input("in", "/f", {"/f": b""}))
     assert bench.said() == ["f"]
+
+
+def test_a_transforms_variables_win_over_the_pods(bench: Bench) -> None:
+    pod = Pod("project", "pipeline", "commit", "worker", 650)
+    names = "PPS_PIPELINE_NAME PPS_POD_NAME PEER_PORT"
+    bench.one(Task(("sh", "-c", f"echo ${' $'.join(names.split())}"), env={"PEER_PORT": "mine"}, pod=pod, tries=1))
+    assert bench.said() == ["pipeline worker mine"]
