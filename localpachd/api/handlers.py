@@ -1,17 +1,13 @@
 """gRPC's handlers: they connect the calls of a service with the methods of a class. Knows no service by name."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Never, TypeVar
+from collections.abc import Callable
+from typing import Any
 
 import grpc
-from google.protobuf.message import Message
 
 from localpachd.api.schema import SERVICES, message_class
 
-Request = TypeVar("Request")
-Reply = TypeVar("Reply")
-
-_KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any]"]] = {
+_KINDS = {
     (False, False): grpc.unary_unary_rpc_method_handler,
     (False, True): grpc.unary_stream_rpc_method_handler,
     (True, False): grpc.stream_unary_rpc_method_handler,
@@ -19,9 +15,9 @@ _KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any
 }
 
 
-def add_service(server: grpc.Server, service: str, servicer: object) -> None:
-    """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
-    message or, encoded by hand, bytes."""
+def add_service(server: grpc.Server, service: str, servicer: Any) -> None:
+    """Adds a service of this full name to a server: every call for which `servicer` has a method. A reply is a message
+    or, where it was encoded by hand, bytes."""
     handlers = {
         call.name: method_handler(
             getattr(servicer, call.name),
@@ -35,15 +31,16 @@ def add_service(server: grpc.Server, service: str, servicer: object) -> None:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
-def _encoded(reply: Message | bytes) -> bytes:
-    return reply if isinstance(reply, bytes) else reply.SerializeToString()
+def _encoded(reply: Any) -> bytes:
+    encoded: bytes = reply if isinstance(reply, bytes) else reply.SerializeToString()
+    return encoded
 
 
 def method_handler(
-    behaviour: Callable[[Never, grpc.ServicerContext], object],
+    behaviour: Callable[[Any, Any], Any],
     streams: tuple[bool, bool],
-    deserialize: Callable[[bytes], Request] | None,
-    serialize: Callable[[Reply], bytes] | None,
-) -> "grpc.RpcMethodHandler[Request, Reply]":
-    """gRPC's handler of a call; `streams` says whether its request and its reply are streams."""
+    deserialize: Callable[[bytes], Any] | None,
+    serialize: Callable[[Any], bytes] | None,
+) -> Any:
+    """gRPC's handler of a call; `streams` says whether its request and its reply are."""
     return _KINDS[streams](behaviour, request_deserializer=deserialize, response_serializer=serialize)

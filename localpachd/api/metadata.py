@@ -1,9 +1,7 @@
 """The `metadata.API` service: notes of things by key. Which things there are is the pfs and the pps room's business."""
 
-import sqlite3
 from collections.abc import Callable
-
-import grpc
+from typing import Any
 
 from localpachd.api import pickers
 from localpachd.api.schema import metadata_pb2
@@ -21,9 +19,7 @@ class MetadataServicer:
     def __init__(self, pfs: Pfs) -> None:
         self._pfs = pfs
 
-    def EditMetadata(
-        self, request: metadata_pb2.EditMetadataRequest, context: grpc.ServicerContext
-    ) -> metadata_pb2.EditMetadataResponse:
+    def EditMetadata(self, request: Any, context: Any) -> Any:
         def step(txn: Transaction) -> None:
             wrong = []
             for number, each in enumerate(request.edits):
@@ -39,12 +35,12 @@ class MetadataServicer:
         return metadata_pb2.EditMetadataResponse()
 
 
-def _edit(txn: Transaction, message: metadata_pb2.Edit) -> None:
+def _edit(txn: Transaction, message: Any) -> None:
     kind: Kind
     for kind in _TARGETS:
         if message.HasField(kind):
             try:
-                key, name = _TARGETS[kind](txn.conn, message)
+                key, name = _TARGETS[kind](txn, getattr(message, kind))
             except PachError as error:
                 raise PachError(f"pick {kind}: {error}") from error
             try:
@@ -56,7 +52,7 @@ def _edit(txn: Transaction, message: metadata_pb2.Edit) -> None:
     raise PachError("unknown target: name a project, commit, branch, repo, pipeline or the cluster")
 
 
-def _change(message: metadata_pb2.Edit) -> Edit:
+def _change(message: Any) -> Edit:
     if message.HasField("replace"):
         return Edit("replace", whole=dict(message.replace.replacement))
     if message.HasField("add_key"):
@@ -68,37 +64,36 @@ def _change(message: metadata_pb2.Edit) -> Edit:
     raise PachError("no operation: add, edit or delete a key, or replace all")
 
 
-def _project(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
-    name = projects.inspect(conn, pickers.project(edit.project)).name
+def _project(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    name = projects.inspect(txn.conn, pickers.project(picker)).name
     return name, name
 
 
-def _repo(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
-    repo = pickers.repo(edit.repo)
-    return lookup.repo_id(conn, repo), str(repo)
+def _repo(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    repo = pickers.repo(picker)
+    return lookup.repo_id(txn.conn, repo), str(repo)
 
 
-def _branch(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
-    branch = pickers.branch(edit.branch)
-    return lookup.branch_row(conn, branch)["id"], str(branch)
+def _branch(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    branch = pickers.branch(picker)
+    return lookup.branch_row(txn.conn, branch)["id"], str(branch)
 
 
-def _commit(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
-    info = pickers.commit(conn, edit.commit)
+def _commit(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    info = pickers.commit(txn.conn, picker)
     return info.seq, str(info.commit)
 
 
-def _pipeline(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
-    name = str(pipelines.inspect(conn, pickers.pipeline(edit.pipeline)).pipeline)
+def _pipeline(txn: Transaction, picker: Any) -> tuple[Key, str]:
+    name = str(pipelines.inspect(txn.conn, pickers.pipeline(picker)).pipeline)
     return name, name
 
 
-_TARGETS: dict[Kind, Callable[[sqlite3.Connection, metadata_pb2.Edit], tuple[Key, str]]] = {
-    "cluster": lambda conn, edit: ("", ""),
+_TARGETS: dict[Kind, Callable[[Transaction, Any], tuple[Key, str]]] = {
+    "cluster": lambda txn, picker: ("", ""),
     "project": _project,
     "repo": _repo,
     "branch": _branch,
     "commit": _commit,
     "pipeline": _pipeline,
 }
-"""The key and the name of the thing that an edit is about, by the field that picks it."""

@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable
-
-import grpc
+from typing import Any
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
@@ -24,9 +23,7 @@ class FileSetCalls:
 
     _pfs: Pfs
 
-    def GetFileSet(
-        self, request: pfs_pb2.GetFileSetRequest, context: grpc.ServicerContext
-    ) -> pfs_pb2.CreateFileSetResponse:
+    def GetFileSet(self, request: Any, context: Any) -> Any:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> Layers:
@@ -36,9 +33,7 @@ class FileSetCalls:
 
         return self._kept(step, filesets.DEFAULT_TTL)
 
-    def ComposeFileSet(
-        self, request: pfs_pb2.ComposeFileSetRequest, context: grpc.ServicerContext
-    ) -> pfs_pb2.CreateFileSetResponse:
+    def ComposeFileSet(self, request: Any, context: Any) -> Any:
         def step(txn: Transaction) -> Layers:
             parts = [filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
             composed = filesets.compose_all(txn.conn, self._pfs.chunks, parts)
@@ -47,7 +42,7 @@ class FileSetCalls:
 
         return self._kept(step, request.ttl_seconds * filesets.SECOND or filesets.DEFAULT_TTL)
 
-    def AddFileSet(self, request: pfs_pb2.AddFileSetRequest, context: grpc.ServicerContext) -> Empty:
+    def AddFileSet(self, request: Any, context: Any) -> Any:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> None:
@@ -58,21 +53,19 @@ class FileSetCalls:
             self._pfs.transact(step)
         return Empty()
 
-    def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest, context: grpc.ServicerContext) -> Empty:
+    def RenewFileSet(self, request: Any, context: Any) -> Any:
         ttl = request.ttl_seconds * filesets.SECOND
         self._pfs.transact(lambda txn: filesets.renew(txn, request.file_set_id, ttl))
         return Empty()
 
-    def ShardFileSet(
-        self, request: pfs_pb2.ShardFileSetRequest, context: grpc.ServicerContext
-    ) -> pfs_pb2.ShardFileSetResponse:
+    def ShardFileSet(self, request: Any, context: Any) -> Any:
         limits = (request.num_files or _SHARD_FILES, request.size_bytes or _SHARD_BYTES)
         with self._pfs.db.read() as conn:
             files = FileSet(conn, filesets.find(conn, request.file_set_id, time.time_ns()).tree)
             ranges = [pfs_pb2.PathRange(lower=lower, upper=upper) for lower, upper in filesets.shards(files, *limits)]
         return pfs_pb2.ShardFileSetResponse(shards=ranges)
 
-    def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> pfs_pb2.CreateFileSetResponse:
+    def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> Any:
         """The reply with the id of the file set that a step finds."""
         with self._pfs.chunks.uses.one():
             made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))

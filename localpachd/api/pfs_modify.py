@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-
-import grpc
+from typing import Any
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
@@ -24,25 +23,23 @@ class ModifyCalls:
 
     _pfs: Pfs
 
-    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
+    def ModifyFile(self, requests: Iterator[Any], context: Any) -> Any:
         with _heard_out(requests):
             return self._modify(requests)
 
-    def CreateFileSet(
-        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
-    ) -> pfs_pb2.CreateFileSetResponse:
+    def CreateFileSet(self, requests: Iterator[Any], context: Any) -> Any:
         with _heard_out(requests):
             made = modify.create_file_set(self._pfs, self._changes(requests))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
-    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Empty:
+    def _modify(self, requests: Iterator[Any]) -> Any:
         first = next(requests, None)
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
         modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests))
         return Empty()
 
-    def _changes(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[Change]:
+    def _changes(self, requests: Iterator[Any]) -> Iterator[Change]:
         """The changes of a stream; neighbouring pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
@@ -62,7 +59,7 @@ class ModifyCalls:
         # gRPC ends the stream of a caller who went away as that of one who is done; a second look tells: it raises.
         next(requests, None)
 
-    def _fetched(self, added: pfs_pb2.AddFile) -> Iterator[Change]:
+    def _fetched(self, added: Any) -> Iterator[Change]:
         """What is at a URL, as additions of one file or, where it is recursive, of each file below it."""
         paths.validate(added.path)
         for name, pieces in objects.download(added.url.URL, added.url.recursive):
@@ -72,7 +69,7 @@ class ModifyCalls:
 
 
 @contextmanager
-def _heard_out(requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[None]:
+def _heard_out(requests: Iterator[Any]) -> Iterator[None]:
     """Answers a refusal only after the caller has said what little more there is: one who is still sending, as pachctl
     is, would get to know that the stream has ended, but not why."""
     try:
@@ -88,16 +85,16 @@ def _heard_out(requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[None]:
 class _Pieces:
     """The data of one file out of a stream of additions: iterates until another path or kind comes, which it keeps."""
 
-    def __init__(self, first: pfs_pb2.AddFile, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> None:
+    def __init__(self, first: Any, requests: Iterator[Any]) -> None:
         paths.validate(first.path)
         self.path = paths.clean(first.path)
         self.tag = first.datum or DEFAULT_TAG
-        self.following: pfs_pb2.ModifyFileRequest | None = None
+        self.following: Any = None
         self._first = first
         self._requests = requests
 
     def __iter__(self) -> Iterator[bytes]:
-        yield self._first.raw.value
+        yield _data(self._first)
         path, datum = self._first.path, self._first.datum
         for request in self._requests:
             if request.WhichOneof("body") != "add_file" or request.add_file.HasField("url"):
@@ -107,10 +104,15 @@ class _Pieces:
             if added.path != path or added.datum != datum:
                 self.following = request
                 return
-            yield added.raw.value
+            yield _data(added)
 
 
-def _change(kind: str | None, request: pfs_pb2.ModifyFileRequest) -> Change:
+def _data(added: Any) -> bytes:
+    data: bytes = added.raw.value
+    return data
+
+
+def _change(kind: str | None, request: Any) -> Change:
     if kind == "delete_file":
         return Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
     if kind == "copy_file":
@@ -118,7 +120,7 @@ def _change(kind: str | None, request: pfs_pb2.ModifyFileRequest) -> Change:
     raise PachError("cannot set commit" if kind == "set_commit" else "unrecognized message type")
 
 
-def _copy(message: pfs_pb2.CopyFile) -> Copy:
+def _copy(message: Any) -> Copy:
     return Copy(
         source=messages.to_commit(message.src.commit),
         source_path=message.src.path,

@@ -1,7 +1,5 @@
 """The `pps_v2.API` service: its calls by noun, put together."""
 
-import grpc
-
 from localpachd.api.pps_datums import DatumCalls
 from localpachd.api.pps_defaults import DefaultsCalls
 from localpachd.api.pps_jobs import JobCalls
@@ -28,7 +26,7 @@ class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls
         self._write = write
         self._changes = pfs.changes  # wakes those who wait for a client that has gone
 
-    def DeleteAll(self, request: Empty, context: grpc.ServicerContext) -> Empty:
+    def DeleteAll(self, request: object, context: object) -> object:
         self._pps.delete_pipelines(None, force=True)
         self._secrets.delete_all()
         return Empty()

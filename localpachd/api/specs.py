@@ -3,7 +3,6 @@
 The merging is Pachyderm 2.8's: RFC 7396 over names in lowerCamelCase, the user's values on top.
 """
 
-import copy
 import difflib
 import json
 import logging
@@ -13,13 +12,14 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from localpachd.api import protojson
+from localpachd.api import pps_messages as messages
 from localpachd.api.schema import pps_pb2
 from localpachd.errors import InvalidArgument
 from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
 from localpachd.pps import defaults, spec
 from localpachd.pps.entities import Written
+from speclang.merge_patches import merge
 
 BUILT_IN: Mapping[str, Any] = {
     "transform": {"image": spec.DEFAULT_IMAGE},
@@ -46,7 +46,7 @@ class Merged:
     @property
     def request(self) -> Mapping[str, Any]:
         """What the pps room takes."""
-        return protojson.as_mapping(self.own)
+        return messages.as_mapping(self.own)
 
     def order(self, update: bool, reprocess: bool) -> Any:
         """The CreatePipelineTransaction that makes the pipeline, or with `update` its next version."""
@@ -167,24 +167,11 @@ class _Reading:
         return value
 
 
-def merge_patch(target: Any, patch: Any) -> Any:
-    """RFC 7396: what `target` becomes by `patch`. Neither is changed."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = merge_patch(merged.get(key), value)
-    return merged
-
-
 def _merged(text: str, layers: Iterable[Mapping[str, Any]]) -> Merged:
     own: dict[str, Any] = {}
     effective: Any = BUILT_IN
     for layer in layers:
-        own, effective = merge_patch(own, layer), merge_patch(effective, layer)
+        own, effective = merge(own, layer), merge(effective, layer)
     return Merged(_message(effective), _message(own), Written(text, json.dumps(effective)))
 
 

@@ -1,29 +1,25 @@
 """Times on the wire: nanoseconds since the epoch <-> Timestamp, seconds <-> Duration. Knows no service."""
 
-from typing import overload
+from typing import Any
 
 from localpachd.api.schema import Duration, Timestamp
 
 _NANOS = 1_000_000_000
 
 
-@overload
-def timestamp(nanoseconds: int) -> Timestamp: ...
-@overload
-def timestamp(nanoseconds: int | None) -> Timestamp | None: ...
-def timestamp(nanoseconds: int | None) -> Timestamp | None:
+def timestamp(nanoseconds: int | None) -> Any:
     """The moment as a message; None stays None, which leaves the field of a message constructor unset."""
     if nanoseconds is None:
         return None
     return Timestamp(seconds=nanoseconds // _NANOS, nanos=nanoseconds % _NANOS)
 
 
-def nanoseconds(moment: Timestamp) -> int:
+def nanoseconds(moment: Any) -> int:
     """Nanoseconds since the epoch, UTC. An unset field reads as 0: ask `HasField` first where that matters."""
-    return moment.seconds * _NANOS + moment.nanos
+    return int(moment.seconds) * _NANOS + int(moment.nanos)
 
 
-def duration(seconds: float | None) -> Duration | None:
+def duration(seconds: float | None) -> Any:
     """A length of time in seconds as a message; None leaves the field unset."""
     if seconds is None:
         return None
@@ -33,6 +29,6 @@ def duration(seconds: float | None) -> Duration | None:
     return Duration(seconds=sign * (abs(total) // _NANOS), nanos=sign * (abs(total) % _NANOS))
 
 
-def seconds(length: Duration) -> float:
+def seconds(length: Any) -> float:
     """A Duration in seconds."""
-    return length.seconds + length.nanos / _NANOS
+    return float(length.seconds) + float(length.nanos) / _NANOS

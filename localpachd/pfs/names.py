@@ -4,17 +4,21 @@ import re
 
 from localpachd import ids
 from localpachd.errors import PachError
-from localpachd.pfs.entities import DEFAULT_PROJECT, FILE_SETS
+from localpachd.pfs.entities import FILE_SETS
+from speclang.names import PROJECT_LIMIT, Fault, Rule, is_name, project_faults
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
-_PROJECT_LIMIT = 51
 _COUNT = re.compile(r"[+-]?[0-9]+")
 
 
 def check(name: str) -> None:
-    """Refuses a repo, branch or pipeline name that Pachyderm refuses."""
-    if not _NAME.fullmatch(name):
-        raise PachError(f"name ({name}) invalid: only alphanumeric characters, underscores, and dashes are allowed")
+    """Refuses a repo or branch name that Pachyderm refuses."""
+    if not is_name(name):
+        raise PachError(characters(name))
+
+
+def characters(name: str) -> str:
+    """Pachyderm's text about a name with characters that are not allowed."""
+    return f"name ({name}) invalid: only alphanumeric characters, underscores, and dashes are allowed"
 
 
 def check_repo(name: str) -> None:
@@ -33,19 +37,8 @@ def check_branch(name: str) -> None:
 
 def check_project(name: str) -> None:
     """Refuses a project name that Pachyderm refuses."""
-    if name == DEFAULT_PROJECT:
-        return
-    if len(name) > _PROJECT_LIMIT:
-        excess = len(name) - _PROJECT_LIMIT
-        raise PachError(
-            f'invalid project name: project name "{name}" is {excess} characters longer than the {_PROJECT_LIMIT} max'
-        )
-    try:
-        check(name)
-    except PachError as error:
-        raise PachError(f"invalid project name: {error}") from None
-    if not name[0].isalnum():
-        raise PachError("invalid project name: project names must start with an alphanumeric character")
+    for fault in project_faults(name):
+        raise PachError(f"invalid project name: {_said(name, fault)}")
 
 
 def parse_ancestry(expression: str) -> tuple[str, int]:
@@ -62,3 +55,12 @@ def parse_ancestry(expression: str) -> tuple[str, int]:
             raise PachError(f'invalid ancestry syntax "{expression}", cannot mix {mark} and {other} characters')
     marks = 1 + len(rest)
     return name, -marks if mark == "." else marks
+
+
+def _said(name: str, fault: Fault) -> str:
+    match fault.rule:
+        case Rule.LENGTH:
+            return f'project name "{name}" is {fault.excess} characters longer than the {PROJECT_LIMIT} max'
+        case Rule.BEGINNING:
+            return "project names must start with an alphanumeric character"
+    return characters(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from localpachd import ids
 from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
-from localpachd.storage import globs
+from speclang import globs
 
 
 @dataclass(frozen=True, slots=True)

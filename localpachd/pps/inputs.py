@@ -7,9 +7,8 @@ from typing import Any
 
 from localpachd.errors import PachError
 from localpachd.pfs.entities import USER, Branch, Repo
-from localpachd.storage import globs
-
-COMBINATIONS = ("cross", "union", "join", "group")
+from speclang.inputs import COMBINATIONS
+from speclang.paths import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ def _fill_pfs(pfs: dict[str, Any], pipeline: str, project: str, triggered: dict[
         if not pfs.get(key):
             pfs[key] = default
     if pfs["glob"]:
-        pfs["glob"] = globs.clean(pfs["glob"])
+        pfs["glob"] = clean(pfs["glob"])
 
 
 def _fill_cron(cron: dict[str, Any], pipeline: str, project: str, now: str) -> None:

@@ -63,7 +63,7 @@ def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) ->
 
     def find(leaf: PfsInput) -> Iterator[Match]:
         info = heads(leaf)
-        pattern = globs.Glob(leaf.glob)
+        pattern = globs.compiled(leaf.glob)
         for node in trees.glob(contents.fileset(conn, info), leaf.glob):
             captures = pattern.match(paths.bare(node.path)) or ()
             yield Match(node.path, node.hash, node.size, captures, info.commit.id)

@@ -1,32 +1,16 @@
-"""What a specification asks of the machine that its workers run on: quantities, as Kubernetes reads them.
+"""The resources that a specification asks for, refused where no cluster could give them.
 
 The original stores whatever it is given; on a cluster the pipeline then fails or its pods never start.
 """
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from localpachd.errors import PachError
+from speclang import quantities
 
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
-_LARGE = ("k", "M", "G", "T", "P", "E")
-_FACTORS = {
-    **{suffix: Fraction(1000) ** power for power, suffix in enumerate(_LARGE, start=1)},
-    **{f"{suffix.upper()}i": Fraction(1024) ** power for power, suffix in enumerate(_LARGE, start=1)},
-    **{suffix: Fraction(1, 1000) ** power for power, suffix in enumerate(("m", "u", "n"), start=1)},
-}
 _PAIRS = (("resource_requests", "resource_limits"), ("sidecar_resource_requests", "sidecar_resource_limits"))
-
-
-def quantity(text: str) -> Fraction | None:
-    """The number that a quantity such as "512Mi" or "1.5e3" stands for, or None for what is none."""
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
-        return None
-    number, suffix, exponent = match.groups()
-    return Fraction(number) * (Fraction(10) ** int(exponent) if exponent else _FACTORS.get(suffix, Fraction(1)))
 
 
 def check(raw: Mapping[str, Any]) -> None:
@@ -59,11 +43,11 @@ def _amounts(raw: Mapping[str, Any], holder: str) -> dict[str, Fraction]:
 
 
 def _checked(place: str, text: str) -> Fraction:
-    amount = quantity(text)
+    amount = quantities.parse(text)
     if amount is None:
         raise PachError(
-            f'{place}: "{text}" is not a quantity: write a number, with {", ".join(_LARGE)}, '
-            f"{', '.join(f'{suffix.upper()}i' for suffix in _LARGE)} or m after it where it needs one"
+            f'{place}: "{text}" is not a quantity: write a number, with {", ".join(quantities.LARGE)}, '
+            f"{', '.join(f'{suffix.upper()}i' for suffix in quantities.LARGE)} or m after it where it needs one"
         )
     if amount < 0:
         raise PachError(f'{place}: "{text}" must not be negative')

@@ -15,8 +15,9 @@ from typing import Any
 from localpachd import ids
 from localpachd.errors import PachError
 from localpachd.pfs.entities import DEFAULT_PROJECT
-from localpachd.pps import inputs, resources, validation
+from localpachd.pps import inputs, validation
 from localpachd.worker.tasks import Pod, SecretUse, Task
+from speclang import quantities
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
@@ -204,7 +205,7 @@ def _typed(raw: Mapping[str, Any]) -> PipelineSpec:
         reprocess_every_job=raw["reprocess_spec"] == EVERY_JOB,
         salt=raw["salt"],
         gpus=_gpus(raw),
-        memory=int(resources.quantity(limits.get("memory", "")) or 0),
+        memory=int(quantities.parse(limits.get("memory", "")) or 0),
         cpus=float(limits.get("cpu", 0)),
         kind=Kind.SPOUT if "spout" in raw else Kind.SERVICE if "service" in raw else Kind.TRANSFORM,
         service=_service(raw),

@@ -4,19 +4,17 @@ Specifications are CreatePipelineRequests as protojson mappings with snake_case 
 """
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from localpachd.errors import PachError, Unimplemented
-from localpachd.pfs import schedules
+from localpachd.pfs import names, schedules
 from localpachd.pps import inputs, resources
 from localpachd.storage import globs, objects
+from speclang.inputs import COMBINATIONS, NameRule, name_faults
+from speclang.names import KUBERNETES_LIMIT, PIPELINE_LIMIT, Rule, kubernetes_name, pipeline_faults
 
-NAME_LIMIT = 51
-KUBERNETES_LIMIT = 63
 REPROCESS = ("until_success", "every_job")
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 _LAST_PORT = 65535
 _SERVICE_TYPES = ("ClusterIP", "LoadBalancer", "NodePort")
 
@@ -42,7 +40,8 @@ def check_request(raw: Mapping[str, Any]) -> None:
 
 def check_final(raw: Mapping[str, Any]) -> None:
     """The checks made with every default in place, and then whether localpachd can run such a pipeline."""
-    if not raw["pipeline"]["name"][0].isalnum():
+    name, project = raw["pipeline"]["name"], raw["pipeline"]["project"]["name"]
+    if any(fault.rule is Rule.BEGINNING for fault in pipeline_faults(name, project)):
         raise PachError("pipeline names must start with an alphanumeric character")
     if "input" in raw:
         check_input(raw["input"])
@@ -72,9 +71,9 @@ def egress_url(raw: Mapping[str, Any]) -> str:
 
 def check_input(raw: Mapping[str, Any]) -> None:
     """Refuses an input, defaults filled in, that Pachyderm refuses, with its text."""
-    _check_input_names(set(), raw)
+    _check_input_names(raw)
     for node in inputs.visit(raw):
-        kinds = [kind for kind in ("pfs", "cron", *inputs.COMBINATIONS) if kind in node]
+        kinds = [kind for kind in ("pfs", "cron", *COMBINATIONS) if kind in node]
         if "pfs" in node:
             _check_pfs(node["pfs"])
         if len(kinds) > 1:
@@ -89,20 +88,19 @@ def check_input(raw: Mapping[str, Any]) -> None:
 
 
 def _check_name(name: str, project: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise PachError(
-            f"invalid pipeline name: name ({name}) invalid: only alphanumeric characters, underscores, and dashes "
-            "are allowed"
-        )
-    if len(name) > NAME_LIMIT:
-        raise PachError(
-            f'pipeline name "{name}" is {len(name) - NAME_LIMIT} characters longer than the {NAME_LIMIT} max'
-        )
-    # The name that the pipeline's replication controller would have on a cluster.
-    kubernetes = f"{project}-{name}-v99".replace("_", "-").lower()
-    if len(kubernetes) > KUBERNETES_LIMIT:
-        excess = len(kubernetes) - KUBERNETES_LIMIT
-        raise PachError(f'Kubernetes name "{kubernetes}" is {excess} characters longer than the {KUBERNETES_LIMIT} max')
+    for fault in pipeline_faults(name, project):
+        match fault.rule:
+            case Rule.CHARACTERS:
+                raise PachError(f"invalid pipeline name: {names.characters(name)}")
+            case Rule.LENGTH:
+                raise PachError(
+                    f'pipeline name "{name}" is {fault.excess} characters longer than the {PIPELINE_LIMIT} max'
+                )
+            case Rule.KUBERNETES:
+                long = kubernetes_name(name, project)
+                raise PachError(
+                    f'Kubernetes name "{long}" is {fault.excess} characters longer than the {KUBERNETES_LIMIT} max'
+                )
 
 
 def _check_tolerations(tolerations: Any) -> None:
@@ -147,33 +145,15 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _check_input_names(taken: set[str], node: Mapping[str, Any]) -> None:
-    for kind in ("pfs", "cron"):
-        if kind in node:
-            _check_input_name(taken, str(node[kind]["name"]))
-            return
-    if "union" in node:
-        # Members of a union may share a name; what is crossed with the union may not use any of theirs.
-        offered: set[str] = set()
-        for member in node["union"]:
-            names = set(taken)
-            _check_input_names(names, member)
-            offered |= names
-        taken |= offered
-        return
-    for kind in inputs.COMBINATIONS:
-        for member in node.get(kind, ()):
-            _check_input_names(taken, member)
-
-
-def _check_input_name(taken: set[str], name: str) -> None:
-    if not name:
-        raise PachError("input must specify a name")
-    if name in ("out", ".env"):
-        raise PachError(f"input cannot be named {name}")
-    if name in taken:
-        raise PachError(f'name "{name}" was used more than once')
-    taken.add(name)
+def _check_input_names(tree: Mapping[str, Any]) -> None:
+    for fault in name_faults(tree):
+        match fault.rule:
+            case NameRule.MISSING:
+                raise PachError("input must specify a name")
+            case NameRule.RESERVED:
+                raise PachError(f"input cannot be named {fault.name}")
+            case NameRule.REPEATED:
+                raise PachError(f'name "{fault.name}" was used more than once')
 
 
 def _check_cron(cron: Mapping[str, Any]) -> None:
@@ -213,4 +193,4 @@ def _check_pfs(pfs: Mapping[str, Any]) -> None:
         if wrong:
             raise PachError(text)
     # The original finds out about a pattern that cannot be read only when a job fails on it, again and again.
-    globs.Glob(pfs["glob"])
+    globs.compiled(pfs["glob"])

@@ -1,9 +1,11 @@
 """The form of a path inside a file set: what is allowed, how it is cleaned, how ranges of paths are bounded."""
 
-import posixpath
 import re
 
 from localpachd.errors import PachError
+from speclang.paths import clean
+
+__all__ = ["after", "bare", "clean", "directory", "validate"]
 
 _PRINTABLE = re.compile(r"[ -~]+")
 _GLOBBING = re.compile(r"[*?\[\]{}!()@+^]")
@@ -21,12 +23,6 @@ def validate(path: str) -> None:
         raise PachError(f"path ({path}) invalid: globbing character ({found[0]}) not allowed in path")
     if any(element in (".", "..") for element in path.split("/")):
         raise PachError(f"path ({path}) invalid: relative file paths are not allowed")
-
-
-def clean(path: str) -> str:
-    """The stored form without a trailing slash: "" and "." become "/", "a//b/" becomes "/a/b"."""
-    shortest = posixpath.normpath(path)
-    return "/" if shortest == "." else "/" + shortest.strip("/")
 
 
 def directory(path: str) -> str:

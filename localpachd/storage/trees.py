@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from localpachd import ids
-from localpachd.storage import paths
+from localpachd.storage import globs, paths
 from localpachd.storage.filesets import Content, FileSet, Row, unpacked
-from localpachd.storage.globs import Glob
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = N
 
 def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
     """Every file and directory whose path without trailing slash matches. Raises InvalidArgument for a bad pattern."""
-    compiled = Glob(pattern)
+    compiled = globs.compiled(pattern)
     if compiled.literal:
         return (node for node in _plain(fs, compiled.literal_prefix) if _within(node.path, lower, upper))
     if compiled.depth is not None:
@@ -72,7 +71,7 @@ def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | No
 
     A directory before `lower` is not among them, so what it holds is there only where it matches itself.
     """
-    compiled = Glob(pattern)
+    compiled = globs.compiled(pattern)
     if compiled.literal and lower is None:
         return walk(fs, compiled.literal_prefix, None, upper)
     whole = ""  # the last directory that matched

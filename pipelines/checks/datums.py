@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.checks import inputs
-from pipelines.checks.globs import Glob, GlobError, substituted
 from pipelines.checks.inputs import Leaf
-from pipelines.specifications.documents import Field
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
+from speclang.fields import Field
+from speclang.globs import Glob, GlobError, substitute
+from speclang.inputs import COMBINATIONS
 
 SECONDS_EACH = 0.005
 """What a datum costs whatever it does, in one worker: it is hashed, looked up and recorded."""
@@ -36,8 +37,7 @@ def listed(directory: Path) -> Paths:
 
     def paths(glob: Glob) -> Iterator[str]:
         yield "/"
-        deepest = None if "**" in glob.pattern or not glob.previewed else glob.pattern.count("/")
-        yield from _below(directory, "", deepest)
+        yield from _below(directory, "", glob.depth)
 
     return paths
 
@@ -48,10 +48,6 @@ def check(draft: Draft, repos: Mapping[str, Paths]) -> Iterator[Flaw]:
     if not read or not any(leaf.repo in repos for leaf in read):
         return
     try:
-        for leaf in read:
-            if leaf.repo in repos and not Glob(str(leaf.value.get("glob") or "/")).previewed:
-                yield Flaw(Level.NOTE, "datums", (*leaf.at, "glob"), "unchecked: this pattern cannot be previewed here")
-                return
         matches = {leaf.at: _matches(leaf, repos[leaf.repo]) for leaf in read if leaf.repo in repos}
         for leaf in read:
             if leaf.at in matches:
@@ -91,14 +87,14 @@ def _matches(leaf: Leaf, paths: Paths) -> list[_Match]:
     for path in paths(glob):
         captures = glob.match(path)
         if captures is not None:
-            keys = (substituted(str(leaf.value.get(key) or ""), captures) for key in ("join_on", "group_by"))
+            keys = (substitute(str(leaf.value.get(key) or ""), captures) for key in ("join_on", "group_by"))
             found.append(_Match(*keys))
     return found
 
 
 def _count(at: Field, node: Mapping[str, Any], matches: Mapping[Field, list[_Match]]) -> int | None:
     """The datums of a node of the tree of inputs; None for joins and groups of what is no repo, which are not told."""
-    kind = next((kind for kind in (*inputs.COMBINATIONS, "pfs") if node.get(kind)), "pfs")
+    kind = next((kind for kind in (*COMBINATIONS, "pfs") if node.get(kind)), "pfs")
     if kind == "pfs":
         return len(matches[(*at, "pfs")])
     members = [((*at, kind, place), member) for place, member in enumerate(node[kind])]

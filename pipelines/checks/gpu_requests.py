@@ -6,10 +6,10 @@ from typing import Any
 
 from pipelines.checks import hardware, pods
 from pipelines.checks.hardware import Wants
-from pipelines.specifications.documents import Field
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
 from pipelines.specifications.images import Image
+from speclang.fields import Field
 
 SPECS = "k8s.aliyun.com/eci-use-specs"
 DRIVER = "k8s.aliyun.com/eci-gpu-driver-version"

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pipelines.checks import inputs
 from pipelines.checks.inputs import Leaf
-from pipelines.specifications.documents import Field
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
 from pipelines.specifications.reading import SOURCES
+from speclang.fields import Field
 
 Branch = tuple[str, str]
 """A repo and a branch of it. Projects are left out: specifications of several are not checked against each other."""

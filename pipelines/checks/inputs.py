@@ -4,15 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.checks.globs import Glob, GlobError
-from pipelines.specifications.documents import Field
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
-
-COMBINATIONS = ("cross", "union", "join", "group")
-_LEAVES = ("pfs", "cron")
-_TAKEN = ("out", ".env")
-"""Names below /pfs that Pachyderm uses itself."""
+from speclang import globs, inputs
+from speclang.fields import Field
+from speclang.globs import Glob, GlobError
+from speclang.inputs import COMBINATIONS, LEAVES, NameRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +32,7 @@ def leaves(draft: Draft) -> list[Leaf]:
 def nodes(draft: Draft) -> Iterator[tuple[Field, Mapping[str, Any]]]:
     """Every node of the tree of inputs, from the top."""
     if draft.get("input") is not None:
-        yield from _nodes(("input",), draft.get("input"))
+        yield from inputs.nodes(draft.get("input"), ("input",))
 
 
 def leaf(draft: Draft, at: Field, value: Mapping[str, Any]) -> Leaf:
@@ -49,9 +46,9 @@ def leaf(draft: Draft, at: Field, value: Mapping[str, Any]) -> Leaf:
 def check(draft: Draft) -> Iterator[Flaw]:
     """Inputs without a repo or a glob, names used twice, joins without a key."""
     for at, node in nodes(draft):
-        kinds = [kind for kind in (*_LEAVES, *COMBINATIONS) if node.get(kind)]
+        kinds = [kind for kind in (*LEAVES, *COMBINATIONS) if node.get(kind)]
         if not kinds and "pfs" not in node and "cron" not in node:
-            yield _error(at, "is no input", f"write one of {', '.join((*_LEAVES, *COMBINATIONS))}")
+            yield _error(at, "is no input", f"write one of {', '.join((*LEAVES, *COMBINATIONS))}")
         elif len(kinds) > 1:
             yield _error(at, f"is {' and '.join(kinds)} at once", "nest one in the other")
         if node.get("pfs") is not None:
@@ -84,43 +81,27 @@ def _check_pfs(leaf: Leaf) -> Iterator[Flaw]:
     except GlobError as error:
         yield _error((*leaf.at, "glob"), str(error), "correct the pattern")
         return
+    if glob.unclosed:
+        why = "a group is not closed: Pachyderm lets it end with the pattern"
+        yield Flaw(Level.WARNING, "input", (*leaf.at, "glob"), why, "close it, or write \\( or \\{ for the sign itself")
     for key in ("join_on", "group_by"):
-        number = glob.unknown_reference(leaf.value.get(key) or "")
-        if number:
-            why = f"names group {number} of a glob that has {glob.groups}"
+        unknown = [number for number in globs.references(leaf.value.get(key) or "") if number > glob.groups]
+        if unknown:
+            why = f"names group {unknown[0]} of a glob that has {glob.groups}"
             yield _error((*leaf.at, key), why, "put what it should take into brackets in the glob")
 
 
 def _check_names(draft: Draft) -> Iterator[Flaw]:
-    """A name is a directory below /pfs: no two of one datum may be the same. Members of a union or group never meet, or
-    may share it."""
-    for at, node in nodes(draft):
-        for kind in ("cross", "join"):
-            seen: set[str] = set()
-            for place, member in enumerate(node.get(kind) or ()):
-                names = dict(_names((*at, kind, place), member))
-                for name in sorted(names.keys() & seen):
-                    mend = f'give it another name, such as "name": "{name}2"'
-                    yield _error(names[name], f"is called {name}, as another input of the {kind} is", mend)
-                seen |= names.keys()
-    for name, where in _names(("input",), draft.get("input")):
-        if name in _TAKEN:
-            yield _error(where, f"cannot be called {name}: /pfs/{name} is taken", 'add another "name"')
-
-
-def _names(at: Field, node: Mapping[str, Any]) -> Iterator[tuple[str, Field]]:
-    """The name of each input in a tree, and where it is."""
-    for inner, each in _nodes(at, node):
-        for kind in _LEAVES:
-            if each.get(kind) is not None:
-                yield str(each[kind].get("name") or each[kind].get("repo") or ""), (*inner, kind)
-
-
-def _nodes(at: Field, node: Mapping[str, Any]) -> Iterator[tuple[Field, Mapping[str, Any]]]:
-    yield at, node
-    for kind in COMBINATIONS:
-        for place, member in enumerate(node.get(kind) or ()):
-            yield from _nodes((*at, kind, place), member)
+    for fault in inputs.name_faults(draft.get("input"), ("input",)):
+        name = fault.name
+        match fault.rule:
+            case NameRule.REPEATED:
+                fix = f'give it another name, such as "name": "{name}2"'
+                yield _error(fault.at, f"is called {name}, as another input is", fix)
+            case NameRule.RESERVED:
+                yield _error(fault.at, f"cannot be called {name}: /pfs/{name} is taken", 'add another "name"')
+            case NameRule.MISSING if fault.at[-1] == "cron":  # a pfs input without a name has no repo
+                yield _error(fault.at, "has no name", 'add "name"')
 
 
 def _leaf(draft: Draft, at: Field, node: Mapping[str, Any]) -> Iterator[Leaf]:

@@ -1,41 +1,39 @@
-"""Names of pipelines, projects and inputs: what Pachyderm takes."""
+"""Names of pipelines and projects that Pachyderm refuses."""
 
-import re
 from collections.abc import Iterator
 
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
-
-PIPELINE_LIMIT = 51
-PROJECT_LIMIT = 51
-KUBERNETES_LIMIT = 63
-"""Of a label, which the name of a pipeline's replication controller has to be."""
-
-_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+from speclang import names
+from speclang.names import Fault, Rule
 
 
 def check(draft: Draft) -> Iterator[Flaw]:
-    """Names that are missing, too long, or hold what a name may not."""
-    project = str(draft.get("pipeline", "project", "name", default="") or "default")
+    """Names that are missing, too long, or have characters that are not allowed."""
+    project = str(draft.get("pipeline", "project", "name", default="") or names.DEFAULT_PROJECT)
+    faults = list(names.pipeline_faults(draft.name, project)) if draft.name else []
+    too_long = any(fault.rule is Rule.LENGTH for fault in (*faults, *names.project_faults(project)))
     if not draft.name:
         yield Flaw(Level.ERROR, "name", ("pipeline",), "the pipeline has no name", 'add "pipeline": {"name": "…"}')
-    else:
-        yield from _check_name("pipeline", draft.name, PIPELINE_LIMIT, ("pipeline", "name"))
-    if project != "default":
-        yield from _check_name("project", project, PROJECT_LIMIT, ("pipeline", "project", "name"))
-    kubernetes = f"{project}-{draft.name}-v99".replace("_", "-").lower()
-    excess = len(kubernetes) - KUBERNETES_LIMIT
-    if excess > 0 and len(draft.name) <= PIPELINE_LIMIT and len(project) <= PROJECT_LIMIT:
-        why = f"with its project it makes the Kubernetes name {kubernetes}, which is {excess} characters too long"
-        yield Flaw(Level.ERROR, "name", ("pipeline", "name"), why, "shorten it, or the name of the project")
+    for fault in faults:
+        if fault.rule is not Rule.KUBERNETES:
+            yield _flaw("pipeline", draft.name, fault, ("pipeline", "name"))
+        elif not too_long:
+            long = names.kubernetes_name(draft.name, project)
+            why = f"with its project it makes the Kubernetes name {long}, which is {fault.excess} characters too long"
+            yield Flaw(Level.ERROR, "name", ("pipeline", "name"), why, "shorten it, or the name of the project")
+    for fault in names.project_faults(project):
+        yield _flaw("project", project, fault, ("pipeline", "project", "name"))
 
 
-def _check_name(what: str, name: str, limit: int, at: tuple[str, ...]) -> Iterator[Flaw]:
-    if not _NAME.fullmatch(name):
-        why = f'"{name}" is no name of a {what}'
-        yield Flaw(Level.ERROR, "name", at, why, "use letters, digits, - and _ only")
-    elif not name[0].isalnum():
-        yield Flaw(Level.ERROR, "name", at, f'"{name}" begins with {name[0]}', "begin with a letter or a digit")
-    if len(name) > limit:
-        why = f"is {len(name) - limit} characters longer than the {limit} that the name of a {what} may have"
-        yield Flaw(Level.ERROR, "name", at, why, "shorten it")
+def _flaw(noun: str, name: str, fault: Fault, at: tuple[str, ...]) -> Flaw:
+    match fault.rule:
+        case Rule.CHARACTERS:
+            why, fix = f'"{name}" is not a valid name of a {noun}', "use letters, digits, - and _ only"
+        case Rule.BEGINNING:
+            why, fix = f'"{name}" begins with {name[0]}', "begin with a letter or a digit"
+        case _:
+            most = names.PIPELINE_LIMIT if noun == "pipeline" else names.PROJECT_LIMIT
+            why = f"is {fault.excess} characters longer than the {most} that the name of a {noun} may have"
+            fix = "shorten it"
+    return Flaw(Level.ERROR, "name", at, why, fix)

@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pipelines.specifications import patches
+from pipelines.specifications import json_patches
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
+from speclang.merge_patches import merge
 
 _CONTAINERS = ("user", "storage")
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "disk": "ephemeral-storage"}
@@ -54,7 +55,7 @@ def finished(draft: Draft) -> Mapping[str, Any]:
 def _patched(draft: Draft) -> tuple[Any, list[Flaw]]:
     pod: Any = made(draft)
     flaws: list[Flaw] = []
-    ways: Mapping[str, Callable[[Any, Any], Any]] = {"pod_spec": _merged, "pod_patch": patches.apply}
+    ways: Mapping[str, Callable[[Any, Any], Any]] = {"pod_spec": _merged, "pod_patch": json_patches.apply}
     for name, apply in ways.items():
         text = draft.get(name)
         if not text:
@@ -66,7 +67,7 @@ def _patched(draft: Draft) -> tuple[Any, list[Flaw]]:
             pod = apply(pod, _without(patch, unchecked))
         except ValueError as error:
             flaws.append(_flaw(name, f"does not parse: {error}", "write JSON, with its quotes escaped"))
-        except patches.PatchError as error:
+        except json_patches.PatchError as error:
             why = f"does not apply to the pod that Pachyderm makes: {error}"
             flaws.append(_flaw(name, why, _way_out(str(error))))
         else:
@@ -134,8 +135,8 @@ def _list(draft: Draft, field: str) -> dict[str, str]:
 
 def _merged(pod: Any, patch: Any) -> Any:
     if not isinstance(patch, Mapping):
-        raise patches.PatchError("it is no JSON object")
-    return patches.merge(pod, patch)
+        raise json_patches.PatchError("it is no JSON object")
+    return merge(pod, patch)
 
 
 def _unforeseeable(name: str, patch: Any) -> Iterator[Flaw]:

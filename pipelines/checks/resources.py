@@ -2,27 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from fractions import Fraction
 
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
+from speclang import quantities
 
 _HOLDERS = ("resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits")
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
-_SMALL = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
-_LARGE = {
-    **{suffix: Fraction(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
-    **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
-}
-
-
-def quantity(text: str) -> Fraction | None:
-    """The number that a Kubernetes quantity such as "512Mi" or "1.5e3" stands for; None for what is none."""
-    found = _QUANTITY.fullmatch(text)
-    if found is None:
-        return None
-    factor = Fraction(10) ** int(found[3]) if found[3] else {**_SMALL, **_LARGE}.get(found[2] or "", Fraction(1))
-    return Fraction(found[1]) * factor
 
 
 def check(draft: Draft) -> Iterator[Flaw]:
@@ -40,10 +25,14 @@ def _check_quantities(draft: Draft, holder: str) -> Iterator[Flaw]:
         text = draft.get(holder, name)
         if not text:
             continue
-        amount = quantity(text)
+        amount = quantities.parse(text)
         if amount is None:
             near = re.sub(r"(?i)([kmgtpe]i?)b$", r"\1", text)
-            mend = f'write "{near}"' if quantity(near) is not None else 'write a number and a unit, such as "512Mi"'
+            mend = (
+                f'write "{near}"'
+                if quantities.parse(near) is not None
+                else 'write a number and a unit, such as "512Mi"'
+            )
             why = f'"{text}" is no quantity: Pachyderm would only log that and go on without it'
             yield Flaw(Level.ERROR, "quantity", (holder, name), why, mend)
         elif amount < 1 or amount.denominator != 1:
@@ -72,7 +61,9 @@ def _check_gpu(draft: Draft, holder: str) -> Iterator[Flaw]:
 def _check_pairs(draft: Draft) -> Iterator[Flaw]:
     for requests, limits in (_HOLDERS[:2], _HOLDERS[2:]):
         for name in ("cpu", "memory", "disk"):
-            asked, allowed = (quantity(str(draft.get(holder, name, default=0))) for holder in (requests, limits))
+            asked, allowed = (
+                quantities.parse(str(draft.get(holder, name, default=0))) for holder in (requests, limits)
+            )
             if asked and allowed and asked > allowed:
                 why = f"is more than {limits}.{name} ({draft.get(limits, name)}): Kubernetes refuses such a pod"
                 yield Flaw(Level.ERROR, "limits", (requests, name), why, "lower it, or raise the limit")

@@ -7,10 +7,10 @@ from typing import Any
 
 from pipelines.checks import code, datums, gpu_requests, graph, inputs, names, pods, resources, running
 from pipelines.checks.datums import Paths
-from pipelines.specifications.documents import dotted
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level, Place
 from pipelines.specifications.overlays import Overlay
+from speclang.fields import dotted
 
 _OF_ONE: Sequence[Callable[[Draft], Iterable[Flaw]]] = (
     names.check,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from pipelines.checks.resources import quantity
+from speclang import quantities
 
 _VIRTUAL = ("type", "virtual-kubelet")
 """The label of nodes that stand for a cloud's instances, which have what a pod asks for."""
@@ -59,7 +59,7 @@ def gives(node: Node, asked: Mapping[str, Fraction]) -> bool:
     """Whether a node, empty, could give as much."""
     if node.labels.get(_VIRTUAL[0]) == _VIRTUAL[1]:
         return True
-    return all((quantity(node.allocatable.get(name, "0")) or 0) >= amount for name, amount in asked.items())
+    return all((quantities.parse(node.allocatable.get(name, "0")) or 0) >= amount for name, amount in asked.items())
 
 
 def repelled_by(node: Node, tolerations: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
@@ -73,7 +73,7 @@ def _amounts(container: Any, kind: str) -> dict[str, Fraction]:
     given = resources if isinstance(resources, Mapping) else {}
     limits = given.get("limits") or {}
     found = limits if kind == "limits" else {**limits, **(given.get("requests") or {})}
-    return {str(name): amount for name, text in found.items() if (amount := quantity(str(text))) is not None}
+    return {str(name): amount for name, text in found.items() if (amount := quantities.parse(str(text))) is not None}
 
 
 def _covers(toleration: Mapping[str, Any], taint: tuple[str, str, str]) -> bool:

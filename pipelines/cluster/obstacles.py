@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipelines.checks import pods
-from pipelines.checks.resources import quantity
 from pipelines.cluster.capacity import Node, Quota, gives, repelled_by, sums, wanted
 from pipelines.cluster.registries import Answer
-from pipelines.specifications.documents import Field
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
 from pipelines.specifications.images import Image
+from speclang import quantities
+from speclang.fields import Field
 
 OLDEST = (2, 5)
 """The first Pachyderm with datum batching, by which the stages are run, and with projects."""
@@ -110,7 +110,10 @@ def _check_nodes(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
 def _check_quotas(cluster: Cluster, drafts: Sequence[Draft]) -> Iterator[Finding]:
     for quota in cluster.quotas:
         for name, hard in quota.hard.items():
-            limit, used = quantity(hard) or Fraction(0), quantity(quota.used.get(name, "0")) or Fraction(0)
+            limit, used = (
+                quantities.parse(hard) or Fraction(0),
+                quantities.parse(quota.used.get(name, "0")) or Fraction(0),
+            )
             needs = [(draft, need) for draft in drafts if (need := _of_quota(draft, name))]
             alone = [(draft, need) for draft, need in needs if need > limit]
             for draft, need in alone:

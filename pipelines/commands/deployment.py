@@ -15,10 +15,10 @@ from pipelines.commands import display, reporting
 from pipelines.commands.display import near, say, say_all
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, reading, writing
-from pipelines.specifications.documents import dotted
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
 from pipelines.specifications.overlays import Overlay
+from speclang.fields import dotted
 
 app = typer.Typer()
 

@@ -7,8 +7,8 @@ from rich.text import Text
 
 from pipelines.checks.suite import Report
 from pipelines.commands.display import console, near, say
-from pipelines.specifications.documents import dotted
 from pipelines.specifications.findings import Finding, Flaw, Level
+from speclang.fields import dotted
 from stages.wording import counted, visible
 
 _COLOURS = {Level.ERROR: "bold red", Level.WARNING: "bold yellow", Level.NOTE: "bold blue"}

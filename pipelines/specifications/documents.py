@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-
-Field = tuple[str | int, ...]
-"""The way to a part of a document: names of members and places in lists."""
+from speclang.fields import Field
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _STRING = json.JSONDecoder()
@@ -53,19 +51,6 @@ def read(path: Path) -> Document:
     if not isinstance(value, dict):
         raise NotJsonError(path, "is not a JSON object: a file holds one", 1)
     return Document(path, value, reader.lines)
-
-
-def dotted(field: Field) -> str:
-    """A field as people read it: `input.cross[0].pfs.glob`; names that hold dots or the like stand in brackets."""
-    text = ""
-    for part in field:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        elif re.fullmatch(r"[\w-]+", part):
-            text += f".{part}" if text else part
-        else:
-            text += f"[{json.dumps(part)}]"
-    return text
 
 
 def _refuse(name: str) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import documents, fields, patches
-from pipelines.specifications.documents import Field, NotJsonError
+from pipelines.specifications import documents, fields
+from pipelines.specifications.documents import NotJsonError
 from pipelines.specifications.findings import Finding, Flaw, Level, Place
 from pipelines.specifications.reading import Spec
+from speclang.fields import Field
+from speclang.merge_patches import merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Draft:
 
     def patched(self, patch: "Patch") -> "Draft":
         """This specification changed by a merge patch."""
-        document = patches.merge(self.document, patch.value)
+        document = merge(self.document, patch.value)
         kept = {at: place for at, place in self.places.items() if not _replaced(at, patch)}
         return replace(self, document=document, places={**kept, **patch.places})
 

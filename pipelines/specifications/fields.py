@@ -15,8 +15,8 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.specifications.documents import Field, dotted
 from pipelines.specifications.findings import Flaw, Level
+from speclang.fields import Field, dotted
 
 REQUEST = pps_pb2.CreatePipelineRequest.DESCRIPTOR
 _SERVERS_OWN = frozenset({"update", "reprocess", "spec_commit", "details_json", "dry_run"})

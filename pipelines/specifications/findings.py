@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipelines.specifications.documents import Field
+from speclang.fields import Field
 
 
 class Level(enum.IntEnum):

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import patches
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.overlays import Overlay
+from speclang.merge_patches import merge
 
 FILE = "image-cache.yaml"
 
@@ -26,7 +26,7 @@ def manifest(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> Mapping[st
         wrong = [name for name in overlay.image_cache if name not in _MEMBERS]
         if wrong or not isinstance(overlay.image_cache.get("name"), str):
             raise LookalikeError(f"{overlay.path}: image_cache needs a name, and may have a namespace and a spec")
-        settings = patches.merge(settings, overlay.image_cache)
+        settings = merge(settings, overlay.image_cache)
     images = {draft.get("transform", "image") for draft in drafts} - {None}
     secrets = {each for draft in drafts for each in draft.get("transform", "image_pull_secrets", default=())}
     spec: dict[str, Any] = {"images": sorted(images)}
@@ -37,7 +37,7 @@ def manifest(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> Mapping[st
         "apiVersion": "eci.alibabacloud.com/v1",
         "kind": "ImageCache",
         "metadata": {"name": settings["name"]},
-        "spec": patches.merge(settings.get("spec", {}), spec),
+        "spec": merge(settings.get("spec", {}), spec),
     }
 
 

@@ -17,11 +17,12 @@ from typing import Any
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications import documents, fields
-from pipelines.specifications.documents import Document, Field, dotted
+from pipelines.specifications.documents import Document
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.findings import Finding, Flaw, Place
 from pipelines.specifications.images import Image
 from pipelines.specifications.reading import HERE
+from speclang.fields import Field, dotted
 
 DIRECTORY = HERE / "overlays"
 """The overlays that come with lookalike."""

@@ -4,65 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from localpachd.api.specs import Specs, merge_patch
+from localpachd.api.specs import Specs
 from localpachd.errors import InvalidArgument
 from localpachd.pfs.service import Pfs
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=12,
-)
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: without_nulls(each) for key, each in value.items() if each is not None}
-    return value
-
-
-@given(json_values, json_values)
-def test_a_patch_wins_where_it_says_something(target: Any, patch: Any) -> None:
-    merged = merge_patch(target, patch)
-    if not isinstance(patch, dict):
-        assert merged == patch
-        return
-    below = target if isinstance(target, dict) else {}
-    assert set(merged) == {key for key in {**below, **patch} if patch.get(key, 0) is not None}
-    for key, value in merged.items():
-        assert value == (merge_patch(below.get(key), patch[key]) if key in patch else below[key])
-
-
-@given(json_values, json_values)
-def test_a_patch_twice_is_a_patch_once(target: Any, patch: Any) -> None:
-    once = merge_patch(target, patch)
-    assert merge_patch(once, patch) == once
-    if isinstance(patch, dict):
-        assert merge_patch({}, patch) == without_nulls(patch)
-
-
-@pytest.mark.parametrize(
-    ("target", "patch", "result"),
-    [  # the examples of RFC 7396, appendix A
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b"}, {"a": None}, {}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        (["a", "b"], ["c", "d"], ["c", "d"]),
-        ({"a": "foo"}, None, None),
-        ({"e": None}, {"a": 1}, {"e": None, "a": 1}),
-        ([1, 2], {"a": "b", "c": None}, {"a": "b"}),
-        ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
-    ],
-)
-def test_the_examples_of_the_standard(target: Any, patch: Any, result: Any) -> None:
-    assert merge_patch(target, patch) == result
 
 
 @pytest.fixture

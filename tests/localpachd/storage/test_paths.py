@@ -36,14 +36,6 @@ def test_every_globbing_character_is_refused(bad: str) -> None:
         paths.validate(f"/a{bad}b")
 
 
-@pytest.mark.parametrize(
-    ("path", "clean"),
-    [("", "/"), (".", "/"), ("/", "/"), ("//", "/"), ("abc", "/abc"), ("abc/", "/abc"), ("//a//b/./c/", "/a/b/c")],
-)
-def test_clean(path: str, clean: str) -> None:
-    assert paths.clean(path) == clean
-
-
 def test_the_forms_of_a_directory() -> None:
     assert [paths.directory(path) for path in ("/", "/a", "/a/")] == ["/", "/a/", "/a/"]
     assert [paths.bare(path) for path in ("/", "/a", "/a/")] == ["/", "/a", "/a"]

@@ -11,8 +11,8 @@ from localpachd.db import Database
 from localpachd.storage import trees
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet, write_layer
-from localpachd.storage.globs import Glob
 from localpachd.storage.trees import Node
+from speclang.globs import Glob
 
 Files = dict[str, bytes]
 Seen = tuple[str, int, bytes]

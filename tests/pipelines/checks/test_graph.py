@@ -8,9 +8,9 @@ import pytest
 
 from pipelines.checks import suite
 from pipelines.specifications import drafts, overlays, reading
-from pipelines.specifications.documents import dotted
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
+from speclang.fields import dotted
 
 
 def reads(*repos: str, kind: str = "", **fields: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.specifications.documents import dotted
 from pipelines.specifications.findings import Level
+from speclang.fields import dotted
 
 E, W, N = Level.ERROR, Level.WARNING, Level.NOTE
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
@@ -90,7 +90,7 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "pipeline", "has no name", '"name"', {"pipeline": {}}, {}),
     (E, "pipeline.name", "1 characters longer than the 51", "shorten",
      {"pipeline": {"name": "p" * 52}}, {"pipeline": {"name": "p" * 51}}),
-    (E, "pipeline.name", "no name of a pipeline", "letters", {"pipeline": {"name": "a.b"}},
+    (E, "pipeline.name", "not a valid name of a pipeline", "letters", {"pipeline": {"name": "a.b"}},
      {"pipeline": {"name": "a_b"}}),
     (E, "pipeline.name", "begins with -", "begin with", {"pipeline": {"name": "-a"}}, {"pipeline": {"name": "1a"}}),
     (E, "pipeline.project.name", "1 characters longer than the 51", "shorten",
@@ -105,12 +105,20 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "input.pfs", "names no repo", '"repo"', {"input": {"pfs": {"glob": "/"}}}, {}),
     (E, "input.pfs.glob", "a \\[ is not closed", "correct",
      {"input": {"pfs": {"repo": "images", "glob": "/[a"}}}, {"input": {"pfs": {"repo": "images", "glob": "/[ab]*"}}}),
+    (W, "input.pfs.glob", "group is not closed", "close it",
+     {"input": {"pfs": {"repo": "images", "glob": "/(a|b"}}}, {"input": {"pfs": {"repo": "images", "glob": "/(a|b)"}}}),
     (E, "input.pfs.commit", "follows a branch", "branch",
      {"input": {"pfs": {"repo": "images", "glob": "/", "commit": "a"}}}, {}),
     (E, "input.cross[1].pfs", "called images", '"images2"',
      {"input": {"cross": [{"pfs": {"repo": "images", "glob": "/"}}, {"pfs": {"repo": "images", "glob": "/*"}}]}},
      {"input": {"cross": [{"pfs": {"repo": "images", "glob": "/"}},
                           {"pfs": {"repo": "images", "name": "all", "glob": "/*"}}]}}),
+    (E, "input.group[1].pfs", "called images", '"images2"',
+     {"input": {"group": [{"pfs": {"repo": "images", "glob": "/(*)", "group_by": "$1"}},
+                          {"pfs": {"repo": "images", "glob": "/(*)", "group_by": "$1"}}]}},
+     {"input": {"union": [{"pfs": {"repo": "images", "glob": "/"}}, {"pfs": {"repo": "images", "glob": "/*"}}]}}),
+    (E, "input.cron", "has no name", '"name"', {"input": {"cron": {"spec": "@daily"}}},
+     {"input": {"cron": {"name": "t", "spec": "@daily"}}}),
     (E, "input.pfs", "cannot be called out", '"name"',
      {"input": {"pfs": {"repo": "images", "name": "out", "glob": "/"}}}, {}),
     (E, "input", "pfs and cross at once", "nest",

@@ -12,9 +12,9 @@ from pipelines.cluster.capacity import Node, Quota
 from pipelines.cluster.obstacles import Cluster
 from pipelines.cluster.registries import Answer
 from pipelines.specifications import drafts, overlays, reading
-from pipelines.specifications.documents import dotted
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Level
+from speclang.fields import dotted
 
 TAINT = ("nvidia.com/gpu", "present", "NoSchedule")
 CPU = Node("cpu-1", {}, (), {"cpu": "8", "memory": "32Gi", "pods": "110"})

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications import documents
-from pipelines.specifications.documents import NotJsonError, dotted
+from pipelines.specifications.documents import NotJsonError
+from speclang.fields import Field
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -19,7 +20,7 @@ VALUES = st.recursive(
 )
 
 
-def at(value: Any, field: documents.Field) -> Any:
+def at(value: Any, field: Field) -> Any:
     for part in field:
         value = value[part]
     return value
@@ -75,9 +76,3 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xff"}')
     with pytest.raises(NotJsonError, match="not JSON"):
         documents.read(tmp_path / "latin.json")
-
-
-def test_a_field_reads_as_it_is_written() -> None:
-    assert dotted(("input", "cross", 0, "pfs", "glob")) == "input.cross[0].pfs.glob"
-    assert dotted(("metadata", "annotations", "k8s.io/a")) == 'metadata.annotations["k8s.io/a"]'
-    assert dotted(()) == ""

@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from pipelines.checks import pods
-from pipelines.checks.resources import quantity
 from pipelines.cluster import capacity
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, imagecache, overlays, reading, writing
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.overlays import Overlay
+from speclang import quantities
 
 BASE = {
     "cpu": {"transform": {"image": "lookalike-cpu:1", "cmd": ["true"]}},
@@ -160,7 +160,7 @@ class TestThoseThatShip:
         asked = [capacity.wanted(pods.finished(draft)) for draft in found.values()]
         assert {name for each in asked for name in each} == {"cpu", "memory"}
         for name, key, most in (("cpu", "CPU", "3"), ("memory", "Memory", "8Gi")):
-            sidecar, limit = quantity(values[f"defaultSidecar{key}Request"]), quantity(most)
+            sidecar, limit = quantities.parse(values[f"defaultSidecar{key}Request"]), quantities.parse(most)
             assert sidecar is not None and limit is not None
             assert sum(each[name] + sidecar for each in asked) <= limit
 

@@ -1,4 +1,4 @@
-"""Changes to JSON values: merge patches (RFC 7396) and JSON patches (RFC 6902). Knows no specification."""
+"""JSON patches (RFC 6902): changes to JSON values, written as lists of operations. Knows no specification."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -7,20 +7,6 @@ from typing import Any
 
 class PatchError(Exception):
     """A JSON patch that cannot be read or does not apply; says which operation, and why."""
-
-
-def merge(target: Any, patch: Any) -> Any:
-    """What `target` becomes by a merge patch: objects are merged, null takes a member away, and anything else, lists
-    too, takes the place of what was there. Neither is changed."""
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    merged = dict(target) if isinstance(target, Mapping) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge(merged.get(name), value)
-    return merged
 
 
 def apply(target: Any, patch: Any) -> Any:

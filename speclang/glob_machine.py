@@ -1,14 +1,14 @@
-"""Matching a glob in polynomial time, whatever the pattern. Knows no syntax: it is given tokens.
+"""Matches any glob in polynomial time. Knows no syntax: it is given tokens.
 
-A regular expression tries way after way to match, and for some patterns there are exponentially many. Here they are
-tried in the same order, but no place of the program twice at one place of the path: it would only fail again.
+A regular expression tries one way to match after another, and some patterns have exponentially many. The machine tries
+them in the same order, but never visits one place of the program twice at one place of the path: it would fail again.
 """
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from localpachd.storage.glob_tokens import Token, fold
+from speclang.glob_tokens import Token, fold, negations_reach_the_end
 
 _Marks = tuple[int, int, "_Marks"] | None
 """The ends of captures so far: which end, where in the path, and those marked before it."""
@@ -17,22 +17,24 @@ _State = tuple[int, int, _Marks]
 """A place in the program, a place in the path, and the marks made on the way."""
 
 _Step = Callable[["_Run", _State], _State | None]
-"""An instruction: the state that it leads to, or None where it does not go on. Jumps are relative, so that programs can
-be joined as they are."""
+"""An instruction: gives the next state, or None where the match fails. Jumps are relative, so programs can be joined as
+they are."""
 
 _DONE = -1
-"""The place of the program where there is nothing left to match."""
+"""The place behind the end of the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A compiled pattern. Takes time of the order of its length times the path's, for each negation the square."""
+    """A compiled pattern. A match takes time proportional to the length of the pattern times that of the path; with
+    negations, to the square of it."""
 
     program: Sequence[_Step]
     groups: int
 
     def match(self, path: str) -> tuple[str, ...] | None:
-        """What each group captured of a whole path, in the order in which groups open; "" for one that took no part."""
+        """Matches a whole path. Returns what each group captured, in the order in which groups open, or None; "" stands
+        for a group that took no part."""
         found = _Run(self.program, path).go((0, 0, None))
         if found is None:
             return None
@@ -46,8 +48,9 @@ class Machine:
         )
 
 
-def assemble(tokens: Sequence[Token], to_the_end: bool) -> Machine:
-    """The machine for a pattern's tokens. `to_the_end`: what negations refuse must reach the path's end."""
+def assemble(tokens: Sequence[Token]) -> Machine:
+    """The machine for a pattern's tokens."""
+    to_the_end = negations_reach_the_end(tokens)
 
     def close(meaning: str, alternatives: Sequence[Sequence[_Step]], group: int) -> list[_Step]:
         either = _either(alternatives)
@@ -93,7 +96,7 @@ def _either(alternatives: Sequence[Sequence[_Step]]) -> list[_Step]:
 
 
 def _loop(body: Sequence[_Step]) -> list[_Step]:
-    """As many rounds as there can be."""
+    """As many rounds as possible."""
     return [_split(len(body) + 2), *body, _back(-len(body) - 1), _once]
 
 
@@ -130,7 +133,7 @@ def _jump(by: int) -> _Step:
 
 
 def _split(by: int) -> _Step:
-    """Goes on, and if that fails jumps."""
+    """Continues with the next instruction and, if that fails, jumps."""
 
     def step(run: "_Run", state: _State) -> _State | None:
         here, at, marks = state
@@ -143,7 +146,7 @@ def _split(by: int) -> _Step:
 
 
 def _back(by: int) -> _Step:
-    """The end of a round: back to the loop's beginning, or out of it if the round got nowhere."""
+    """The end of a round: back to the beginning of the loop, or out of it after a round that matched nothing."""
 
     def step(run: "_Run", state: _State) -> _State | None:
         here, at, marks = state
@@ -158,7 +161,7 @@ def _once(run: "_Run", state: _State) -> _State | None:
 
 
 def _refuse(size: int) -> _Step:
-    """Goes on behind the next `size` instructions, unless they match here."""
+    """Skips the next `size` instructions, unless they match here."""
 
     def step(run: "_Run", state: _State) -> _State | None:
         here, at, marks = state
@@ -177,7 +180,7 @@ def _end(whole: bool) -> _Step:
 
 @dataclass(slots=True)
 class _Run:
-    """A program being run on a path."""
+    """One run of a program on a path."""
 
     program: Sequence[_Step]
     path: str
@@ -186,7 +189,7 @@ class _Run:
     _refusals: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def go(self, state: _State | None) -> _State | None:
-        """Follows the program from a state to its end, or to where nothing is left to be tried."""
+        """Follows the program from a state to its end. None if every way fails."""
         while state is not None and state[0] != _DONE:
             state = self.program[state[0]](self, state)
             if state is None and self._later:
@@ -206,7 +209,7 @@ class _Run:
         return True
 
     def refused(self, here: int, at: int) -> bool:
-        """Whether the part of the program that starts here, a negation's, matches at a place."""
+        """Whether the part of a negation that starts at `here` matches at a place of the path."""
         if (here, at) not in self._refusals:
             inner = _Run(self.program, self.path, _refusals=self._refusals)
             self._refusals[here, at] = inner.go((here, at, None)) is not None

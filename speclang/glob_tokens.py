@@ -1,6 +1,7 @@
-"""The tokens of a glob pattern: text, wildcards, classes and the marks of groups. Knows no regular-expression groups.
+"""The tokens of a glob pattern: text, wildcards, classes and the marks of groups. Of regular expressions it knows
+only those of classes.
 
-The reading follows Pachyderm's glob library, also where it surprises: the first `!` or `^` anywhere in a class negates
+It follows Pachyderm's glob library, also where that surprises: the first `!` or `^` anywhere in a class negates
 it, and plain text that begins with `!`, `^`, `@` or `+` reaches to the next wildcard or opening bracket.
 """
 
@@ -8,8 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-
-from localpachd.errors import InvalidArgument
 
 T = TypeVar("T")
 
@@ -34,11 +33,15 @@ _CLASSES = {
 }
 
 
+class GlobError(Exception):
+    """A pattern that cannot be compiled; says which one, and why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A piece of a pattern: text, any, super, single, class, open, separator or close.
 
-    `text` holds the text, the expression of a class, or what an opened group means: "{" or one of "@*+?!".
+    `text` holds the text, the regular expression of a class, or the meaning of an opened group: "{" or one of "@*+?!".
     """
 
     kind: str
@@ -46,7 +49,7 @@ class Token:
 
 
 def tokenise(pattern: str) -> list[Token]:
-    """The tokens of a pattern. Raises InvalidArgument for a class that is empty or not closed, and for `^(`."""
+    """The tokens of a pattern. Raises GlobError for a class that is empty or not closed, and for `^(`."""
     return list(_Lexer(pattern).tokens())
 
 
@@ -55,9 +58,9 @@ def fold(
 ) -> list[T]:
     """A pattern made into something else, piece by piece and from the inside out.
 
-    `leaf` makes the pieces of a token that opens and closes nothing, `close` those of a group from what it means, the
-    pieces of its alternatives and its number, which counts captures from 0 as they open (-1 for braces). Groups left
-    open end with the pattern.
+    `leaf` makes the pieces of a token that opens and closes nothing. `close` makes those of a group from its meaning,
+    the pieces of its alternatives and its number: captures count from 0 in the order in which they open, braces are -1.
+    Groups left open end with the pattern.
     """
     meanings = [("", -1)]
     groups: list[list[list[T]]] = [[[]]]  # the alternatives of each open group, the pattern itself first
@@ -78,6 +81,24 @@ def fold(
         else:
             groups[-1][-1] += leaf(token)
     return groups[0][0]
+
+
+def negations_reach_the_end(tokens: Sequence[Token]) -> bool:
+    """Whether a negation refuses only what reaches the path's end.
+
+    If text, `*` or `**` follows the first negation that closes, a negation refuses every beginning instead: so `!(a)`
+    matches "ab" but `!(a)*` does not.
+    """
+    meanings = []
+    closed = False
+    for token in tokens:
+        if token.kind == "open":
+            meanings.append(token.text)
+        elif token.kind == "close":
+            closed = meanings.pop() == "!" or closed
+        elif closed and token.kind in ("text", "any", "super"):
+            return False
+    return True
 
 
 class _Lexer:
@@ -106,7 +127,7 @@ class _Lexer:
 
     def _group(self, meaning: str) -> Token:
         if meaning == "^":
-            raise InvalidArgument(f"the glob {self._pattern!r} is malformed: write !(…) instead of ^(…)")
+            raise GlobError(f"the glob {self._pattern!r} is malformed: write !(…) instead of ^(…)")
         self._at += 1 if self._pattern[self._at] == "(" else 2
         self._groups += 1
         return Token("open", meaning)
@@ -166,11 +187,11 @@ class _Lexer:
                 negated = True
                 continue
             if not here:
-                raise InvalidArgument(f"the glob {self._pattern!r} is malformed: a [ is not closed")
+                raise GlobError(f"the glob {self._pattern!r} is malformed: a [ is not closed")
             members.append(here)
         self._at += 1
         if not members:
-            raise InvalidArgument(f"the glob {self._pattern!r} is malformed: a class [] must not be empty")
+            raise GlobError(f"the glob {self._pattern!r} is malformed: a class [] must not be empty")
         text = "".join(members)
         for name, characters in _CLASSES.items():
             text = text.replace(name, characters)
