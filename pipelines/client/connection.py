@@ -1,4 +1,5 @@
-"""Where Pachyderm is: PACHD_ADDRESS, else the active context of pachctl's configuration, as pachctl itself looks."""
+"""Finding and reaching the server: PACHD_ADDRESS, else the active context of pachctl's configuration, as pachctl
+does."""
 
 import atexit
 import base64
@@ -17,16 +18,16 @@ from pipelines.client.failures import unreachable
 from pipelines.errors import LookalikeError
 
 _CONNECTS_WITHIN = 10.0
-"""Seconds that a connection may take."""
+"""Seconds within which a connection must be made."""
 
 _IN_CONTAINERS = Path("/pachctl/config.json")
-"""Where Pachyderm gives a configuration to containers that may talk to it."""
+"""The configuration that Pachyderm mounts into containers that may talk to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server to talk to: its address, the project to work in, and what it takes to be let in. `namespace` is where
-    it is in its Kubernetes cluster, as far as the configuration says."""
+    """A server: its address, the project to work in, and the credentials. `namespace` is its namespace in the
+    Kubernetes cluster, "" if the configuration does not name one."""
 
     address: str
     project: str = "default"
@@ -37,7 +38,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client and the project it works in. `address` is for messages."""
+    """A client and its project. `address` is for messages."""
 
     client: Client
     address: str
@@ -71,7 +72,8 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def target(environment: Mapping[str, str] = os.environ) -> Target:
-    """The server that pachctl would talk to here. Raises LookalikeError if none is named, or not properly."""
+    """The server that pachctl would talk to here. Raises LookalikeError if the configuration names none, or
+    is damaged."""
     path = config_path(environment)
     config = read_config(path)["v2"]
     name = environment.get("PACH_CONTEXT") or config.get("active_context") or ""
@@ -87,8 +89,8 @@ def target(environment: Mapping[str, str] = os.environ) -> Target:
         address = f"grpc://localhost:{forwarders['pachd']}"
     if not address:
         raise LookalikeError(
-            "no Pachyderm to talk to: start one here with `lookalike up`, set PACHD_ADDRESS=grpc://HOST:PORT, or run "
-            "`pachctl connect grpc://HOST:PORT`"
+            "no Pachyderm server is configured: start one here with `lookalike up`, set "
+            "PACHD_ADDRESS=grpc://HOST:PORT, or run `pachctl connect grpc://HOST:PORT`"
         )
     namespace = str(context.get("namespace") or "")
     return Target(
@@ -113,17 +115,17 @@ def _certificates_file(environment: Mapping[str, str]) -> bytes | None:
 
 
 def connect(to: Target) -> Connection:
-    """A client whose connection stands. Raises LookalikeError if nothing answers, at once where that is certain."""
+    """A client with an open connection. Raises LookalikeError if no server answers, at once where that is certain."""
     address = to.address if "://" in to.address else f"grpc://{to.address}"
     try:
         client = Client.new_from_pachd_address(address, auth_token=to.token, root_certs=to.root_certificates)
     except (ValueError, TypeError) as error:
         raise LookalikeError(
-            f"{to.address} is no address of a Pachyderm server, such as grpc://127.0.0.1:30650: {error}"
+            f"{to.address} is not a valid address of a Pachyderm server, such as grpc://127.0.0.1:30650: {error}"
         ) from error
-    # An open channel at the interpreter's end can keep gRPC waiting for ever.
+    # A channel that is open when the interpreter exits can keep gRPC waiting for ever.
     atexit.register(client._channel.close)
-    if not _stands(client._channel):
+    if not _connects(client._channel):
         raise LookalikeError(unreachable(address))
     return Connection(client, address, to.project)
 
@@ -133,14 +135,14 @@ def here() -> Connection:
     return connect(target())
 
 
-def _stands(channel: grpc.Channel) -> bool:
+def _connects(channel: grpc.Channel) -> bool:
     changes: queue.SimpleQueue[grpc.ChannelConnectivity] = queue.SimpleQueue()
     heard = changes.put
     channel.subscribe(heard, try_to_connect=True)
     try:
         while True:
             state = changes.get(timeout=_CONNECTS_WITHIN)
-            # gRPC would go on trying after a failure; whoever sits at the terminal wants to know.
+            # gRPC would keep trying after a failure; the person at the terminal wants to know at once.
             if state is grpc.ChannelConnectivity.READY or state in _FAILED:
                 return state is grpc.ChannelConnectivity.READY
     except queue.Empty:

@@ -1,5 +1,5 @@
-"""One datum run again, alone, on localpachd: what it read, its variables, what it said and what it wrote, in a
-directory. Nothing of it gets into a commit."""
+"""One datum run again, alone, on localpachd, with its inputs, variables, log and output kept in a directory. No commit
+changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ _FILE_SETS = "__filesets__"
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """How the datum went this time, "" being well, and how it went in its job. `changed` are the paths of its output
-    that are not as recorded, where it went well both times."""
+    """The datum's failures, this time and in its job, "" for success. `changed` are the paths of its output that differ
+    from the recorded ones, if it succeeded both times."""
 
     failed: str
     failed_before: str
@@ -30,12 +30,12 @@ class Rerun:
 
 
 def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
-    """The job and the datum meant: the newest job where none is named, its first failed datum where none is named; the
-    beginning of a datum's id is enough. Raises LookalikeError where there is no such thing."""
+    """The job and the datum: by default the newest job and its first failed datum; the beginning of a datum's id is
+    enough. Raises LookalikeError if either does not exist or the beginning is ambiguous."""
     found = jobs.of(pipeline, job) if job else jobs.newest(pipeline)
     if found is None:
         named = f"job {job}" if job else "job"
-        raise LookalikeError(f"{pipeline} has no {named}: `pachctl list job -p {pipeline}` lists those that it has")
+        raise LookalikeError(f"{pipeline} has no {named}: `pachctl list job -p {pipeline}` lists its jobs")
     where = f"{pipeline}@{found.id}"
     if not datum:
         failures = jobs.failures(found, 1)
@@ -44,18 +44,18 @@ def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
         return found, failures[0].datum
     known = [each for each in jobs.datums(found) if each.startswith(datum)]
     if not known:
-        raise LookalikeError(f"{where} has no datum {datum}: `pachctl list datum {where}` lists those that it has")
+        raise LookalikeError(f"{where} has no datum {datum}: `pachctl list datum {where}` lists its datums")
     if len(known) > 1:
         raise LookalikeError(f"{len(known)} datums of {where} begin with {datum}: give more of the id")
     return found, known[0]
 
 
 def run(connection: Connection, job: Job, datum: str, to: Path, say: Callable[[str, bool], None]) -> Rerun:
-    """Runs a datum again and fetches what there was of it into the new directory `to`: `pfs/` as the process saw it,
-    lazy inputs whole, with its output in `pfs/out/`; `env`, its variables; `log`, what was said. `say` hears each line,
-    and whether the user's code said it.
+    """Runs a datum again and fetches everything about it into the new directory `to`: `pfs/` as the process saw it,
+    with lazy inputs whole and its output in `pfs/out/`; `env`, its variables; `log`, its log. `say` is called with each
+    log line and whether user code wrote it.
 
-    Raises LookalikeError where the server cannot do that, FileExistsError where there is such a directory.
+    Raises LookalikeError if the server cannot do that, FileExistsError if the directory exists.
     """
     said: list[str] = []
 
@@ -81,7 +81,7 @@ def run(connection: Connection, job: Job, datum: str, to: Path, say: Callable[[s
 
 
 def _ended(connection: Connection, job: Job, datum: str, line: Callable[[str, bool], None]) -> dict[str, str]:
-    """The last message of the run, after every line was heard."""
+    """The last message of the run, after every log line was passed on."""
     call = connection.client._channel.unary_stream(
         _CALL,
         request_serializer=pps_pb2.InspectDatumRequest.SerializeToString,
@@ -98,4 +98,4 @@ def _ended(connection: Connection, job: Job, datum: str, line: Callable[[str, bo
         if error.code() is grpc.StatusCode.UNIMPLEMENTED:
             raise LookalikeError(f"{connection.address} cannot run a datum alone: only localpachd can") from error
         raise
-    raise LookalikeError("the server stopped the datum before it was done")
+    raise LookalikeError("the server stopped the datum before it ended")

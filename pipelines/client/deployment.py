@@ -1,4 +1,4 @@
-"""Bringing a server's repos and pipelines to what the specifications say, touching only what differs."""
+"""Deployment: the repos and pipelines of the specifications created or updated, and only those that differ."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications.reading import SOURCES, Spec, sources
 
 ANNOTATION = "lookalike/spec-sha256"
-"""The pod annotation that keeps the fingerprint of the specification a pipeline was made from."""
+"""The pod annotation that holds the fingerprint of a pipeline's specification."""
 
 _DEFAULT_IMAGE = "ubuntu:20.04"
 """Pachyderm's."""
@@ -20,7 +20,7 @@ _DEFAULT_IMAGE = "ubuntu:20.04"
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What was done about one repo or pipeline: created, updated, updated and reprocessed, or unchanged."""
+    """The outcome for one repo or pipeline: created, updated, updated and reprocessed, or unchanged."""
 
     kind: str
     name: str
@@ -30,8 +30,8 @@ class Deployed:
 def deploy(
     connection: Connection, specs: Sequence[Spec], report: Callable[[Deployed], None] = lambda _: None
 ) -> list[Deployed]:
-    """Creates the repos and pipelines that are missing and updates those whose specification has changed. Where the
-    command, the environment or the image differs, everything is computed again: Pachyderm itself would keep the old
+    """Creates the repos and pipelines that are missing and updates those whose specification has changed. A
+    pipeline with another command, environment or image is reprocessed: Pachyderm itself would keep the old
     results."""
     done: list[Deployed] = []
 
@@ -48,7 +48,7 @@ def deploy(
 
 
 def make_repo(connection: Connection, repo: str) -> str:
-    """Creates a source repo unless it is there; says which of the two."""
+    """Creates a source repo unless it exists; returns "created" or "unchanged"."""
     try:
         connection.client.inspect_repo(repo, project_name=connection.project)
     except grpc.RpcError as error:
@@ -70,7 +70,7 @@ def _make_pipeline(connection: Connection, spec: Spec, old: Any) -> str:
             return "unchanged"
         request.update = True
         request.reprocess = _code(request.transform) != _code(old.details.transform)
-        action = "updated, computing all of it again" if request.reprocess else "updated"
+        action = "updated, reprocessing everything" if request.reprocess else "updated"
     try:
         connection.client.create_pipeline_from_request(request)
     except grpc.RpcError as error:
@@ -81,6 +81,6 @@ def _make_pipeline(connection: Connection, spec: Spec, old: Any) -> str:
 
 
 def _code(transform: Any) -> tuple[Any, ...]:
-    """What of a transform decides what its output is, and Pachyderm does not look at."""
+    """The parts of a transform that determine its output and that Pachyderm does not compare."""
     image = transform.image or _DEFAULT_IMAGE
     return image, tuple(transform.cmd), tuple(transform.stdin), sorted(transform.env.items())

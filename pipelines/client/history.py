@@ -1,4 +1,4 @@
-"""The commits of a repo's master branch, oldest first, and what each of them changed."""
+"""The commits of a repo's master branch, oldest first, and the files that each of them changed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 
 @dataclass(frozen=True, slots=True)
 class PastCommit:
-    """A finished commit of a repo: when it was started (UTC), and what people said of it."""
+    """A finished commit of a repo: its start (UTC) and its description."""
 
     repo: str
     id: str
@@ -23,7 +23,7 @@ class PastCommit:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A file that a commit changed: the hash that Pachyderm gives its new content, "" where the file is gone."""
+    """A file that a commit changed, with Pachyderm's hash of the new content, "" for a removed file."""
 
     path: str
     hash: str
@@ -37,7 +37,7 @@ class History:
         self._project = pfs_pb2.Project(name=connection.project)
 
     def commits(self, repo: str) -> list[PastCommit]:
-        """The finished commits on master that are good and that people made; none for a repo that is not there."""
+        """The finished commits on master that users made and that have no error; none for a missing repo."""
         named = self._repo(repo)
         head = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
         request = pfs_pb2.ListCommitRequest(repo=named, to=head, all=True, origin_kind=pfs_pb2.USER)
@@ -50,7 +50,7 @@ class History:
         return [_commit(repo, info) for info in reversed(found)]
 
     def changes(self, commit: PastCommit) -> Iterator[FileChange]:
-        """The files in which a commit differs from the one before it, those that are gone first."""
+        """The files in which a commit differs from its parent, removed ones first."""
         named = self._repo(commit.repo)
         whole = pfs_pb2.Commit(repo=named, id=commit.id, branch=pfs_pb2.Branch(repo=named))
         new: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Watching jobs: what each pipeline's job of a commit set is doing, until all of them have ended."""
+"""Jobs and their progress: the jobs of a commit set, watched until all of them have ended."""
 
 import json
 import time
@@ -16,10 +16,10 @@ from pipelines.client.repository import Repository
 from pipelines.specifications.reading import leaves
 
 _LOOK_EVERY = 0.25
-"""Seconds between two looks at running jobs: Pachyderm tells of progress only when asked."""
+"""Seconds between two looks at running jobs: Pachyderm does not push progress."""
 
 _LOOKS_AT_PIPELINES = 8
-"""Every how many looks at jobs the pipelines are looked at too."""
+"""Looks at jobs for each look at the pipelines."""
 
 _ENDED = frozenset({"success", "failure", "killed", "unrunnable"})
 
@@ -45,13 +45,13 @@ class Job:
 
     @property
     def done(self) -> int:
-        """Datums that need no more work."""
+        """Datums that are finished, in whichever way."""
         return self.processed + self.skipped + self.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A datum that failed: its id, the paths of its inputs, and why."""
+    """A failed datum: its id, the paths of its inputs, and the reason."""
 
     datum: str
     paths: tuple[str, ...]
@@ -59,7 +59,7 @@ class Failure:
 
 
 Look = Callable[[Sequence[Job], Mapping[str, str]], None]
-"""Hears the jobs, and the reasons of the pipelines that cannot work now, by name."""
+"""Takes the jobs, and the reasons of crashing pipelines by name."""
 
 
 class Jobs:
@@ -92,7 +92,7 @@ class Jobs:
         return next(map(_job, self._stub.ListJob(request)), None)
 
     def of(self, pipeline: str, id_: str) -> Job | None:
-        """A pipeline's job of that id."""
+        """The job of a pipeline with this id."""
         return next((job for job in self.of_set(id_) if job.pipeline == pipeline), None)
 
     def datums(self, job: Job) -> Iterator[str]:
@@ -101,8 +101,8 @@ class Jobs:
         return (info.datum.id for info in self._stub.ListDatum(pps_pb2.ListDatumRequest(job=of)))
 
     def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
-        """Calls `look` again and again until every job of some commit sets has ended; returns these jobs, upstream
-        first. The jobs of services are left out: they never end."""
+        """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
+        jobs of services are left out: they never end."""
         looks = 0
         while True:
             if looks % _LOOKS_AT_PIPELINES == 0:
@@ -120,8 +120,8 @@ class Jobs:
             time.sleep(_LOOK_EVERY)
 
     def failures(self, failed: Job, most: int) -> list[Failure]:
-        """Why datums of a failed job failed, `most` of them at most. Read from the pipeline's meta commit, since
-        Pachyderm's own reason only names the first datum."""
+        """The failed datums of a job, at most `most` of them, with their reasons. Read from the pipeline's meta commit:
+        the job's own reason only names the first datum."""
         request = pps_pb2.ListDatumRequest(
             job=pps_pb2.Job(pipeline=self._pipeline(failed.pipeline), id=failed.id),
             filter=pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.FAILED]),
@@ -138,7 +138,7 @@ class Jobs:
 
 
 def _ranks(infos: Mapping[str, Any]) -> dict[str, int]:
-    """The pipelines that have jobs which end, each with its place in the order from upstream to downstream."""
+    """The pipelines whose jobs end, each with its rank from upstream to downstream."""
     reads = {name: [leaf.repo for leaf in leaves(info.details.input)] for name, info in infos.items()}
     ordered = (name for name in TopologicalSorter(reads).static_order() if name in infos)
     return {name: rank for rank, name in enumerate(ordered) if not infos[name].details.HasField("service")}
@@ -167,11 +167,11 @@ def _seconds(info: Any) -> float | None:
 
 
 def reason_of(meta: Repository, datum: str) -> str:
-    """Why a datum failed, as the pipeline's meta commit has it; "" where it did not fail."""
+    """The reason for which a datum failed, from the pipeline's meta commit; "" if it did not fail."""
     try:
         record = json.loads(meta.read(f"/meta/{datum}/meta"))
     except (grpc.RpcError, ValueError):
-        return "the reason is not in the pipeline's meta commit; see `pachctl logs`"
+        return "the pipeline's meta commit does not record the reason; see `pachctl logs`"
     if "state" not in record:  # PROCESSED is the default, which JSON leaves out
         return ""
     return str(record.get("reason") or "no reason was recorded")

@@ -1,6 +1,6 @@
-"""localpachd on this machine: starting it in the background, finding it again, stopping it, and telling pachctl of it.
+"""localpachd on this machine: started in the background, found again, stopped, and made known to pachctl.
 
-Knows localpachd only as a program to start; what it serves is reached through the API as on any cluster.
+Knows localpachd only as a program to start; its API is reached as on any cluster.
 """
 
 import json
@@ -19,7 +19,7 @@ from pipelines.client.connection import config_path, read_config
 from pipelines.errors import LookalikeError
 
 CONTEXT = "localpachd"
-"""The name of the context that pachctl and lookalike find the local server under."""
+"""The name of pachctl's context for the local server."""
 
 _FIRST_LINE = "localpachd: listening on "
 _STOPS_WITHIN = 30.0
@@ -28,7 +28,7 @@ _STOPS_WITHIN = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A localpachd that was started on `root`; `previous_context` was pachctl's active one before."""
+    """A localpachd that was started on `root`; `previous_context` was pachctl's active context before."""
 
     root: str
     address: str
@@ -37,20 +37,20 @@ class Server:
 
 
 def default_root(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the local server keeps its state: $LOOKALIKE_ROOT, else .lookalike in the working directory."""
+    """The directory of the local server's state: $LOOKALIKE_ROOT, else .lookalike in the working directory."""
     return Path(environment.get("LOOKALIKE_ROOT") or ".lookalike")
 
 
 def running(root: Path) -> Server | None:
-    """The server that `up` has started on this root, if it still runs."""
+    """The server that `up` started on this root, if it still runs."""
     server = _recorded(root.resolve())
     return server if server is not None and _runs(server) else None
 
 
 def up(root: Path, port: int, options: Sequence[str] = ()) -> tuple[Server, bool]:
-    """Starts localpachd on a root unless it runs there already, and makes it the context that pachctl talks to.
+    """Starts localpachd on a root unless it runs there already, and makes it pachctl's active context.
 
-    Returns it and whether it was started now. Raises LookalikeError if it does not start.
+    Returns it and whether this call started it. Raises LookalikeError if it does not start.
     """
     root = root.resolve()
     recorded = _recorded(root)
@@ -67,7 +67,7 @@ def up(root: Path, port: int, options: Sequence[str] = ()) -> tuple[Server, bool
 
 
 def down(root: Path) -> Server | None:
-    """Stops the server of a root, waits until it is gone, and gives pachctl its old context back. None if none runs."""
+    """Stops the server of a root, waits until it has exited, and restores pachctl's context. None if none runs."""
     root = root.resolve()
     server = running(root)
     if server is None:
@@ -86,13 +86,13 @@ def down(root: Path) -> Server | None:
 
 
 def overridden(server: Server, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """Notes on the variables that make lookalike and pachctl talk to another server than this one."""
+    """Notes on the variables that point lookalike and pachctl to a server other than this one."""
     notes = []
     address, context = environment.get("PACHD_ADDRESS"), environment.get("PACH_CONTEXT")
     if address and address not in (server.address, server.address.removeprefix("grpc://")):
-        notes.append(f"note: PACHD_ADDRESS is {address}: unset it, or lookalike and pachctl talk to that server")
+        notes.append(f"note: PACHD_ADDRESS is {address}: unset it, or lookalike and pachctl will use that server")
     elif context and context != CONTEXT and not address:
-        notes.append(f"note: PACH_CONTEXT is {context}: unset it, or lookalike and pachctl do not talk to this server")
+        notes.append(f"note: PACH_CONTEXT is {context}: unset it, or lookalike and pachctl will not use this server")
     return notes
 
 
@@ -114,7 +114,7 @@ def _recorded(root: Path) -> Server | None:
 
 
 def _command(root: str) -> list[str]:
-    # -P: a folder named localpachd in the current directory must not stand in for ours.
+    # -P: a folder named localpachd in the current directory must not be imported instead of ours.
     return ["-P", "-m", "localpachd", "--root", str(Path(root) / "pachd")]
 
 
@@ -130,7 +130,7 @@ def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
     if not line.startswith(_FIRST_LINE):
         process.kill()
         process.wait()
-        said = line or _last_line(log_path(root)) or "it said nothing"
+        said = line or _last_line(log_path(root)) or "it printed no message"
         raise LookalikeError(f"localpachd did not start: {said.removeprefix('localpachd: ')}")
     return line.removeprefix(_FIRST_LINE), process.pid
 
@@ -141,7 +141,7 @@ def _last_line(log: Path) -> str:
 
 
 def _runs(server: Server) -> bool:
-    """Whether the process is there and is the one that was started: process numbers are used again."""
+    """Whether the process runs and is the one that was started: process ids are reused."""
     ours = " ".join(_command(server.root))
     processes = Path("/proc")
     if not (processes / "self").exists():
@@ -157,8 +157,8 @@ def _runs(server: Server) -> bool:
 
 
 def _enter_context(address: str, fresh: bool) -> str:
-    """Makes the local server pachctl's active context, keeping what pachctl has added to that of a server that is not
-    fresh, such as a project; returns the name of the one that was active before."""
+    """Makes the local server pachctl's active context; returns the name of the previous one. The context of a server
+    that was running already keeps what pachctl has added to it, such as a project."""
     path = config_path(os.environ)
     config = read_config(path)
     v2 = config["v2"]
@@ -178,7 +178,7 @@ def _leave_context(server: Server) -> None:
         return
     del v2["contexts"][CONTEXT]
     if v2.get("active_context") == CONTEXT:
-        # pachctl refuses every command, even connect, without an active context; it starts with an empty one itself.
+        # Without an active context pachctl refuses every command, even connect; it starts with an empty one itself.
         before = server.previous_context if server.previous_context in v2["contexts"] else "default"
         v2["contexts"].setdefault(before, {})
         v2["active_context"] = before

@@ -19,8 +19,8 @@ _PIECE = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A file to write over the one at `path`; the content is bytes, whole or in pieces, or a local file. The latter two
-    are read when their turn comes."""
+    """A file to write over the one at `path`; the content is bytes, an iterable of bytes, or a local file. The latter
+    two are read only when the stream reaches them."""
 
     path: str
     content: bytes | Path | Iterable[bytes]
@@ -28,7 +28,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A file to remove or, with a trailing slash, a directory. What is not there is removed already."""
+    """A file to remove or, with a trailing slash, a directory. Removing a missing one is not an error."""
 
     path: str
 
@@ -48,44 +48,44 @@ class Repository:
         branch = pfs_pb2.Branch(repo=self._repo, name="" if at else "master")
         self._commit = pfs_pb2.Commit(repo=self._repo, branch=branch, id=at)
 
-    def write(self, changes: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> str:
-        """Applies the changes in order as one commit and returns its id. Whatever goes wrong, nothing is written.
+    def write(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> str:
+        """Applies the edits in order as one commit and returns its id. If anything fails, nothing is written.
 
-        Pachyderm does not say which commit a write has made: if somebody else writes at the same moment, it may be
-        theirs, which holds what was written here too.
+        Pachyderm does not return the commit that a write made: if another client writes at the same moment, the id may
+        be of its commit, which contains these edits too.
         """
-        self._modify(self._commit, changes, done)
+        self._modify(self._commit, edits, done)
         written = self._inspect(self._commit)
         if not written.HasField("finishing"):
             raise LookalikeError(
-                f"somebody has opened commit {written.commit.id} of {self.name}: what was put is in it, and nothing "
-                f"happens before it ends: `pachctl finish commit {self.name}@master`"
+                f"commit {written.commit.id} of {self.name} was left open by another client: the files are in it, and "
+                f"no job starts until it is finished with `pachctl finish commit {self.name}@master`"
             )
         return str(written.commit.id)
 
-    def write_as(self, description: str, changes: Iterable[Edit]) -> str:
-        """Applies the changes in order as one commit with a description and returns its id. If that fails, there is no
-        such commit."""
+    def write_as(self, description: str, edits: Iterable[Edit]) -> str:
+        """Applies the edits in order as one commit with a description and returns its id. If that fails, the commit is
+        dropped."""
         start = pfs_pb2.StartCommitRequest(branch=self._commit.branch, description=description)
         commit = self._stub.StartCommit(start)
         try:
-            self._modify(commit, changes, lambda _: None)
+            self._modify(commit, edits, lambda _: None)
             self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
         except BaseException:
             self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit.id)))
             raise
         return str(commit.id)
 
-    def _modify(self, commit: Any, changes: Iterable[Edit], done: Callable[[Edit], None]) -> None:
+    def _modify(self, commit: Any, edits: Iterable[Edit], done: Callable[[Edit], None]) -> None:
         failure: list[Exception] = []
 
         def requests() -> Iterator[Any]:
-            # gRPC would swallow what this generator raises, and tell only that the stream was cancelled.
+            # gRPC would swallow an exception of this generator and report only that the stream was cancelled.
             try:
                 yield pfs_pb2.ModifyFileRequest(set_commit=commit)
-                for change in changes:
-                    yield from _messages(change)
-                    done(change)
+                for edit in edits:
+                    yield from _messages(edit)
+                    done(edit)
             except Exception as error:
                 failure.append(error)
                 raise
@@ -97,15 +97,15 @@ class Repository:
                 raise _readable(failure[0]) from failure[0]
             if error.code() == grpc.StatusCode.NOT_FOUND:
                 raise LookalikeError(
-                    f"there is no repo {self.name}: make the repos and pipelines with `lookalike deploy`"
+                    f"the repo {self.name} does not exist: create the repos and pipelines with `lookalike deploy`"
                 ) from error
             raise
 
     def good(self) -> "Repository | None":
-        """This repo at the newest commit that ended without an error, where `at` names none. A pipeline's head may be
-        open, or that of a failed job. None where there is no such commit.
+        """This repo at the newest commit that finished without an error, unless `at` names one: a pipeline's head may
+        be open, or be that of a failed job. None if no commit qualifies.
 
-        With `at`, raises LookalikeError unless that commit is there and ended so.
+        With `at`, raises LookalikeError unless that commit exists and finished without an error.
         """
         try:
             info = self._inspect(self._commit)
@@ -118,17 +118,17 @@ class Repository:
                 return None
             if self.at:
                 raise LookalikeError(
-                    f"{self.name} knows no commit {self.at}: `pachctl list commit {self.name}@master` lists them"
+                    f"{self.name} has no commit {self.at}: `pachctl list commit {self.name}@master` lists them"
                 ) from error
             raise
         if info.error:
             raise LookalikeError(f"commit {self.at} of {self.name} failed: {info.error}")
         if not info.HasField("finished"):
-            raise LookalikeError(f"commit {self.at} of {self.name} has not ended yet: see `lookalike status`")
+            raise LookalikeError(f"commit {self.at} of {self.name} is not finished yet: see `lookalike status`")
         return Repository(self._connection, self.name, info.commit.id, self._repo.type)
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or a directory at a path; "/" is there unless the repo is empty or missing."""
+        """Whether a path is a file or a directory; "/" exists unless the repo is empty or missing."""
         try:
             self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path)))
         except grpc.RpcError as error:
@@ -138,12 +138,12 @@ class Repository:
         return True
 
     def list(self, path: str = "/") -> Iterator[str]:
-        """The paths of what is directly in a directory, those of directories with a slash at their end; none where
-        nothing was ever put."""
+        """The paths directly in a directory, those of directories with a trailing slash; none in a repo without
+        files."""
         return self._paths(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
 
     def glob(self, pattern: str) -> Iterator[str]:
-        """The paths of what matches a pattern."""
+        """The paths that match a pattern."""
         return self._paths(self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)))
 
     def read(self, path: str) -> bytes:
@@ -169,7 +169,7 @@ class Repository:
                 raise
 
     def extract(self, path: str, to: Path) -> None:
-        """Writes every file below a directory (a path with a slash at its end) into a local one."""
+        """Writes every file below a directory (a path with a trailing slash) into a local one."""
         stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
         with reading(message.value for message in stream) as archive:
             for member in archive:

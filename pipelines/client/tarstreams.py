@@ -1,4 +1,4 @@
-"""Tar archives read while they come, piece by piece."""
+"""Tar archives read from a stream, piece by piece."""
 
 import io
 import tarfile
@@ -7,12 +7,12 @@ from typing import Any
 
 
 def reading(pieces: Iterable[bytes]) -> tarfile.TarFile:
-    """The archive in a stream of bytes; its members can be read once, in their order."""
+    """The archive in a stream of bytes; its members can be read once, in order."""
     return tarfile.open(fileobj=_Stream(iter(pieces)), mode="r|")  # the caller closes it
 
 
 class _Stream(io.RawIOBase):
-    """Pieces of bytes as a file that is read once."""
+    """Pieces of bytes as a file that can be read once."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

@@ -155,9 +155,10 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
 def test_without_pipelines_the_command_says_how_to_make_them(story: Story) -> None:
     assert "not deployed: " in story.said["undeployed status"]
     assert (
-        "there is no repo images: make the repos and pipelines with `lookalike deploy`" in story.said["undeployed add"]
+        "the repo images does not exist: create the repos and pipelines with `lookalike deploy`"
+        in story.said["undeployed add"]
     )
-    assert "there is no repo queries" in story.said["undeployed query"]
+    assert "the repo queries does not exist" in story.said["undeployed query"]
 
 
 def test_what_is_missing_is_said(story: Story) -> None:

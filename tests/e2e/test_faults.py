@@ -80,7 +80,7 @@ def steps(
     world.deploy(changed(PYTHONPATH=path))
     step("no tensorflow", newest(world, "features"))
     done = {name: action for name, action in world.deploy(changed()).items() if action != "unchanged"}
-    assert done == {"features": "updated, computing all of it again"}
+    assert done == {"features": "updated, reprocessing everything"}
     step("tensorflow again", newest(world, "features"))
     return found
 

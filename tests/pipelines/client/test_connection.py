@@ -132,5 +132,5 @@ def test_where_nothing_listens_it_is_said() -> None:
 
 @pytest.mark.parametrize("address", ["ftp://here:1", "grpc://user@here:1", "grpc://here:1/path", "grpc://here:port"])
 def test_what_is_no_address_is_said(address: str) -> None:
-    with pytest.raises(LookalikeError, match=re.escape(f"{address} is no address of a Pachyderm server")):
+    with pytest.raises(LookalikeError, match=re.escape(f"{address} is not a valid address of a Pachyderm server")):
         connect(Target(address))

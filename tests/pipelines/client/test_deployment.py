@@ -49,7 +49,7 @@ def here(connection: Connection, tmp_path: Path) -> Specs:
 
 
 Settle = Callable[..., list[Job]]
-AGAIN = "updated, computing all of it again"
+AGAIN = "updated, reprocessing everything"
 
 
 def test_the_first_time_all_is_created_and_then_left_alone(here: Specs) -> None:

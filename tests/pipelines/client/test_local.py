@@ -47,7 +47,7 @@ def test_up_starts_a_server_that_answers_and_down_stops_it(up: Up, tmp_path: Pat
     assert local.down(tmp_path / "root") == server
     assert local.running(tmp_path / "root") is None
     assert local.down(tmp_path / "root") is None
-    with pytest.raises(LookalikeError, match="no Pachyderm to talk to"):
+    with pytest.raises(LookalikeError, match="no Pachyderm server is configured"):
         target()
 
 

@@ -109,8 +109,8 @@ def test_help_names_every_command(command: Command) -> None:
 def test_on_an_empty_server(as_user: Connection, command: Command, picture: Path) -> None:
     assert as_user.project in command.says("status")
     assert "there are no result sheets yet" in command.says("results")
-    assert "there is no repo images: make the repos" in command.fails("add", picture)
-    assert "there is no repo queries" in command.fails("query", picture)
+    assert "the repo images does not exist: create the repos" in command.fails("add", picture)
+    assert "the repo queries does not exist" in command.fails("query", picture)
     assert "not in the library: cat.jpg; nothing was removed" in command.fails("remove", "cat.jpg")
     assert "no result sheet of cat" in command.fails("results", "cat")
 
@@ -122,7 +122,7 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert "nothing was put" in command.fails("add", "empty")
     assert "empty holds no file" in command.fails("query", "empty")
     assert "no result sheet of nosuch" in command.fails("results", "nosuch")
-    assert "render knows no commit nosuch" in command.fails("results", "--at", "nosuch")
+    assert "render has no commit nosuch" in command.fails("results", "--at", "nosuch")
     done = command.run("deploy", "--specs", "gone")
     assert done.returncode == 2
     assert "no directory of them, at gone" in done.stderr
@@ -174,7 +174,7 @@ def test_deploy_says_what_it_does(as_user: Connection, command: Command) -> None
     write_spec(command, transform={"image": "shell", "cmd": ["false"]})
     said = command.says("deploy", "--specs", "specs")
     assert said.startswith("warning specs/p.json:12 transform.image\n  names no version")
-    assert "pipeline p: updated, computing all of it again" in said
+    assert "pipeline p: updated, reprocessing everything" in said
 
 
 def test_deploy_checks_first(as_user: Connection, command: Command) -> None:
@@ -297,6 +297,8 @@ def test_who_stops_waiting_is_told_that_the_jobs_go_on(as_user: Connection, comm
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell starts these tests in the background with Ctrl-C ignored, which processes inherit.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert typed.stdout is not None
     assert "put 1 file" in typed.stdout.readline()

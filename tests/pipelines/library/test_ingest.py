@@ -240,14 +240,14 @@ def test_a_file_that_cannot_be_read_puts_nothing(place: Place) -> None:
 
 def test_without_a_repo_the_way_to_one_is_named(connection: Connection, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"one")
-    with pytest.raises(LookalikeError, match="there is no repo images: .*lookalike deploy"):
+    with pytest.raises(LookalikeError, match="the repo images does not exist: .*lookalike deploy"):
         ingest.add(connection, pictures.find([tmp_path / "a.jpg"]).sources)
 
 
 def test_an_open_commit_is_told(place: Place) -> None:
     client, project = place.connection.client, place.connection.project
     commit = client.start_commit("images", "master", project_name=project)
-    with pytest.raises(LookalikeError, match=f"opened commit {commit.id} of images.*pachctl finish commit"):
+    with pytest.raises(LookalikeError, match=f"commit {commit.id} of images was left open.*pachctl finish commit"):
         place.add({"a.jpg": b"one"})
     client.finish_commit(commit)
     assert place.library() == {"a.jpg": b"one"}

@@ -80,7 +80,9 @@ def test_what_was_put_there_by_hand_is_mended(
 
 def test_a_missing_repo_is_said(client: Client, tmp_path: Path) -> None:
     repo = Repository(Connection(client, "grpc://the-server", "default"), "no-such-repo")
-    with pytest.raises(LookalikeError, match="there is no repo no-such-repo: make the repos and pipelines with"):
+    with pytest.raises(
+        LookalikeError, match="the repo no-such-repo does not exist: create the repos and pipelines with"
+    ):
         put(repo, SPEC, write(tmp_path / "made", SPEC, b"model"))
 
 

@@ -133,5 +133,5 @@ def test_what_is_left_out_is_told(connection: Connection, repo: Repository, tmp_
 
 
 def test_without_a_repo_the_way_to_one_is_named(connection: Connection, tmp_path: Path) -> None:
-    with pytest.raises(LookalikeError, match="there is no repo queries: .*lookalike deploy"):
+    with pytest.raises(LookalikeError, match="the repo queries does not exist: .*lookalike deploy"):
         queries.put(connection, [file(tmp_path / "a.jpg")])

@@ -79,7 +79,7 @@ def test_sheets_as_they_were(sheets: Connection, settle: Settle, tmp_path: Path,
 
 @pytest.mark.parametrize("at", ["nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"])
 def test_a_commit_that_is_not_there(sheets: Connection, to: Path, at: str) -> None:
-    with pytest.raises(LookalikeError, match="render knows no commit .*pachctl list commit"):
+    with pytest.raises(LookalikeError, match="render has no commit .*pachctl list commit"):
         export(sheets, to, at=at)
 
 
