@@ -1,4 +1,4 @@
-"""Specifications as their files and overlays say them, flaws and all, and where each field of them is written."""
+"""Specifications as written in their files and overlays, flaws included, with the place of every field."""
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +17,9 @@ from speclang.merge_patches import merge
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One pipeline as it is written. `document` is a CreatePipelineRequest in protojson with names in snake_case,
-    without what could not be understood: that is in `flaws`. `places` says where fields are written; a field that is
-    not in it is where the one around it is."""
+    """One pipeline as written. `document` is a CreatePipelineRequest in protojson with names in snake_case, without the
+    invalid parts, which are in `findings`. `places` maps fields to their places; a field that is not in it has the
+    place of the one that contains it."""
 
     path: Path
     document: Mapping[str, Any]
@@ -28,12 +28,12 @@ class Draft:
 
     @property
     def name(self) -> str:
-        """The pipeline's name; "" if it has none."""
+        """The pipeline's name, "" if it is not set."""
         pipeline = self.document.get("pipeline") or {}
         return str(pipeline.get("name") or "")
 
     def place(self, at: Field) -> Place:
-        """Where a field is written, or should be."""
+        """The place of a field, or the one where it belongs."""
         for end in range(len(at), 0, -1):
             if at[:end] in self.places:
                 return self.places[at[:end]]
@@ -44,14 +44,14 @@ class Draft:
         return Finding(flaw, self.name, self.place(flaw.field))
 
     def get(self, *at: str, default: Any = None) -> Any:
-        """The value of a field below objects, or `default` where it or one around it is missing."""
+        """The value of a nested field, or `default` if it or a field that contains it is missing."""
         value: Any = self.document
         for name in at:
             value = value.get(name) if isinstance(value, Mapping) else None
         return default if value is None else value
 
     def number(self, *at: str) -> float:
-        """The number at a field, 0 where there is none: protojson takes it as text too."""
+        """The number in a field, 0 if it is missing; protojson allows text as well."""
         return float(self.get(*at, default=0))
 
     def patched(self, patch: "Patch") -> "Draft":
@@ -61,21 +61,21 @@ class Draft:
         return replace(self, document=document, places={**kept, **patch.places})
 
     def spec(self) -> Spec:
-        """What is understood of it, as a specification that can be deployed."""
+        """Its valid parts as a specification that can be deployed."""
         return Spec(self.name, self.path, self.document)
 
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A merge patch for a specification, with names in snake_case, and where its fields are written."""
+    """A merge patch for a specification, with names in snake_case, and the places of its fields."""
 
     value: Mapping[str, Any]
     places: Mapping[Field, Place] = field(default_factory=dict)
 
 
 def find(paths: Iterable[Path]) -> list[Draft]:
-    """The drafts of files and of the files in directories; one that is no JSON object is an empty draft with that
-    finding. Raises LookalikeError where there is no file, and for one that cannot be read."""
+    """The drafts of files and of the files in directories; a file that is not a JSON object gives an empty draft with
+    that finding. Raises LookalikeError for a missing or unreadable file."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -86,12 +86,12 @@ def find(paths: Iterable[Path]) -> list[Draft]:
         elif path.exists():
             files.append(path)
         else:
-            raise LookalikeError(f"there is no specification, and no directory of them, at {path}")
+            raise LookalikeError(f"{path} is neither a specification nor a directory of specifications")
     return [_found(path) for path in dict.fromkeys(files)]
 
 
 def neighbours(found: Sequence[Draft]) -> list[Draft]:
-    """The other specifications in the directories of some, as far as they can be read."""
+    """The other readable specifications in the directories of these."""
     known = {draft.path.resolve() for draft in found}
     others: list[Draft] = []
     for directory in dict.fromkeys(draft.path.parent for draft in found):
@@ -103,7 +103,7 @@ def neighbours(found: Sequence[Draft]) -> list[Draft]:
 
 
 def read(path: Path) -> Draft:
-    """One specification file. Raises NotJsonError for what is no JSON object."""
+    """One specification file. Raises NotJsonError unless it holds a JSON object."""
     document = documents.read(path)
     read = fields.read(document.value)
     places = {at: Place(path, document.lines[written]) for at, written in read.written.items() if at}
@@ -120,7 +120,7 @@ def _found(path: Path) -> Draft:
 
 
 def _replaced(at: Field, patch: Patch) -> bool:
-    """Whether a merge patch takes the place of a field by giving another value to it or to one around it."""
+    """Whether a merge patch replaces a field, or one that contains it."""
     value: Any = patch.value
     for part in at:
         if not isinstance(value, Mapping):

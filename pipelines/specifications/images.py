@@ -1,10 +1,10 @@
-"""Names of container images: their parts, and the same image in another registry. Asks no registry."""
+"""References of container images: their parts, and the same image in another registry. Contacts no registry."""
 
 import re
 from dataclasses import dataclass, replace
 
 DEFAULT_TAG = "latest"
-"""What a container engine takes where a name has neither tag nor digest."""
+"""The tag that a container engine uses for a reference without tag and digest."""
 
 _REFERENCE = re.compile(
     r"(?P<where>(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?(?:[a-z0-9]+(?:[._-]+[a-z0-9]+)*/)*)"
@@ -15,8 +15,8 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A reference such as registry.example.com/team/lookalike-cpu:0.1.0. `where` is all before the name, with its
-    slash; `tag` and `digest` are "" where there is none."""
+    """A reference such as registry.example.com/team/lookalike-cpu:0.1.0. `where` is everything before the name,
+    with its slash; `tag` and `digest` are "" if absent."""
 
     where: str
     name: str
@@ -25,7 +25,7 @@ class Image:
 
     @classmethod
     def parse(cls, text: str) -> "Image | None":
-        """The parts of a reference, or None for what no container engine would take."""
+        """The parts of a reference, or None for an invalid one."""
         found = _REFERENCE.fullmatch(text)
         return (
             None if found is None else cls(**{part: found[part] or "" for part in ("where", "name", "tag", "digest")})
@@ -37,12 +37,12 @@ class Image:
 
     @property
     def registry(self) -> str:
-        """The host of the registry; "" for Docker Hub's, which names leave out."""
+        """The host of the registry; "" for Docker Hub, which references leave out."""
         first = self.where.partition("/")[0]
         return first if "." in first or ":" in first or first == "localhost" else ""
 
     def moved(self, where: str, tag: str = "") -> "Image":
-        """The same image in another place, such as registry.example.com/team, or with another tag; "" keeps what is.
+        """The same image in another place, such as registry.example.com/team, or with another tag; "" keeps the tag.
         A new tag takes the place of a digest too."""
         moved = replace(self, where=f"{where}/") if where else self
         return replace(moved, tag=tag, digest="") if tag else moved

@@ -1,4 +1,4 @@
-"""Overlays: what differs on one kind of cluster, put on top of specifications that are the same everywhere.
+"""Overlays: the differences of one kind of cluster, applied to specifications that are the same everywhere.
 
 An overlay is a file of specs/overlays, or one of the user's own. Its members, all optional, are applied in this order:
 `images` (other registries and tags), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those that
@@ -25,7 +25,7 @@ from pipelines.specifications.reading import HERE
 from speclang.fields import Field, dotted
 
 DIRECTORY = HERE / "overlays"
-"""The overlays that come with lookalike."""
+"""The directory of the overlays that lookalike ships."""
 
 _MEMBERS = ("description", "images", "all", "gpus", "pipelines", "image_cache")
 _OF_IMAGES = ("registry", "tag")
@@ -34,8 +34,8 @@ _VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """One overlay with its variables filled in. `images` maps a pattern of image names to the registry to put before
-    them and the tag to give them, each "" for none."""
+    """One overlay with its variables filled in. `images` maps a pattern of image names to their registry and
+    tag, each "" to keep it."""
 
     name: str
     path: Path
@@ -48,7 +48,7 @@ class Overlay:
     findings: Sequence[Finding]
 
     def apply(self, draft: Draft) -> Draft:
-        """The specification as it is with this overlay."""
+        """The specification with this overlay applied."""
         draft = self._with_image(draft).patched(self.all)
         if draft.number("resource_limits", "gpu", "number"):
             draft = draft.patched(self.gpus)
@@ -66,18 +66,18 @@ class Overlay:
 
 
 def names() -> list[str]:
-    """The names of the overlays that come with lookalike."""
+    """The names of the overlays that lookalike ships."""
     return sorted(path.stem for path in DIRECTORY.glob("*.json"))
 
 
 def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
-    """An overlay by its name, or by the path of a file. Raises LookalikeError for one that is not there, whose members
-    are not what they should be, or that needs variables that are not set; flaws in its patches are in `findings`."""
+    """An overlay by its name, or by the path of a file. Raises LookalikeError for one that is missing, has invalid
+    members, or needs variables that are not set; flaws in its patches are in `findings`."""
     path = Path(name) if name.endswith(".json") or "/" in name else DIRECTORY / f"{name}.json"
     if not path.is_file():
         near = difflib.get_close_matches(name, names(), n=1)
-        known = f"did you mean {near[0]}?" if near else f"there are {', '.join(names())}, or name a file"
-        raise LookalikeError(f"there is no overlay {name}: {known}")
+        known = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names())}, or name a file"
+        raise LookalikeError(f"unknown overlay {name}: {known}")
     document = documents.read(path)
     document = replace(document, value=_filled(document.value, path, environment))
     _check_members(document)
@@ -105,15 +105,15 @@ def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
 
 
 def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:
-    """The specifications with overlays on top, the last one uppermost. Raises LookalikeError where an overlay names a
-    pipeline that is not among them."""
+    """The specifications with the overlays applied in order. Raises LookalikeError if an overlay names a pipeline that
+    is not among them."""
     known = [draft.name for draft in drafts]
     for overlay in overlays:
         for name in overlay.pipelines:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 raise LookalikeError(
-                    f"{overlay.path}: there is no pipeline {name}" + (f": did you mean {near[0]}?" if near else "")
+                    f"{overlay.path}: unknown pipeline {name}" + (f": did you mean {near[0]}?" if near else "")
                 )
         drafts = [overlay.apply(draft) for draft in drafts]
     return list(drafts)
@@ -161,7 +161,7 @@ def _check_names(document: Document, at: Field, value: Mapping[str, Any], known:
     for name in value:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            mend = f"did you mean {near[0]}?" if near else f"an overlay has {', '.join(known)}"
+            mend = f"did you mean {near[0]}?" if near else f"an overlay may have {', '.join(known)}"
             raise LookalikeError(
                 f"{document.path}:{document.lines[(*at, name)]}: unknown {dotted((*at, name))}: {mend}"
             )

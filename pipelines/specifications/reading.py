@@ -13,7 +13,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from pipelines.errors import LookalikeError
 
 HERE = Path(__file__).resolve().parents[2] / "specs"
-"""The specifications that come with lookalike."""
+"""The directory of the specifications that lookalike ships."""
 
 SOURCES = {
     "images": "The library: pictures, directories, archives or blocks of them; every top-level entry is one datum.",
@@ -26,7 +26,7 @@ SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One pipeline as its file says it: `document` is the JSON, `fingerprint` the sha256 of its canonical form."""
+    """One pipeline as specified in its file: `document` is the JSON, `fingerprint` the sha256 of its canonical form."""
 
     name: str
     path: Path
@@ -43,8 +43,8 @@ class Spec:
         return frozenset(leaf.repo for leaf in leaves(self.request().input))
 
     def request(self) -> Any:
-        """The specification as a CreatePipelineRequest. Raises LookalikeError for a field that Pachyderm does not know:
-        it would drop it without a word."""
+        """The specification as a CreatePipelineRequest. Raises LookalikeError for an unknown field, which Pachyderm
+        would silently drop."""
         request = pps_pb2.CreatePipelineRequest()
         try:
             json_format.ParseDict(dict(self.document), request)
@@ -64,7 +64,7 @@ def leaves(tree: Any) -> Iterator[Any]:
 def load(directory: Path = HERE) -> list[Spec]:
     """Every specification of a directory, upstream first."""
     if not directory.is_dir():
-        raise LookalikeError(f"there is no directory of specifications at {directory}")
+        raise LookalikeError(f"{directory} is not a directory of specifications")
     found = [read(path) for path in sorted(directory.glob("*.json"))]
     if not found:
         raise LookalikeError(f"{directory} holds no specification (*.json)")
@@ -72,7 +72,7 @@ def load(directory: Path = HERE) -> list[Spec]:
 
 
 def ordered(specs: Iterable[Spec]) -> list[Spec]:
-    """The specifications, upstream first. Raises LookalikeError where two specify one pipeline, and for a circle."""
+    """The specifications, upstream first. Raises LookalikeError if two specify one pipeline, or for a cycle."""
     found: dict[str, Spec] = {}
     for spec in specs:
         other = found.setdefault(spec.name, spec)
@@ -82,7 +82,7 @@ def ordered(specs: Iterable[Spec]) -> list[Spec]:
 
 
 def read(path: Path) -> Spec:
-    """One specification file, decoded. Raises LookalikeError for what is none."""
+    """One specification file, decoded. Raises LookalikeError for an invalid one."""
     try:
         document = json.loads(path.read_text(), object_pairs_hook=_once_each)
     except OSError as error:
@@ -93,7 +93,7 @@ def read(path: Path) -> Spec:
         raise LookalikeError(f"{path} is not a JSON object: a file holds one pipeline")
     name = Spec("", path, document).request().pipeline.name
     if not name:
-        raise LookalikeError(f"{path} names no pipeline: it needs pipeline.name")
+        raise LookalikeError(f"{path} does not name its pipeline: set pipeline.name")
     return Spec(name, path, document)
 
 
@@ -101,7 +101,7 @@ def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
     names = [name for name, _ in members]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{', '.join(twice)} twice in one object")
+        raise ValueError(f"{', '.join(twice)} given twice in one object")
     return dict(members)
 
 
@@ -112,14 +112,14 @@ def upstream_first(specs: Iterable[Spec]) -> list[Spec]:
     while left:
         ready = [spec for spec in left.values() if not (spec.repos & left.keys())]
         if not ready:
-            raise LookalikeError(f"these pipelines read each other in a circle: {', '.join(sorted(left))}")
+            raise LookalikeError(f"these pipelines read each other in a cycle: {', '.join(sorted(left))}")
         for spec in ready:
             ordered.append(left.pop(spec.name))
     return ordered
 
 
 def sources(specs: Iterable[Spec]) -> list[str]:
-    """The repos that are read but that no pipeline writes: those that people put files in."""
+    """The repos that pipelines read and none writes: users put files into these."""
     known = list(specs)
     written = {spec.name for spec in known}
     return sorted({repo for spec in known for repo in spec.repos} - written)

@@ -118,4 +118,4 @@ def test_overlays_meet_only_what_is_there(run: Run) -> None:
     write()
     Path("mine.json").write_text(json.dumps({"pipelines": {"pp": {}}}))
     said = " ".join(run("check", "specs", "--overlay", "mine.json").stderr.split())
-    assert "mine.json: there is no pipeline pp: did you mean p?" in said
+    assert "mine.json: unknown pipeline pp: did you mean p?" in said

@@ -118,7 +118,7 @@ def test_flaws_in_patches_are_found_where_they_are_written(make: Make, tmp_path:
 def test_names_that_are_not_there(base: list[Draft], make: Make) -> None:
     with pytest.raises(LookalikeError, match=r"no overlay ekz: did you mean eks\?"):
         overlays.load("ekz")
-    with pytest.raises(LookalikeError, match=r"there is no pipeline gpuu: did you mean gpu\?"):
+    with pytest.raises(LookalikeError, match=r"unknown pipeline gpuu: did you mean gpu\?"):
         overlays.apply([make(pipelines={"gpuu": {}})], base)
 
 
