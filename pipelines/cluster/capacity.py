@@ -1,4 +1,4 @@
-"""Whether Kubernetes could give a worker's pod what it asks for: sums over its containers, nodes, taints, quotas.
+"""Whether Kubernetes can meet the requests of a worker's pod: sums over its containers, nodes, taints, quotas.
 
 Reckons with what nodes can give in all: what others hold now comes free again. Asks no cluster.
 """
@@ -11,15 +11,15 @@ from typing import Any
 from speclang import quantities
 
 _VIRTUAL = ("type", "virtual-kubelet")
-"""The label of nodes that stand for a cloud's instances, which have what a pod asks for."""
+"""The label of virtual nodes, whose instances are made to fit each pod."""
 
 _REPELLING = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node that takes pods: its labels, its taints (key, value, effect), what it can give in all, and the images that
-    it has."""
+    """A schedulable node: its labels, its taints (key, value, effect), its allocatable resources, and the images on
+    it."""
 
     name: str
     labels: Mapping[str, str]
@@ -30,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A ResourceQuota: how much of what a namespace may have, and has."""
+    """A ResourceQuota: the limits of a namespace by resource, and the amounts in use."""
 
     name: str
     hard: Mapping[str, str]
@@ -38,13 +38,13 @@ class Quota:
 
 
 def wanted(pod: Mapping[str, Any]) -> dict[str, Fraction]:
-    """What a pod must be given to be scheduled, by resource."""
+    """The requests of a pod, by resource."""
     return {name: amount for name, amount in sums(pod, "requests").items() if amount}
 
 
 def sums(pod: Mapping[str, Any], kind: str) -> dict[str, Fraction]:
-    """What the containers of a pod have together in their requests, which are the limits where there is none, or in
-    their limits. An init container's is not added, but it may be more."""
+    """The sum of the requests or limits of a pod's containers; a missing request is its limit. An init container's
+    amount is not added, but counts if it is larger than the sum."""
     total: dict[str, Fraction] = {}
     for container in pod.get("containers") or ():
         for name, amount in _amounts(container, kind).items():
@@ -56,14 +56,14 @@ def sums(pod: Mapping[str, Any], kind: str) -> dict[str, Fraction]:
 
 
 def gives(node: Node, asked: Mapping[str, Fraction]) -> bool:
-    """Whether a node, empty, could give as much."""
+    """Whether an empty node has enough."""
     if node.labels.get(_VIRTUAL[0]) == _VIRTUAL[1]:
         return True
     return all((quantities.parse(node.allocatable.get(name, "0")) or 0) >= amount for name, amount in asked.items())
 
 
 def repelled_by(node: Node, tolerations: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
-    """The taints of a node that keep a pod with these tolerations away."""
+    """The taints of a node that repel a pod with these tolerations."""
     kept = [taint for taint in node.taints if taint[2] in _REPELLING]
     return [taint for taint in kept if not any(_covers(each, taint) for each in tolerations)]
 

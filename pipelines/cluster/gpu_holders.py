@@ -1,4 +1,4 @@
-"""Who holds which GPU: of the machines of a cluster, as Kubernetes tells, or of this one, as localpachd leases them."""
+"""The holders of GPUs: on the nodes of a cluster, from Kubernetes, or on this machine, from localpachd's leases."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _CALL = "/localpachd.Debug/ListGpus"
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds GPUs: the pipeline ("" for what is none of Pachyderm's), its pod or worker, and how many of them."""
+    """A holder of GPUs: the pipeline ("" outside Pachyderm), its pod or worker, and the number of GPUs."""
 
     pipeline: str
     worker: str
@@ -23,7 +23,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine with GPUs: how it stands, the kind of its GPUs where that is known, and how many there are."""
+    """A machine with GPUs: its status, the model of its GPUs if known, and their number."""
 
     name: str
     status: str
@@ -33,13 +33,13 @@ class Node:
 
     @property
     def allocated(self) -> int:
-        """How many of them are held."""
+        """The number of GPUs that are held."""
         return sum(each.gpus for each in self.holders)
 
 
 def nodes(connection: Connection) -> list[Node]:
-    """Every machine with GPUs that the server's pipelines can run on; a localpachd's is one, with GPUs or without.
-    Raises LookalikeError where neither localpachd nor a Kubernetes cluster answers."""
+    """Every machine with GPUs on which the server's pipelines can run; localpachd's machine always counts. Raises
+    LookalikeError if neither localpachd nor a Kubernetes cluster answers."""
     leases = local_leases(connection)
     if leases is not None:
         return [leases]
@@ -58,7 +58,7 @@ def nodes(connection: Connection) -> list[Node]:
 
 
 def local_leases(connection: Connection) -> Node | None:
-    """The machine of a localpachd with its leases; None where the server is none."""
+    """The machine of a localpachd with its leases; None if the server is not a localpachd."""
     call = connection.client._channel.unary_unary(
         _CALL, request_serializer=Empty.SerializeToString, response_deserializer=Struct.FromString
     )

@@ -1,5 +1,5 @@
-"""What the API server of a Kubernetes cluster tells: who holds its GPUs, what keeps Pachyderm's workers waiting, and
-what its nodes and quotas can give.
+"""The API server of a Kubernetes cluster: the holders of its GPUs, the reasons for which Pachyderm's workers wait, and
+the capacity of its nodes and quotas.
 
 A program, run by `kubernetes` as a process of its own: Kubernetes' client takes a second to import, which every other
 command would pay for.
@@ -19,10 +19,10 @@ from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
 _ANSWERS_WITHIN = 15
-"""Seconds that a call may take."""
+"""Time limit of a call in seconds."""
 
 _PAGE = 500
-"""Objects of one reply."""
+"""Objects in one reply."""
 
 _ENDED = frozenset({"Succeeded", "Failed"})
 _WORKERS = "suite=pachyderm,component=worker"
@@ -32,7 +32,7 @@ _PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.
 
 
 def holdings(_: str) -> dict[str, Any]:
-    """Every node that has GPUs, and every pod that holds some: {"nodes": [{"name", "ready", "product", "gpus"}],
+    """Every node that has GPUs, and every pod that holds any: {"nodes": [{"name", "ready", "product", "gpus"}],
     "pods": [{"name", "namespace", "node", "pipeline", "gpus"}]}."""
     core = client.CoreV1Api()
     nodes = [_node(each) for each in _all(core.list_node)]
@@ -41,7 +41,7 @@ def holdings(_: str) -> dict[str, Any]:
 
 
 def troubles(namespace: str) -> dict[str, list[str]]:
-    """What keeps the workers of pipelines (as project/name) from running, in Kubernetes' own words."""
+    """The reasons, in Kubernetes' own words, for which workers of pipelines (as project/name) do not run."""
     core = client.CoreV1Api()
     names: dict[tuple[str, str], str] = {}
     found: dict[str, list[str]] = {}
@@ -61,8 +61,8 @@ def troubles(namespace: str) -> dict[str, list[str]]:
 
 
 def capacity(namespace: str) -> dict[str, Any]:
-    """What nodes that take pods could give, empty, and what quotas of a namespace allow, in Kubernetes' quantities:
-    {"namespace", "pachyderm": whether there is one, "nodes": [{"name", "labels", "taints": [{"key", "value",
+    """The capacity of schedulable nodes, and the quotas of a namespace, in Kubernetes' quantities:
+    {"namespace", "pachyderm": whether one runs there, "nodes": [{"name", "labels", "taints": [{"key", "value",
     "effect"}], "allocatable", "images"}], "quotas": [{"name", "hard", "used"}]}."""
     core = client.CoreV1Api()
     nodes = [each for each in _all(core.list_node) if _ready(each) and not (each.spec and each.spec.unschedulable)]
@@ -80,10 +80,10 @@ def capacity(namespace: str) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Prints the answer as JSON; exit status 1, after one line on stderr, where there is none."""
+    """Prints the answer as JSON; if the cluster gives none, one line on stderr and exit status 1."""
     parser = argparse.ArgumentParser(prog="pipelines.cluster.kube", description=__doc__)
     parser.add_argument("question", choices=("holdings", "troubles", "capacity"))
-    parser.add_argument("--namespace", default="", help="where Pachyderm's workers are [default: the context's]")
+    parser.add_argument("--namespace", default="", help="the namespace of Pachyderm's workers [default: the context's]")
     given = parser.parse_args()
     try:
         namespace = _configure(given.namespace)
@@ -91,7 +91,7 @@ def main() -> int:
     except ApiException as error:
         print(_refusal(error), file=sys.stderr)
     except (ConfigException, yaml.YAMLError, OSError) as error:
-        print(f"no Kubernetes cluster to ask: {_line(error)}; kubectl must work here, too", file=sys.stderr)
+        print(f"no Kubernetes cluster is configured: {_line(error)}; kubectl must work here", file=sys.stderr)
     except HTTPError as error:
         place = client.Configuration.get_default_copy().host
         print(f"the Kubernetes cluster at {place} does not answer: {_line(error)}", file=sys.stderr)
@@ -102,8 +102,8 @@ def main() -> int:
 
 
 class _Complaints(logging.Handler):
-    """What Kubernetes' client only logs: a program for logging in that is missing, or fails. It would go on as nobody,
-    and be refused without a word about that."""
+    """Failures of the login program, which Kubernetes' client only logs: it would continue without credentials, and the
+    refusal would not name the cause."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -114,14 +114,14 @@ class _Complaints(logging.Handler):
 
 
 def _configure(namespace: str) -> str:
-    """Finds the cluster as kubectl does, or as a pod within it; returns the namespace, where "" is the context's."""
+    """Finds the cluster as kubectl does, or as a pod within it; returns the namespace, for "" the context's."""
     logging.getLogger().addHandler(complaints := _Complaints())
     try:
         try:
             config.load_kube_config()
             _, active = config.list_kube_config_contexts()
         except (TypeError, KeyError, AttributeError) as error:
-            raise ConfigException(f"kubectl's configuration is none ({error})") from error
+            raise ConfigException(f"kubectl's configuration is invalid ({error})") from error
         if complaints.said:
             raise ConfigException(complaints.said[0])
         namespace = namespace or active["context"].get("namespace", "")
@@ -180,7 +180,7 @@ def _pod(pod: Any) -> dict[str, Any]:
         "pipeline": _pipeline(pod),
         "gpus": max(
             sum(_wanted(pod.spec.containers)),
-            max(_wanted(pod.spec.init_containers or ()), default=0),  # which run before the others
+            max(_wanted(pod.spec.init_containers or ()), default=0),  # these run before the others
         ),
     }
 
@@ -190,7 +190,7 @@ def _wanted(containers: Iterable[Any]) -> list[int]:
 
 
 def _gpus(quantities: Mapping[str, str] | None) -> int:
-    """How many GPUs, or slices of GPUs, are among some resources."""
+    """The number of GPUs, or slices of GPUs, among some resources."""
     return sum(
         int(quantity)
         for name, quantity in (quantities or {}).items()
@@ -199,14 +199,14 @@ def _gpus(quantities: Mapping[str, str] | None) -> int:
 
 
 def _pipeline(thing: Any) -> str:
-    """The pipeline that a worker belongs to, as project/name; "" for what is no worker."""
+    """The pipeline of a worker, as project/name; "" for any other pod."""
     labels = thing.metadata.labels or {}
     name = labels.get("pipelineName", "")
     return f"{labels.get('pipelineProject', 'default')}/{name}" if name else ""
 
 
 def _lacks_workers(controller: Any) -> bool:
-    """Whether events of a controller are about now: Kubernetes keeps them for an hour."""
+    """Whether events of a controller are current: Kubernetes keeps them for an hour."""
     return (controller.status.ready_replicas or 0) < (controller.spec.replicas or 0)
 
 
@@ -229,7 +229,7 @@ def _refusal(error: ApiException) -> str:
         said = json.loads(error.body)["message"]
     except (ValueError, KeyError, TypeError):
         said = error.reason
-    return f"the Kubernetes cluster refuses to tell: {_line(said)}"
+    return f"the Kubernetes cluster refuses the request: {_line(said)}"
 
 
 def _line(what: object) -> str:

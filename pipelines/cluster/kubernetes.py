@@ -1,4 +1,4 @@
-"""The Kubernetes cluster that kubectl would talk to here, asked by a program of its own (`kube`)."""
+"""The Kubernetes cluster of kubectl's active context, queried by a separate program (`kube`)."""
 
 import json
 import subprocess
@@ -10,20 +10,20 @@ from pipelines.errors import LookalikeError
 
 
 def holdings() -> Mapping[str, Any]:
-    """The nodes that have GPUs and the pods that hold some, as `kube.holdings` says. Raises LookalikeError where the
+    """The nodes that have GPUs and the pods that hold any, as `kube.holdings` gives them. Raises LookalikeError if the
     cluster does not answer."""
     return _asked("holdings")
 
 
 def troubles(namespace: str = "") -> Mapping[str, Sequence[str]]:
-    """What keeps the workers of pipelines (project/name) in a namespace ("" for the context's own) from running, in
-    Kubernetes' words. Raises LookalikeError where the cluster does not answer."""
+    """The reasons, in Kubernetes' words, for which workers of pipelines (project/name) in a namespace ("" for the
+    context's own) do not run. Raises LookalikeError if the cluster does not answer."""
     return _asked("troubles", *_in(namespace))
 
 
 def capacity(namespace: str = "") -> Mapping[str, Any]:
-    """What the nodes and the quotas of a namespace ("" for the context's own) can give, as `kube.capacity` says. Raises
-    LookalikeError where the cluster does not answer."""
+    """The capacity of the nodes and the quotas of a namespace ("" for the context's own), as `kube.capacity` gives it.
+    Raises LookalikeError if the cluster does not answer."""
     return _asked("capacity", *_in(namespace))
 
 

@@ -1,4 +1,4 @@
-"""What will become of specifications on the cluster that they are about to be sent to: nodes and GPUs that are not
+"""Obstacles for specifications on the cluster to which they are about to be deployed: nodes and GPUs that are not
 there, images that cannot be pulled, quotas that do not suffice, a Pachyderm that is too old.
 
 Decides on facts that come from outside; asks nobody.
@@ -21,12 +21,12 @@ OLDEST = (2, 5)
 """The first Pachyderm with datum batching, by which the stages are run, and with projects."""
 
 SPOKEN = (2, 7)
-"""The Pachyderm whose messages are those that lookalike sends."""
+"""The Pachyderm whose messages lookalike sends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes, the quotas where Pachyderm's workers run, and what registries say of images."""
+    """Nodes, the quotas of the namespace of Pachyderm's workers, and the registries' answers about images."""
 
     nodes: Sequence[Node]
     quotas: Sequence[Quota]
@@ -34,21 +34,19 @@ class Cluster:
 
 
 def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
-    """What an old Pachyderm does with our specifications: it drops the fields that it does not know."""
+    """The flaws that an old server causes: it drops the fields that it does not know."""
     said = f"the server is Pachyderm {version[0]}.{version[1]}"
     mend = f"upgrade it to {SPOKEN[0]}.{SPOKEN[1]} or newer"
     if version < OLDEST:
-        why = (
-            f"{said}: datum batching, by which the stages are run, came with {OLDEST[0]}.{OLDEST[1]}: every datum fails"
-        )
+        why = f"{said}: datum batching, which the stages need, came with {OLDEST[0]}.{OLDEST[1]}: every datum fails"
         yield Flaw(Level.ERROR, "version", (), why, mend)
     elif version < SPOKEN:
-        why = f"{said}: what {SPOKEN[0]}.{SPOKEN[1]} added to specifications it drops without a word"
+        why = f"{said}: it silently drops the fields that {SPOKEN[0]}.{SPOKEN[1]} added to specifications"
         yield Flaw(Level.WARNING, "version", (), why, mend)
 
 
 def check(cluster: Cluster, drafts: Sequence[Draft], new: frozenset[str]) -> Iterator[Finding]:
-    """What keeps the workers of pipelines from starting. `new` are those that are not on the server yet."""
+    """The obstacles that keep workers of pipelines from starting. `new` names those that are not on the server yet."""
     for draft in drafts:
         for flaw in (*_check_image(cluster, draft), *_check_nodes(cluster, draft)):
             yield draft.finding(flaw)
@@ -64,19 +62,19 @@ def _check_image(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
     secret = bool(draft.get("transform", "image_pull_secrets"))
     fate = "its workers would wait in ImagePullBackOff"
     if answer is Answer.MISSING or (answer is Answer.DENIED and not image.registry and not secret):
-        why = f"{where} has no {image} that anybody may pull, and no node has it: {fate}"
+        why = f"{where} has no public image {image}, and no node has it: {fate}"
         mend = "push it (`make images PUSH=…`) and name the registry: REGISTRY=… with --overlay registry"
         yield Flaw(Level.ERROR, "image", at, why, mend)
     elif answer is Answer.DENIED and not secret:
-        why = f"{where} gives {image} only to those with a password, and the pipeline names no secret: {fate}"
-        mend = "make a secret and name it: PULL_SECRET=… with --overlay pull-secret"
+        why = f"{where} requires a login for {image}, and the pipeline names no secret: {fate}"
+        mend = "create a secret and name it: PULL_SECRET=… with --overlay pull-secret"
         yield Flaw(Level.WARNING, "image", at, why, mend)
     elif answer is not Answer.THERE:
-        yield Flaw(Level.NOTE, "image", at, f"unchecked: {where} did not tell from here whether it has {image}")
+        yield Flaw(Level.NOTE, "image", at, f"unchecked: {where} did not answer whether it has {image}")
 
 
 def _spellings(name: str) -> tuple[str, ...]:
-    """The names that a specification may have for an image that a node has: nodes name Docker Hub."""
+    """The names by which a specification may refer to an image on a node: nodes spell out Docker Hub."""
     return name, name.removeprefix("docker.io/"), name.removeprefix("docker.io/library/")
 
 
@@ -94,10 +92,10 @@ def _check_nodes(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
     labels = ", ".join(map("=".join, selector.items()))
     field: Field = ("resource_limits", "gpu") if gpus else ("resource_requests",)
     if not able:
-        why, mend = f"no node of the cluster can give {asked}", "add larger nodes, or a pool of GPU nodes"
+        why, mend = f"no node of the cluster has {asked}", "add larger nodes, or a pool of GPU nodes"
     elif not suited:
         labelled = any(selector.items() <= node.labels.items() for node in cluster.nodes)
-        why = f"no node with the label {labels} can give {asked}" if labelled else f"no node has the label {labels}"
+        why = f"no node with the label {labels} has {asked}" if labelled else f"no node has the label {labels}"
         field, mend = ("scheduling_spec", "node_selector"), "correct the variable of the overlay, or label nodes"
     else:
         key, value, effect = repelled_by(suited[0], tolerations)[0]
@@ -118,10 +116,10 @@ def _check_quotas(cluster: Cluster, drafts: Sequence[Draft]) -> Iterator[Finding
             alone = [(draft, need) for draft, need in needs if need > limit]
             for draft, need in alone:
                 why = (
-                    f"the quota {quota.name} gives {_shown(limit)} of {name} in all, and one worker needs "
+                    f"the quota {quota.name} allows {_shown(limit)} of {name} in all, and one worker needs "
                     f"{_shown(need)}: it would never be created"
                 )
-                flaw = Flaw(Level.ERROR, "quota", _field(name), why, "ask for less, or have the quota raised")
+                flaw = Flaw(Level.ERROR, "quota", _field(name), why, "request less, or have the quota raised")
                 yield draft.finding(flaw)
             total = sum((need * _workers(draft) for draft, need in needs), Fraction(0))
             if not alone and used + total > limit:
@@ -134,7 +132,7 @@ def _check_quotas(cluster: Cluster, drafts: Sequence[Draft]) -> Iterator[Finding
 
 
 def _of_quota(draft: Draft, name: str) -> Fraction:
-    """How much of a quota's resource one worker takes."""
+    """The amount of a quota's resource that one worker takes."""
     if name in ("pods", "count/pods"):
         return Fraction(1)
     kind, _, resource = name.partition(".")
@@ -148,7 +146,7 @@ def _workers(draft: Draft) -> int:
 
 
 def _field(name: str) -> Field:
-    """The part of a specification that a quota's resource is about."""
+    """The field of a specification that sets a quota's resource."""
     if name in ("pods", "count/pods"):
         return ("parallelism_spec",)
     return ("resource_limits" if name.startswith("limits.") or "/" in name else "resource_requests",)
@@ -161,7 +159,7 @@ def _nodes(nodes: Sequence[Node]) -> str:
 
 
 def _shown(amount: Fraction) -> str:
-    """An amount as people write it: in Gi or Mi where it is of bytes."""
+    """An amount for people: bytes in Gi or Mi."""
     for power, suffix in ((30, "Gi"), (20, "Mi")):
         if amount >= 1 << power:
             return f"{float(amount / (1 << power)):.4g}{suffix}"

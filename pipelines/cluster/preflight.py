@@ -1,4 +1,4 @@
-"""Asking a server, its Kubernetes cluster and the registries what will become of specifications; nothing is changed."""
+"""The preflight of a deployment: the server, its Kubernetes cluster and the registries queried; nothing is changed."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +14,7 @@ from pipelines.specifications.findings import Finding, Flaw, Level, Place
 
 
 def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -> list[Finding]:
-    """What will not go as the specifications want it, with Pachyderm's workers in a namespace ("" for that of
+    """The obstacles for the specifications, with Pachyderm's workers in a namespace ("" for that of
     kubectl's context). Where the cluster cannot be asked, that is the finding. None for localpachd, which takes the
     machine for the image and runs on the CPU where there is no GPU."""
     if gpu_holders.local_leases(connection) is not None:
@@ -26,8 +26,8 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
         told = kubernetes.capacity(namespace)
         if not told["pachyderm"]:
             raise LookalikeError(
-                f"kubectl's cluster has no Pachyderm in the namespace {told['namespace']}: choose another context of "
-                "kubectl's, or name the namespace in pachctl's"
+                f"kubectl's cluster has no Pachyderm in the namespace {told['namespace']}: choose another "
+                "kubectl context, or name the namespace in pachctl's"
             )
     except LookalikeError as error:
         why = f"unchecked: whether the cluster has the nodes, GPUs, images and quotas that this needs: {error}"

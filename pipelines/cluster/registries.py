@@ -1,4 +1,4 @@
-"""Whether a registry has an image that anybody may pull, asked by the registries' HTTP API. Knows no specification."""
+"""Whether anybody may pull an image from its registry, by the registries' HTTP API. Knows no specification."""
 
 import enum
 import json
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pipelines.specifications.images import DEFAULT_TAG, Image
 
 _ANSWERS_WITHIN = 10.0
-"""Seconds that a call may take."""
+"""Time limit of a call in seconds."""
 
 _HUB = "registry-1.docker.io"
-"""Where Docker Hub's images are; their names leave it out."""
+"""The host of Docker Hub's images, which their names leave out."""
 
 _MANIFESTS = ", ".join(
     f"application/vnd.{kind}+json"
@@ -30,7 +30,7 @@ _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 
 
 class Answer(enum.Enum):
-    """What a registry says of an image: it is there, it is not, it is for those with a password only, or nothing."""
+    """A registry's answer about an image: present, absent, only for authenticated users, or unknown."""
 
     THERE = "there"
     MISSING = "missing"
@@ -39,7 +39,7 @@ class Answer(enum.Enum):
 
 
 def ask(image: Image) -> Answer:
-    """What the registry of an image says to somebody without a password."""
+    """The answer of an image's registry to an anonymous request."""
     host = image.registry or _HUB
     path = image.where.removeprefix(f"{image.registry}/") if image.registry else image.where or "library/"
     scheme = "http" if re.fullmatch(r"(localhost|127\.[\d.]+)(:\d+)?", host) else "https"
@@ -60,7 +60,7 @@ def ask(image: Image) -> Answer:
 
 
 def _head(url: str, headers: Mapping[str, str]) -> tuple[int, str]:
-    """The status of a HEAD request, and how the server wants to be asked instead."""
+    """The status of a HEAD request, and the authentication that the server demands."""
     request = urllib.request.Request(url, headers=dict(headers), method="HEAD")
     try:
         with urllib.request.urlopen(request, timeout=_ANSWERS_WITHIN) as reply:
@@ -71,11 +71,11 @@ def _head(url: str, headers: Mapping[str, str]) -> tuple[int, str]:
 
 
 def _token(challenge: Mapping[str, str]) -> str:
-    """A token for somebody without a password; "" where there is none. Raises OSError or ValueError."""
+    """A token for anonymous requests, "" if the registry gives none. Raises OSError or ValueError."""
     query = urllib.parse.urlencode({name: challenge[name] for name in ("service", "scope") if name in challenge})
     url = f"{challenge.get('realm', '')}?{query}"
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"{url} is no address to get a token from")
+        raise ValueError(f"{url} is not a valid address for tokens")
     try:
         with urllib.request.urlopen(url, timeout=_ANSWERS_WITHIN) as reply:
             given = json.load(reply)

@@ -1,4 +1,4 @@
-"""How things stand: every pipeline with its newest job, why datums failed, which files were refused, what is empty."""
+"""The status: every pipeline with its newest job, the reasons of failed datums, rejected files, empty repos."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,20 +14,20 @@ from pipelines.cluster import gpu_holders, kubernetes
 from pipelines.errors import LookalikeError
 
 MOST_FAILURES = 10
-"""How many failed datums of a pipeline are told at most."""
+"""Most failed datums of a pipeline that are listed."""
 
-REFUSING = {"preprocess": "images", "preprocess-queries": "queries"}
+REJECTING = {"preprocess": "images", "preprocess-queries": "queries"}
 _LACKING = {
-    "models": "there is no backbone yet, so no features are computed: `lookalike model push efficientnet-lite0`",
+    "models": "the repo models has no backbone, so no features are computed: `lookalike model push efficientnet-lite0`",
     "images": "the library is empty: `lookalike add PATH…`",
-    "queries": "there are no queries yet: `lookalike query PATH…`",
+    "queries": "the repo queries is empty: `lookalike query PATH…`",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline: its state in lower case and the reason for it, its newest job, some of the datums that failed there,
-    and what Kubernetes says of workers that cannot run."""
+    """A pipeline: its state in lower case and the reason for it, its newest job, some of that job's failed datums, and
+    Kubernetes' reasons for workers that cannot run."""
 
     name: str
     state: str
@@ -39,7 +39,7 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A file that is no picture: the repo that it was put into, its true name, the stage that refused it, and why."""
+    """A rejected file: its repo, its true name, the stage that rejected it, and the reason."""
 
     repo: str
     source: str
@@ -49,7 +49,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The whole picture. `missing` names the pipelines of the specifications that are not deployed."""
+    """All of it. `missing` names the pipelines of the specifications that are not deployed."""
 
     pipelines: list[PipelineStatus]
     missing: list[str]
@@ -58,7 +58,7 @@ class Status:
 
 
 def read(connection: Connection, names: Sequence[str], namespace: str = "") -> Status:
-    """The status of these pipelines, whose workers are in a namespace of the cluster ("" for the context's own)."""
+    """The status of these pipelines, with workers in a namespace of the cluster ("" for the context's own)."""
     jobs = Jobs(connection)
     there = jobs.pipelines()
     troubles, unknown = _troubles(connection, namespace)
@@ -72,13 +72,13 @@ def read(connection: Connection, names: Sequence[str], namespace: str = "") -> S
 
 
 def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequence[str]], list[str]]:
-    """What keeps workers waiting, by pipeline, and why that cannot be told. localpachd says it all itself."""
+    """The reasons for which workers wait, by pipeline, and a note if they are unknown. localpachd gives them itself."""
     if gpu_holders.local_leases(connection) is not None:
         return {}, []
     try:
         return kubernetes.troubles(namespace), []
     except LookalikeError as error:
-        return {}, [f"what keeps workers waiting cannot be told: {error}"]
+        return {}, [f"the reasons for which workers wait are unknown: {error}"]
 
 
 def _pipeline(jobs: Jobs, info: Any, troubles: Sequence[str]) -> PipelineStatus:
@@ -89,9 +89,9 @@ def _pipeline(jobs: Jobs, info: Any, troubles: Sequence[str]) -> PipelineStatus:
 
 
 def rejections(connection: Connection) -> list[Rejection]:
-    """Every refused file of the library and of the queries, by name."""
+    """Every rejected file of the library and of the queries, by name."""
     found: list[Rejection] = []
-    for pipeline, repo in REFUSING.items():
+    for pipeline, repo in REJECTING.items():
         output = Repository(connection, pipeline).good()
         for _, content in output.read_all("/rejected/*/*.jsonl") if output is not None else ():
             lines = map(json.loads, content.decode().splitlines())
@@ -100,5 +100,5 @@ def rejections(connection: Connection) -> list[Rejection]:
 
 
 def notes(connection: Connection) -> list[str]:
-    """What is missing for an answer: Pachyderm's jobs succeed with no datums when a repo is empty."""
+    """The empty repos that keep answers away: jobs without datums succeed."""
     return [note for repo, note in _LACKING.items() if not Repository(connection, repo).exists("/")]

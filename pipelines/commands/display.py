@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pipelines.client.jobs import Failure, Job
-from pipelines.cluster.status import REFUSING, PipelineStatus, Rejection, Status
+from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
 from pipelines.library.results import Sheet
 from stages.wording import counted, visible
 
@@ -114,7 +114,7 @@ def _counts(jobs: Sequence[Job]) -> list[str]:
 
 def _refused(pipeline: str, rejected: Sequence[Rejection]) -> str:
     """The cell of the files that a pipeline refuses; empty for one that looks at none."""
-    repo = REFUSING.get(pipeline)
+    repo = REJECTING.get(pipeline)
     return str(sum(each.repo == repo for each in rejected)) if repo else ""
 
 

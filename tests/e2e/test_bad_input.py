@@ -16,9 +16,9 @@ import pytest
 
 from tests.e2e.world import MakeWorld, Paint, World
 
-NO_MODEL = "there is no backbone yet, so no features are computed"
+NO_MODEL = "the repo models has no backbone, so no features are computed"
 NO_LIBRARY = "the library is empty"
-NO_QUERIES = "there are no queries yet"
+NO_QUERIES = "the repo queries is empty"
 
 BAD = {
     "archive.zip/../up.png": 'an archive member with ".." in its path',

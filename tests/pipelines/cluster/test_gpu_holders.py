@@ -167,7 +167,7 @@ def test_what_keeps_workers_waiting(api_server: str) -> None:
 
 
 def test_what_may_not_be_seen_is_one_line(api_server: str) -> None:
-    with pytest.raises(LookalikeError, match="refuses to tell: .*is forbidden: User cannot list it$"):
+    with pytest.raises(LookalikeError, match="refuses the request: .*is forbidden: User cannot list it$"):
         kubernetes.troubles("kube-system")
 
 
@@ -178,14 +178,14 @@ def test_a_cluster_out_of_reach_is_one_line(
     with pytest.raises(LookalikeError, match=r"^the Kubernetes cluster at http://127\.0\.0\.1:9 does not answer: "):
         kubernetes.holdings()
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(LookalikeError, match=r"^no Kubernetes cluster to ask: .*; kubectl must work here, too$"):
+    with pytest.raises(LookalikeError, match=r"^no Kubernetes cluster is configured: .*; kubectl must work here$"):
         kubernetes.holdings()
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda read: [], "kubectl's configuration is none"),
+        (lambda read: [], "kubectl's configuration is invalid"),
         (
             lambda read: (
                 read
@@ -215,7 +215,7 @@ def test_a_configuration_that_does_not_work_is_one_line(
     path = Path(os.environ["KUBECONFIG"])
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(
-        LookalikeError, match=f"^no Kubernetes cluster to ask: .*{said}.*; kubectl must work here, too$"
+        LookalikeError, match=f"^no Kubernetes cluster is configured: .*{said}.*; kubectl must work here$"
     ):
         kubernetes.holdings()
 
@@ -292,7 +292,7 @@ def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
     assert f"search has workers that wait: Unschedulable: {UNSCHEDULABLE}" in capsys.readouterr().out
     kubeconfig("http://127.0.0.1:9", "pach")
     assert (
-        "what keeps workers waiting cannot be told: the Kubernetes cluster at"
+        "the reasons for which workers wait are unknown: the Kubernetes cluster at"
         in status.read(like_a_cluster, ["search"]).notes[0]
     )
     assert status.read(connection, ["search"]).pipelines[0].troubles == ()

@@ -70,7 +70,7 @@ def test_a_cluster_that_has_all_is_fine() -> None:
 @pytest.mark.parametrize(
     ("nodes", "names", "field", "said"),
     [
-        ([CPU], [], "resource_limits.gpu", "no node of the cluster can give nvidia.com/gpu 1: its workers would wait"),
+        ([CPU], [], "resource_limits.gpu", "no node of the cluster has nvidia.com/gpu 1: its workers would wait"),
         ([CPU, T4], [], "tolerations", "gpu-1 repel it by the taint nvidia.com/gpu=present:NoSchedule"),
         (
             [CPU, T4],
@@ -93,7 +93,7 @@ def test_nodes_that_are_missing_or_may_not_be_used(nodes: list[Node], names: lis
 def test_nodes_that_are_too_small(draft: Any) -> None:
     large = draft(resource_requests={"cpu": 16, "memory": "1Gi"})
     (finding,) = told(cluster(), [large])
-    assert "no node of the cluster can give cpu 16, memory" in finding.flaw.why
+    assert "no node of the cluster has cpu 16, memory" in finding.flaw.why
     assert dotted(finding.flaw.field) == "resource_requests"
     assert not told(cluster(), [draft(resource_requests={"cpu": 8, "memory": "1Gi"})])
 
@@ -101,12 +101,12 @@ def test_nodes_that_are_too_small(draft: Any) -> None:
 @pytest.mark.parametrize(
     ("image", "secrets", "answer", "level", "said"),
     [
-        ("shell:1", [], Answer.DENIED, Level.ERROR, "Docker Hub has no shell:1 that anybody may pull"),
-        ("r.io/t/shell:1", [], Answer.MISSING, Level.ERROR, "r.io has no r.io/t/shell:1"),
-        ("r.io/t/shell:1", ["mine"], Answer.MISSING, Level.ERROR, "r.io has no r.io/t/shell:1"),
-        ("r.io/t/shell:1", [], Answer.DENIED, Level.WARNING, "only to those with a password"),
-        ("r.io/t/shell:1", ["mine"], Answer.DENIED, Level.NOTE, "unchecked: r.io did not tell"),
-        ("r.io/t/shell:1", [], Answer.SILENT, Level.NOTE, "unchecked: r.io did not tell"),
+        ("shell:1", [], Answer.DENIED, Level.ERROR, "Docker Hub has no public image shell:1"),
+        ("r.io/t/shell:1", [], Answer.MISSING, Level.ERROR, "r.io has no public image r.io/t/shell:1"),
+        ("r.io/t/shell:1", ["mine"], Answer.MISSING, Level.ERROR, "r.io has no public image r.io/t/shell:1"),
+        ("r.io/t/shell:1", [], Answer.DENIED, Level.WARNING, "requires a login for"),
+        ("r.io/t/shell:1", ["mine"], Answer.DENIED, Level.NOTE, "unchecked: r.io did not answer"),
+        ("r.io/t/shell:1", [], Answer.SILENT, Level.NOTE, "unchecked: r.io did not answer"),
     ],
 )
 def test_images_that_cannot_be_pulled(
@@ -127,7 +127,7 @@ def test_quotas_that_do_not_suffice() -> None:
     assert [each.pipeline for each in found] == GPU_PIPELINES
     assert {each.flaw.level for each in found} == {Level.ERROR}
     assert found[0].flaw.why == (
-        "the quota team gives 0 of requests.nvidia.com/gpu in all, and one worker needs 1: it would never be created"
+        "the quota team allows 0 of requests.nvidia.com/gpu in all, and one worker needs 1: it would never be created"
     )
     two = Quota("team", {"requests.nvidia.com/gpu": "2", "requests.memory": "1Ti"}, {"requests.nvidia.com/gpu": "1"})
     found = told(cluster(quotas=[two]), ours("gke"))

@@ -107,8 +107,8 @@ def test_the_command_says_it_before_anything_is_sent(
     assert done.stderr.startswith("lookalike: nothing was deployed: mend the errors")
     assert done.stdout == (
         "error specs/p.json:17 resource_requests\n"
-        "  the quota team gives 1 of requests.cpu in all, and one worker needs 2: it would never be created\n"
-        "  → ask for less, or have the quota raised\n"
+        "  the quota team allows 1 of requests.cpu in all, and one worker needs 2: it would never be created\n"
+        "  → request less, or have the quota raised\n"
         "warning specs/p.json parallelism_spec\n"
         "  the quota team leaves 0 of 9 pods, and all workers together need 1: some would wait for others\n"
         "  → have the quota raised\n"

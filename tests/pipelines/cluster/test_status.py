@@ -113,13 +113,13 @@ def test_what_is_empty_is_told(preprocessing: Connection, tmp_path: Path) -> Non
         return [note.split(":")[0] for note in status.notes(preprocessing)]
 
     assert told() == [
-        "there is no backbone yet, so no features are computed",
+        "the repo models has no backbone, so no features are computed",
         "the library is empty",
-        "there are no queries yet",
+        "the repo queries is empty",
     ]
     (tmp_path / "a.jpg").write_bytes(b"x")
     ingest.add(preprocessing, pictures.find([tmp_path / "a.jpg"]).sources)
-    assert told()[1:] == ["there are no queries yet"]
+    assert told()[1:] == ["the repo queries is empty"]
     queries.put(preprocessing, [tmp_path / "a.jpg"])
     assert len(told()) == 1
     ingest.remove(preprocessing, ["a.jpg"])

@@ -125,7 +125,7 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert "render has no commit nosuch" in command.fails("results", "--at", "nosuch")
     done = command.run("deploy", "--specs", "gone")
     assert done.returncode == 2
-    assert "no directory of them, at gone" in done.stderr
+    assert "gone is neither a specification nor a directory" in done.stderr
 
 
 def test_from_pictures_to_sheets(
@@ -142,7 +142,7 @@ def test_from_pictures_to_sheets(
     said = command.says("status")
     assert "images: bad.jpg: the file is empty" in said
     assert "not deployed: features-queries, features, index, search" in said
-    assert "there is no backbone yet" in said
+    assert "the repo models has no backbone" in said
     assert "removed 1 file from images" in command.says("remove", "bad.jpg")
     said = command.says("status")
     assert "bad.jpg" not in said

@@ -97,7 +97,7 @@ def test_variables_come_from_the_environment(make: Make) -> None:
     ("members", "said"),
     [
         ({"al": {}}, r"json:2: unknown al: did you mean all\?"),
-        ({"images": {"x": {"prefix": ""}}}, r"unknown images.x.prefix: an overlay has registry, tag"),
+        ({"images": {"x": {"prefix": ""}}}, r"unknown images.x.prefix: an overlay may have registry, tag"),
         ({"gpus": []}, r"json:2: gpus must be an object"),
         ({"pipelines": {"gpu": "x"}}, "pipelines.gpu must be an object"),
         ({"images": {"x": "y"}}, "images.x must be an object"),
@@ -116,7 +116,7 @@ def test_flaws_in_patches_are_found_where_they_are_written(make: Make, tmp_path:
 
 
 def test_names_that_are_not_there(base: list[Draft], make: Make) -> None:
-    with pytest.raises(LookalikeError, match=r"no overlay ekz: did you mean eks\?"):
+    with pytest.raises(LookalikeError, match=r"unknown overlay ekz: did you mean eks\?"):
         overlays.load("ekz")
     with pytest.raises(LookalikeError, match=r"unknown pipeline gpuu: did you mean gpu\?"):
         overlays.apply([make(pipelines={"gpuu": {}})], base)

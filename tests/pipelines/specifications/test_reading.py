@@ -150,7 +150,7 @@ def write(directory: Path, name: str, **fields: Any) -> Path:
         ({"autoscaling": "yes"}, "autoscaling"),
         ({"datum_tries": "many"}, "datum_tries"),
         ({"transform": "true"}, "transform"),
-        ({"pipeline": {}}, "it needs pipeline.name"),
+        ({"pipeline": {}}, "set pipeline.name"),
         ({"pipeline": "p"}, "pipeline"),
     ],
 )
@@ -168,11 +168,11 @@ def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, fields: dict[str, 
     [
         ("{", "is not JSON"),
         ("[]", "not a JSON object"),
-        ('{"pipeline": {"name": "a", "name": "b"}}', "name twice in one object"),
+        ('{"pipeline": {"name": "a", "name": "b"}}', "name given twice in one object"),
         ("\xff", "is not JSON"),
     ],
 )
-def test_what_is_no_specification_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_an_invalid_specification_is_refused(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(LookalikeError, match=said) as caught:
@@ -181,7 +181,7 @@ def test_what_is_no_specification_is_said(tmp_path: Path, text: str, said: str) 
 
 
 def test_directories_that_cannot_be_loaded(tmp_path: Path) -> None:
-    with pytest.raises(LookalikeError, match="there is no directory"):
+    with pytest.raises(LookalikeError, match="is not a directory of specifications"):
         reading.load(tmp_path / "gone")
     with pytest.raises(LookalikeError, match="holds no specification"):
         reading.load(tmp_path)
@@ -191,10 +191,10 @@ def test_directories_that_cannot_be_loaded(tmp_path: Path) -> None:
         reading.load(tmp_path)
 
 
-def test_a_circle_is_refused(tmp_path: Path) -> None:
+def test_a_cycle_is_refused(tmp_path: Path) -> None:
     for name, reads in (("a", "b"), ("b", "a"), ("c", "images")):
         write(tmp_path, f"{name}.json", pipeline={"name": name}, input={"pfs": {"repo": reads, "glob": "/"}})
-    with pytest.raises(LookalikeError, match="circle: a, b"):
+    with pytest.raises(LookalikeError, match="cycle: a, b"):
         reading.load(tmp_path)
 
 
