@@ -7,6 +7,12 @@ READY := $(VENV)/.ready
 SDK := .venv-sdk
 SDK_READY := $(SDK)/.ready
 SDK_TESTS := tests/parity/sdk
+# The generator of the types that mypy reads needs a newer protobuf than python-pachyderm allows.
+GENERATOR := .venv-stubs
+GENERATOR_READY := $(GENERATOR)/.ready
+STUBS := build/stubs
+STUBS_READY := $(STUBS)/.ready
+API := localpachd/api
 # DVC and Snakemake have an environment of their own, which the benchmark makes.
 PEERS := benchmarks/setups
 # The first Python here that the dependencies run on and that can make an environment.
@@ -17,7 +23,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sdk bench experiment pipeline peers lint format lock images clean
+.PHONY: help setup demo test sdk bench experiment pipeline peers lint stubs format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -66,13 +72,26 @@ pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures
 peers: $(READY) ## Measure adding one picture beside DVC and Snakemake, which are installed apart at the first time.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
-lint: $(READY) ## Check style, types and the layering of the packages.
+lint: $(READY) $(STUBS_READY) ## Check style, types and the layering of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@MYPYPATH=docker $(BIN)/mypy docker/*.py
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/hadolint docker/Dockerfile
+
+stubs: $(STUBS_READY) ## Generate the types of Pachyderm's messages, which mypy reads; `make lint` does so, too.
+
+$(STUBS_READY): $(API)/schema.py $(API)/schema_additions.py $(API)/stubs.py $(GENERATOR_READY) | $(READY)
+	@rm -rf $(STUBS)
+	@$(BIN)/python -m localpachd.api.stubs $(GENERATOR)/bin/protoc-gen-mypy $(STUBS)
+	@touch $@
+
+$(GENERATOR_READY): $(API)/stubs.lock | $(READY)
+	@echo "setting up $(GENERATOR) for the generator of type stubs"
+	@$(BIN)/python -m venv --clear $(GENERATOR)
+	@$(GENERATOR)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(API)/stubs.lock
+	@touch $@
 
 format: $(READY) ## Put the code into the form that lint wants.
 	@$(BIN)/ruff format .
@@ -82,6 +101,7 @@ lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
 	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SDK_TESTS)/requirements.lock
+	@uv pip compile $(API)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(API)/stubs.lock
 	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(PEERS)/requirements.lock
 	@for image in $(ENVIRONMENTS); do \
@@ -94,4 +114,4 @@ images: ## Build the container images; PUSH=registry/prefix pushes them, ONLY="c
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
 clean: ## Remove the environments and caches; the local server's state and results stay.
-	@rm -rf $(VENV) $(SDK) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(SDK) $(GENERATOR) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

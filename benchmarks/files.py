@@ -120,7 +120,9 @@ def _raw(server: servers.Server) -> Iterator[bytes]:
         file=pfs_pb2.File(commit=pfs_pb2.Commit(branch=branch, repo=branch.repo), path="/")
     )
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        call = channel.unary_stream("/pfs_v2.API/ListFile", pfs_pb2.ListFileRequest.SerializeToString)
+        call: grpc.UnaryStreamMultiCallable[pfs_pb2.ListFileRequest, bytes] = channel.unary_stream(
+            "/pfs_v2.API/ListFile", pfs_pb2.ListFileRequest.SerializeToString
+        )
         yield from call(request)
 
 

@@ -83,7 +83,7 @@ class Server:
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         self._grpc = grpc.server(
             self._calls,
-            interceptors=(StatusInterceptor(),),
+            interceptors=[StatusInterceptor()],
             options=OPTIONS,
             # Every encoding is accepted; replies are not compressed, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,

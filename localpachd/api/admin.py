@@ -1,10 +1,11 @@
 """The calls about the server itself: its identity, its version, and the services it does not have."""
 
 from collections.abc import Iterator
-from typing import Any
+
+import grpc
 
 from localpachd import ids
-from localpachd.api.schema import BytesValue, admin_pb2, debug_pb2, enterprise_pb2, version_pb2
+from localpachd.api.schema import BytesValue, Empty, admin_pb2, debug_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import metadata, projects
 from localpachd.pfs.service import Pfs
@@ -25,7 +26,9 @@ class AdminServicer:
         # Clients keep the deployment id in their configuration and refuse a server that comes back with another.
         self._deployment = pfs.db.fact("deployment_id", ids.new_id)
 
-    def InspectCluster(self, request: Any, context: Any) -> Any:
+    def InspectCluster(
+        self, request: admin_pb2.InspectClusterRequest, context: grpc.ServicerContext
+    ) -> admin_pb2.ClusterInfo:
         warnings = [*self._project_warnings(request), *_version_warnings(request)]
         with self._pfs.db.read() as conn:
             noted = metadata.of(conn, "cluster", "")
@@ -37,7 +40,7 @@ class AdminServicer:
             metadata=noted,
         )
 
-    def _project_warnings(self, request: Any) -> list[str]:
+    def _project_warnings(self, request: admin_pb2.InspectClusterRequest) -> list[str]:
         name = request.current_project.name
         if not name:
             return []
@@ -52,29 +55,33 @@ class AdminServicer:
 class VersionServicer:
     """`versionpb_v2.API`."""
 
-    def GetVersion(self, request: Any, context: Any) -> Any:
+    def GetVersion(self, request: Empty, context: grpc.ServicerContext) -> version_pb2.Version:
         return version_pb2.Version(major=MAJOR, minor=MINOR, micro=MICRO, additional=ADDITIONAL, platform="localpachd")
 
 
 class EnterpriseServicer:
     """`enterprise_v2.API`: there is no licence, and clients may ask."""
 
-    def GetState(self, request: Any, context: Any) -> Any:
+    def GetState(
+        self, request: enterprise_pb2.GetStateRequest, context: grpc.ServicerContext
+    ) -> enterprise_pb2.GetStateResponse:
         return enterprise_pb2.GetStateResponse(state=enterprise_pb2.NONE)
 
-    def PauseStatus(self, request: Any, context: Any) -> Any:
+    def PauseStatus(
+        self, request: enterprise_pb2.PauseStatusRequest, context: grpc.ServicerContext
+    ) -> enterprise_pb2.PauseStatusResponse:
         return enterprise_pb2.PauseStatusResponse()  # nobody can pause it
 
 
 class DebugServicer:
     """`debug_v2.Debug`, as far as a refusal will not do."""
 
-    def Trace(self, request: Any, context: Any) -> Iterator[Any]:
+    def Trace(self, request: debug_pb2.TraceRequest, context: grpc.ServicerContext) -> Iterator[debug_pb2.TraceChunk]:
         # pachctl 2.11 takes a refusal for an empty part of the trace, and reads on for ever.
         yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is no Go program: there is no trace of it\n"))
 
 
-def _version_warnings(request: Any) -> list[str]:
+def _version_warnings(request: admin_pb2.InspectClusterRequest) -> list[str]:
     """pachctl prints these. A client that sends no version (python_pachyderm) or a development one gets none."""
     client = request.client_version
     if (client.major, client.minor) == (0, 0) or (MAJOR, MINOR) <= (client.major, client.minor) <= _NEWEST:

@@ -21,12 +21,12 @@ def add_service(server: grpc.Server, pps: Pps) -> None:
     ..., "directory": ...}. ListGpus takes nothing and answers with a Struct: {"machine": ..., "devices": [{"name": ...,
     "holder": ...}]}, where the holder is a pipeline or ""."""
 
-    def run_datum(request: Any, context: Any) -> Iterator[Any]:
+    def run_datum(request: pps_pb2.InspectDatumRequest, context: grpc.ServicerContext) -> Iterator[Struct]:
         rerun = pps.rerun_datum(messages.to_job(request.datum.job), request.datum.id)
         context.add_callback(rerun.cancel)
         return map(_reply, rerun.events())
 
-    def list_gpus(request: Any, context: Any) -> Any:
+    def list_gpus(request: Empty, context: grpc.ServicerContext) -> Struct:
         holders = pps.gpus.holders()
         reply = Struct()
         devices = [{"name": each, "holder": holders.get(each, "")} for each in pps.gpus.devices]
@@ -34,14 +34,14 @@ def add_service(server: grpc.Server, pps: Pps) -> None:
         return reply
 
     encode = Struct.SerializeToString
-    calls = {
+    calls: dict[str, grpc.RpcMethodHandler[Any, Struct]] = {
         "RunDatum": method_handler(run_datum, (False, True), pps_pb2.InspectDatumRequest.FromString, encode),
         "ListGpus": method_handler(list_gpus, (False, False), Empty.FromString, encode),
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("localpachd.Debug", calls),))
 
 
-def _reply(event: LogLine | Outcome) -> Any:
+def _reply(event: LogLine | Outcome) -> Struct:
     reply = Struct()
     if isinstance(event, LogLine):
         reply.update({"line": event.message, "user": event.user})

@@ -1,7 +1,5 @@
 """The FileInfo messages of one commit's nodes: as messages, and as bytes for listings, which may be of any length."""
 
-from typing import Any
-
 from google.protobuf.descriptor import FieldDescriptor
 
 from localpachd.api import pfs_messages as messages
@@ -24,7 +22,7 @@ class FileInfos:
         self._commit = self._message.file.SerializeToString()
         self._committed = pfs_pb2.FileInfo(committed=timestamp(info.finishing)).SerializeToString()
 
-    def message(self, node: Node) -> Any:
+    def message(self, node: Node) -> pfs_pb2.FileInfo:
         """A node's message, good until the next one is asked for: they are one."""
         message, file = self._message, self._message.file
         file.path, file.datum = node.path, node.tag

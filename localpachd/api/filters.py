@@ -8,11 +8,10 @@ pachctl writes `.state == "JOB_FAILURE" or .state == "JOB_KILLED"`. Whatever goe
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from localpachd.errors import PachError
 
-Value = Callable[[Mapping[str, Any]], Any]
+Value = Callable[[Mapping[str, object]], object]
 
 _TOKEN = re.compile(
     r"""\s*(?:(?P<path>(?:\.[A-Za-z_]\w*)+|\.)
@@ -25,7 +24,7 @@ _TOKEN = re.compile(
 _WORDS = {"true": True, "false": False, "null": None}
 
 
-def compile_filter(text: str) -> Callable[[Mapping[str, Any]], bool]:
+def compile_filter(text: str) -> Callable[[Mapping[str, object]], bool]:
     """A test of protojson mappings (snake_case names, enums by name). The empty text lets everything pass."""
     if not text.strip():
         return lambda message: True
@@ -102,13 +101,13 @@ class _Parser:
         self.advance()
         if kind == "path":
             return _field(tuple(token.split(".")[1:]) if token != "." else ())
-        constant = _WORDS[token] if kind == "word" else json.loads(token)
+        constant: object = _WORDS[token] if kind == "word" else json.loads(token)
         return lambda message: constant
 
 
 def _field(names: tuple[str, ...]) -> Value:
-    def value(message: Mapping[str, Any]) -> Any:
-        found: Any = message
+    def value(message: Mapping[str, object]) -> object:
+        found: object = message
         for name in names:
             if found is None:
                 return None
@@ -120,6 +119,6 @@ def _field(names: tuple[str, ...]) -> Value:
     return value
 
 
-def _holds(value: Any) -> bool:
+def _holds(value: object) -> bool:
     # jq counts everything but null and false as true, 0 and "" included.
     return value is not None and value is not False

@@ -1,13 +1,17 @@
 """gRPC's handlers: they connect the calls of a service with the methods of a class. Knows no service by name."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Never, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from localpachd.api.schema import SERVICES, message_class
 
-_KINDS = {
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+_KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any]"]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
     (False, True): grpc.unary_stream_rpc_method_handler,
     (True, False): grpc.stream_unary_rpc_method_handler,
@@ -15,9 +19,9 @@ _KINDS = {
 }
 
 
-def add_service(server: grpc.Server, service: str, servicer: Any) -> None:
-    """Adds a service of this full name to a server: every call for which `servicer` has a method. A reply is a message
-    or, where it was encoded by hand, bytes."""
+def add_service(server: grpc.Server, service: str, servicer: object) -> None:
+    """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
+    message or, encoded by hand, bytes."""
     handlers = {
         call.name: method_handler(
             getattr(servicer, call.name),
@@ -31,16 +35,15 @@ def add_service(server: grpc.Server, service: str, servicer: Any) -> None:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
-def _encoded(reply: Any) -> bytes:
-    encoded: bytes = reply if isinstance(reply, bytes) else reply.SerializeToString()
-    return encoded
+def _encoded(reply: Message | bytes) -> bytes:
+    return reply if isinstance(reply, bytes) else reply.SerializeToString()
 
 
 def method_handler(
-    behaviour: Callable[[Any, Any], Any],
+    behaviour: Callable[[Never, grpc.ServicerContext], object],
     streams: tuple[bool, bool],
-    deserialize: Callable[[bytes], Any] | None,
-    serialize: Callable[[Any], bytes] | None,
-) -> Any:
-    """gRPC's handler of a call; `streams` says whether its request and its reply are."""
+    deserialize: Callable[[bytes], Request] | None,
+    serialize: Callable[[Reply], bytes] | None,
+) -> "grpc.RpcMethodHandler[Request, Reply]":
+    """gRPC's handler of a call; `streams` says whether its request and its reply are streams."""
     return _KINDS[streams](behaviour, request_deserializer=deserialize, response_serializer=serialize)

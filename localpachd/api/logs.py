@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
+import grpc
 from google.protobuf import json_format
 
 from localpachd.api import pps_messages as messages
@@ -22,7 +23,9 @@ class LogsServicer:
     def __init__(self, pfs: Pfs) -> None:
         self._db = pfs.db
 
-    def GetLogs(self, request: Any, context: Any) -> Iterator[Any]:
+    def GetLogs(
+        self, request: logs_pb2.GetLogsRequest, context: grpc.ServicerContext
+    ) -> Iterator[logs_pb2.GetLogsResponse]:
         wanted = _search(request)
         with self._db.read() as conn:
             for line in search(conn, wanted):
@@ -38,11 +41,11 @@ class LogsServicer:
                 )
 
 
-def _search(request: Any) -> LogSearch:
+def _search(request: logs_pb2.GetLogsRequest) -> LogSearch:
     chosen = request.filter
     times = chosen.time_range
-    return LogSearch(
-        **_subject(request.query),
+    return replace(
+        _subject(request.query),
         user_only=chosen.user_logs_only,
         start=nanoseconds(getattr(times, "from")) if times.HasField("from") else None,
         end=nanoseconds(times.until) if times.HasField("until") else None,
@@ -53,30 +56,31 @@ def _search(request: Any) -> LogSearch:
     )
 
 
-def _subject(query: Any) -> dict[str, Any]:
+def _subject(query: logs_pb2.LogQuery) -> LogSearch:
+    """The search for everything about the subject of a query."""
     if not query.HasField("admin"):
         return _of_user(query.user)
     admin = query.admin
     if admin.HasField("user"):
         return _of_user(admin.user)
     if admin.HasField("master"):
-        return {**_of_pipeline(admin.master), "master": True}
+        return replace(_of_pipeline(admin.master), master=True)
     raise Unimplemented(
         "localpachd has neither pods nor Loki: ask for the logs of a project, a pipeline, a job or a datum"
     )
 
 
-def _of_user(user: Any) -> dict[str, Any]:
+def _of_user(user: logs_pb2.UserLogQuery) -> LogSearch:
     if user.HasField("pipeline"):
         return _of_pipeline(user.pipeline)
     if user.HasField("pipeline_job"):
-        return {**_of_pipeline(user.pipeline_job.pipeline), "job": user.pipeline_job.job}
+        return replace(_of_pipeline(user.pipeline_job.pipeline), job=user.pipeline_job.job)
     if user.HasField("pipeline_datum"):
-        return {**_of_pipeline(user.pipeline_datum.pipeline), "datum": user.pipeline_datum.datum}
+        return replace(_of_pipeline(user.pipeline_datum.pipeline), datum=user.pipeline_datum.datum)
     if user.HasField("job_datum"):
-        return {"job": user.job_datum.job, "datum": user.job_datum.datum}
-    return {"project": user.project, "job": user.job, "datum": user.datum}
+        return LogSearch(job=user.job_datum.job, datum=user.job_datum.datum)
+    return LogSearch(project=user.project, job=user.job, datum=user.datum)
 
 
-def _of_pipeline(named: Any) -> dict[str, Any]:
-    return {"project": named.project or DEFAULT_PROJECT, "pipeline": named.pipeline}
+def _of_pipeline(named: logs_pb2.PipelineLogQuery) -> LogSearch:
+    return LogSearch(project=named.project or DEFAULT_PROJECT, pipeline=named.pipeline)

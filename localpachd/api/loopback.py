@@ -23,7 +23,7 @@ class LoopbackServers:
         """Serves what `register` adds to a server on a fresh loopback port, and returns that."""
         pool = ThreadPoolExecutor(self._calls, thread_name_prefix=self._name)
         server = grpc.server(
-            pool, options=OPTIONS, interceptors=(StatusInterceptor(),), compression=grpc.Compression.NoCompression
+            pool, options=OPTIONS, interceptors=[StatusInterceptor()], compression=grpc.Compression.NoCompression
         )
         register(server)
         port = int(server.add_insecure_port("127.0.0.1:0"))

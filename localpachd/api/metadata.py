@@ -1,7 +1,9 @@
 """The `metadata.API` service: notes of things by key. Which things there are is the pfs and the pps room's business."""
 
+import sqlite3
 from collections.abc import Callable
-from typing import Any
+
+import grpc
 
 from localpachd.api import pickers
 from localpachd.api.schema import metadata_pb2
@@ -19,7 +21,9 @@ class MetadataServicer:
     def __init__(self, pfs: Pfs) -> None:
         self._pfs = pfs
 
-    def EditMetadata(self, request: Any, context: Any) -> Any:
+    def EditMetadata(
+        self, request: metadata_pb2.EditMetadataRequest, context: grpc.ServicerContext
+    ) -> metadata_pb2.EditMetadataResponse:
         def step(txn: Transaction) -> None:
             wrong = []
             for number, each in enumerate(request.edits):
@@ -35,12 +39,12 @@ class MetadataServicer:
         return metadata_pb2.EditMetadataResponse()
 
 
-def _edit(txn: Transaction, message: Any) -> None:
+def _edit(txn: Transaction, message: metadata_pb2.Edit) -> None:
     kind: Kind
     for kind in _TARGETS:
         if message.HasField(kind):
             try:
-                key, name = _TARGETS[kind](txn, getattr(message, kind))
+                key, name = _TARGETS[kind](txn.conn, message)
             except PachError as error:
                 raise PachError(f"pick {kind}: {error}") from error
             try:
@@ -52,7 +56,7 @@ def _edit(txn: Transaction, message: Any) -> None:
     raise PachError("unknown target: name a project, commit, branch, repo, pipeline or the cluster")
 
 
-def _change(message: Any) -> Edit:
+def _change(message: metadata_pb2.Edit) -> Edit:
     if message.HasField("replace"):
         return Edit("replace", whole=dict(message.replace.replacement))
     if message.HasField("add_key"):
@@ -64,36 +68,37 @@ def _change(message: Any) -> Edit:
     raise PachError("no operation: add, edit or delete a key, or replace all")
 
 
-def _project(txn: Transaction, picker: Any) -> tuple[Key, str]:
-    name = projects.inspect(txn.conn, pickers.project(picker)).name
+def _project(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
+    name = projects.inspect(conn, pickers.project(edit.project)).name
     return name, name
 
 
-def _repo(txn: Transaction, picker: Any) -> tuple[Key, str]:
-    repo = pickers.repo(picker)
-    return lookup.repo_id(txn.conn, repo), str(repo)
+def _repo(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
+    repo = pickers.repo(edit.repo)
+    return lookup.repo_id(conn, repo), str(repo)
 
 
-def _branch(txn: Transaction, picker: Any) -> tuple[Key, str]:
-    branch = pickers.branch(picker)
-    return lookup.branch_row(txn.conn, branch)["id"], str(branch)
+def _branch(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
+    branch = pickers.branch(edit.branch)
+    return lookup.branch_row(conn, branch)["id"], str(branch)
 
 
-def _commit(txn: Transaction, picker: Any) -> tuple[Key, str]:
-    info = pickers.commit(txn.conn, picker)
+def _commit(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
+    info = pickers.commit(conn, edit.commit)
     return info.seq, str(info.commit)
 
 
-def _pipeline(txn: Transaction, picker: Any) -> tuple[Key, str]:
-    name = str(pipelines.inspect(txn.conn, pickers.pipeline(picker)).pipeline)
+def _pipeline(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
+    name = str(pipelines.inspect(conn, pickers.pipeline(edit.pipeline)).pipeline)
     return name, name
 
 
-_TARGETS: dict[Kind, Callable[[Transaction, Any], tuple[Key, str]]] = {
-    "cluster": lambda txn, picker: ("", ""),
+_TARGETS: dict[Kind, Callable[[sqlite3.Connection, metadata_pb2.Edit], tuple[Key, str]]] = {
+    "cluster": lambda conn, edit: ("", ""),
     "project": _project,
     "repo": _repo,
     "branch": _branch,
     "commit": _commit,
     "pipeline": _pipeline,
 }
+"""The key and the name of the thing that an edit is about, by the field that picks it."""

@@ -1,12 +1,14 @@
 """Pages of listings, which requests of 2.10 and later may ask for."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from localpachd.api.schema import pfs_pb2, pps_pb2
 
 T = TypeVar("T")
 
 
-def of(found: Sequence[T], request: Any) -> Sequence[T]:
-    """The page that a request asks for of what was found; without one, all."""
-    size, index = request.page.page_size, request.page.page_index
+def of(found: Sequence[T], page: pfs_pb2.RepoPage | pps_pb2.PipelinePage) -> Sequence[T]:
+    """The page of what was found that a request asks for; all of it if the request names no size."""
+    size, index = page.page_size, page.page_index
     return found[index * size :][:size] if size > 0 else found

@@ -1,6 +1,6 @@
 """The calls about values that clients keep on the server."""
 
-from typing import Any
+import grpc
 
 from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.pfs import cache
@@ -12,16 +12,16 @@ class CacheCalls:
 
     _pfs: Pfs
 
-    def PutCache(self, request: Any, context: Any) -> Any:
+    def PutCache(self, request: pfs_pb2.PutCacheRequest, context: grpc.ServicerContext) -> Empty:
         value = request.value.SerializeToString()
         self._pfs.transact(lambda txn: cache.put(txn, request.key, value, [*request.file_set_ids], request.tag))
         return Empty()
 
-    def GetCache(self, request: Any, context: Any) -> Any:
+    def GetCache(self, request: pfs_pb2.GetCacheRequest, context: grpc.ServicerContext) -> pfs_pb2.GetCacheResponse:
         reply = pfs_pb2.GetCacheResponse()
         reply.value.ParseFromString(self._pfs.transact(lambda txn: cache.get(txn, request.key)))
         return reply
 
-    def ClearCache(self, request: Any, context: Any) -> Any:
+    def ClearCache(self, request: pfs_pb2.ClearCacheRequest, context: grpc.ServicerContext) -> Empty:
         self._pfs.transact(lambda txn: cache.clear(txn, request.tag_prefix))
         return Empty()

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+
+import grpc
 
 from localpachd.api import pfs_messages as messages
-from localpachd.api.schema import pfs_pb2
+from localpachd.api.schema import pfs_pb2, task_pb2
 from localpachd.pfs import fsck
 from localpachd.pfs.service import Pfs
 
@@ -15,7 +16,7 @@ class CheckCalls:
 
     _pfs: Pfs
 
-    def Fsck(self, request: Any, context: Any) -> Iterator[Any]:
+    def Fsck(self, request: pfs_pb2.FsckRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FsckResponse]:
         if request.fix:
             self._pfs.transact(fsck.fix)
         kind = request.WhichOneof("zombie_check")
@@ -28,9 +29,11 @@ class CheckCalls:
             for text in found:
                 yield pfs_pb2.FsckResponse(error=text)
 
-    def CheckStorage(self, request: Any, context: Any) -> Any:
+    def CheckStorage(
+        self, request: pfs_pb2.CheckStorageRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.CheckStorageResponse:
         count = self._pfs.chunks.check(request.chunk_begin, request.chunk_end, request.read_chunk_data)
         return pfs_pb2.CheckStorageResponse(chunk_object_count=count)
 
-    def ListTask(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListTask(self, request: task_pb2.ListTaskRequest, context: grpc.ServicerContext) -> Iterator[task_pb2.TaskInfo]:
         return iter(())  # storage does its work at once

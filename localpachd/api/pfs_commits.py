@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+
+import grpc
 
 from localpachd.api import cancellation
 from localpachd.api import pfs_messages as messages
-from localpachd.api.schema import Empty, pfs_pb2
+from localpachd.api.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
 from localpachd.errors import PachError
@@ -35,19 +36,21 @@ class CommitCalls:
     _pfs: Pfs
     _write: Writes
 
-    def StartCommit(self, request: Any, context: Any) -> Any:
-        return self._write(context, start_commit=request)
+    def StartCommit(self, request: pfs_pb2.StartCommitRequest, context: grpc.ServicerContext) -> pfs_pb2.Commit:
+        started = self._write(context, transaction_pb2.TransactionRequest(start_commit=request))
+        assert isinstance(started, pfs_pb2.Commit)
+        return started
 
-    def FinishCommit(self, request: Any, context: Any) -> Any:
-        self._write(context, finish_commit=request)
+    def FinishCommit(self, request: pfs_pb2.FinishCommitRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(finish_commit=request))
         return Empty()
 
-    def ClearCommit(self, request: Any, context: Any) -> Any:
+    def ClearCommit(self, request: pfs_pb2.ClearCommitRequest, context: grpc.ServicerContext) -> Empty:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: commits.clear(txn, commit))
         return Empty()
 
-    def InspectCommit(self, request: Any, context: Any) -> Any:
+    def InspectCommit(self, request: pfs_pb2.InspectCommitRequest, context: grpc.ServicerContext) -> pfs_pb2.CommitInfo:
         commit = messages.to_commit(request.commit)
         with self._pfs.db.read() as conn:
             if commit.repo.name == FILE_SETS:
@@ -55,9 +58,11 @@ class CommitCalls:
             found = commits.resolve(conn, commit)
         return messages.commit_info(self._await(found, request.wait, cancellation.watch(context, self._pfs.changes)))
 
-    def ListCommit(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListCommit(
+        self, request: pfs_pb2.ListCommitRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
         repo = _repo(request)
-        since, to = _bound(request, "from", repo), _bound(request, "to", repo)
+        since, to = _bound(getattr(request, "from"), repo), _bound(request.to, repo)
         for each in (since, to):
             if each is not None and each.repo != repo:
                 raise PachError(f"`from` and `to` commits need to be from repo {repo}")
@@ -76,9 +81,11 @@ class CommitCalls:
                     return
                 yield messages.commit_info(info, contents.bound(conn, info))
 
-    def SubscribeCommit(self, request: Any, context: Any) -> Iterator[Any]:
+    def SubscribeCommit(
+        self, request: pfs_pb2.SubscribeCommitRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
         repo = messages.to_repo(request.repo)
-        since = _bound(request, "from", repo)
+        since = _bound(getattr(request, "from"), repo)
         if since is not None and since.repo != repo:
             raise PachError(f"the `from` commit needs to be from repo {repo}")
         with self._pfs.db.read() as conn:
@@ -94,7 +101,9 @@ class CommitCalls:
         with self._pfs.db.read() as conn:
             return history.next_on(conn, branch, origin, seen)
 
-    def InspectCommitSet(self, request: Any, context: Any) -> Iterator[Any]:
+    def InspectCommitSet(
+        self, request: pfs_pb2.InspectCommitSetRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
         with self._pfs.db.read() as conn:
             infos = commit_sets.inspect(conn, messages.to_commit_set(request))
         if not request.wait:
@@ -106,14 +115,18 @@ class CommitCalls:
             if info.finished is None:
                 yield messages.commit_info(self._await(info, pfs_pb2.FINISHED, active))
 
-    def ListCommitSet(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListCommitSet(
+        self, request: pfs_pb2.ListCommitSetRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.CommitSetInfo]:
         with self._pfs.db.read() as conn:
             for id_, infos in commit_sets.list_all(conn, request.project.name):
                 yield pfs_pb2.CommitSetInfo(
                     commit_set=pfs_pb2.CommitSet(id=id_), commits=[messages.commit_info(info) for info in infos]
                 )
 
-    def FindCommits(self, request: Any, context: Any) -> Iterator[Any]:
+    def FindCommits(
+        self, request: pfs_pb2.FindCommitsRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.FindCommitsResponse]:
         start, path = messages.to_commit(request.start), paths.clean(request.file_path)
         found = 0
         with self._pfs.db.read() as conn:
@@ -126,26 +139,30 @@ class CommitCalls:
                         break
             yield pfs_pb2.FindCommitsResponse(last_searched_commit=commit, commits_searched=step.before + 1)
 
-    def SquashCommitSet(self, request: Any, context: Any) -> Any:
-        self._write(context, squash_commit_set=request)
+    def SquashCommitSet(self, request: pfs_pb2.SquashCommitSetRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(squash_commit_set=request))
         return Empty()
 
-    def DropCommitSet(self, request: Any, context: Any) -> Any:
+    def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest, context: grpc.ServicerContext) -> Empty:
         doomed = messages.to_commit_set(request)
         self._pfs.transact(lambda txn: removal.drop_set(txn, doomed))
         return Empty()
 
-    def SquashCommit(self, request: Any, context: Any) -> Any:
+    def SquashCommit(
+        self, request: pfs_pb2.SquashCommitRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.SquashCommitResponse:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: removal.squash(txn, commit, request.recursive))
         return pfs_pb2.SquashCommitResponse()
 
-    def DropCommit(self, request: Any, context: Any) -> Any:
+    def DropCommit(
+        self, request: pfs_pb2.DropCommitRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.DropCommitResponse:
         commit = messages.to_commit(request.commit)
         self._pfs.transact(lambda txn: removal.drop(txn, commit, request.recursive))
         return pfs_pb2.DropCommitResponse()
 
-    def _await(self, info: CommitInfo, state: int, active: Active) -> CommitInfo:
+    def _await(self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: Active) -> CommitInfo:
         """The commit once it has reached a state; PachError when it is deleted meanwhile."""
 
         def look() -> CommitInfo | None:
@@ -159,22 +176,20 @@ class CommitCalls:
         return reached if reached is not None else info
 
 
-def _origin(request: Any) -> str:
+def _origin(request: pfs_pb2.ListCommitRequest | pfs_pb2.SubscribeCommitRequest) -> str:
     """The origin that a request asks for; "" for all."""
     return "" if request.all else _ORIGIN_NAMES.get(request.origin_kind, "")
 
 
-def _repo(request: Any) -> Repo | None:
+def _repo(request: pfs_pb2.ListCommitRequest) -> Repo | None:
     """The repo whose commits a request wants; None for those of all repos."""
     if not request.HasField("repo"):
         raise PachError("repo cannot be nil")
     return messages.to_repo(request.repo) if request.repo.name else None
 
 
-def _bound(request: Any, field: str, repo: Repo | None) -> Commit | None:
-    """A `from` or `to` commit (the first is a keyword of Python's); one without id and branch counts as absent, one
-    without a repo is of the request's."""
-    message = getattr(request, field)
+def _bound(message: pfs_pb2.Commit, repo: Repo | None) -> Commit | None:
+    """A `from` or `to` commit: None without an id and a branch. One without a repo is in the request's."""
     if not message.id and not message.branch.name:
         return None
     if repo is not None and not message.repo.name and not message.branch.repo.name:

@@ -1,6 +1,6 @@
 """The call that copies a commit to where the server does not keep files."""
 
-from typing import Any
+import grpc
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import pfs_pb2
@@ -14,7 +14,7 @@ class EgressCalls:
 
     _pfs: Pfs
 
-    def Egress(self, request: Any, context: Any) -> Any:
+    def Egress(self, request: pfs_pb2.EgressRequest, context: grpc.ServicerContext) -> pfs_pb2.EgressResponse:
         target = request.WhichOneof("target")
         if target == "sql_database":
             raise Unimplemented("localpachd does not serve egress to SQL databases")

@@ -3,9 +3,10 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
-from typing import Any
+
+import grpc
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.file_infos import FileInfos
@@ -31,7 +32,7 @@ class FileCalls:
 
     _pfs: Pfs
 
-    def GetFile(self, request: Any, context: Any) -> Iterator[Any]:
+    def GetFile(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
         if request.URL:
             self._export(request)
             return
@@ -43,7 +44,7 @@ class FileCalls:
             # A stream without any message makes the Python client fail on an empty file.
             yield from _in_messages(chain((next(data, b""),), data))
 
-    def GetFileTAR(self, request: Any, context: Any) -> Iterator[Any]:
+    def GetFileTAR(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
         if request.URL:
             self._export(request)
             return
@@ -54,7 +55,7 @@ class FileCalls:
                 raise _missing(request.file.path, info)
             yield from _in_messages(tars.stream(chain((first,), nodes), self._pfs.chunks))
 
-    def _export(self, request: Any) -> None:
+    def _export(self, request: pfs_pb2.GetFileRequest) -> None:
         """Writes what GetFileTAR would send below the request's URL."""
         objects.check_target(request.URL)
         with self._opened(request.file) as (info, files):
@@ -66,14 +67,14 @@ class FileCalls:
             read = self._pfs.chunks.read
             objects.upload(request.URL, ((path, read(content)) for path, content in whole if content is not None))
 
-    def InspectFile(self, request: Any, context: Any) -> Any:
+    def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
         with self._opened(request.file) as (info, files):
             node = trees.inspect(files, request.file.path)
             if node is None:
                 raise _missing(request.file.path, info)
             return FileInfos(info).message(node)
 
-    def ListFile(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListFile(self, request: pfs_pb2.ListFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
         _check_page(request)
         with self._opened(request.file) as (info, files):
 
@@ -82,7 +83,7 @@ class FileCalls:
 
             yield from map(FileInfos(info).encoded, _page(listing, request))
 
-    def WalkFile(self, request: Any, context: Any) -> Iterator[Any]:
+    def WalkFile(self, request: pfs_pb2.WalkFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
         _check_page(request)
         base = paths.clean(request.file.path)
         with self._opened(request.file) as (info, files):
@@ -96,11 +97,13 @@ class FileCalls:
 
             yield from map(FileInfos(info).encoded, _page(listing, request))
 
-    def GlobFile(self, request: Any, context: Any) -> Iterator[Any]:
+    def GlobFile(self, request: pfs_pb2.GlobFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
         with self._snapshot(request.commit, "") as (info, files):
             yield from map(FileInfos(info).encoded, trees.glob(files, request.pattern, *_bounds(request)))
 
-    def DiffFile(self, request: Any, context: Any) -> Iterator[Any]:
+    def DiffFile(
+        self, request: pfs_pb2.DiffFileRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.DiffFileResponse]:
         with self._opened(request.new_file) as (info, files):
             if request.HasField("old_file"):
                 with self._opened(request.old_file) as (old_info, old_files):
@@ -109,13 +112,13 @@ class FileCalls:
             with self._before(info) as (old_info, old_files):
                 yield from _diff(info, files, request.new_file.path, old_info, old_files, request.new_file.path)
 
-    def _opened(self, file: Any) -> Any:
+    def _opened(self, file: pfs_pb2.File) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
         if not file.ByteSize():
             raise PachError("file cannot be nil")
         return self._snapshot(file.commit, file.datum)
 
     @contextmanager
-    def _snapshot(self, commit: Any, tag: str) -> Iterator[tuple[CommitInfo, FileSet]]:
+    def _snapshot(self, commit: pfs_pb2.Commit, tag: str) -> Iterator[tuple[CommitInfo, FileSet]]:
         with self._pfs.chunks.uses.one(), self._pfs.db.read() as conn:
             info, files = filesets.opened(conn, messages.to_commit(commit), time.time_ns())
             yield info, files.tagged(tag) if tag else files
@@ -133,7 +136,7 @@ class FileCalls:
 
 def _diff(
     info: CommitInfo, files: FileSet, path: str, old_info: CommitInfo, old_files: FileSet, old_path: str
-) -> Iterator[Any]:
+) -> Iterator[pfs_pb2.DiffFileResponse]:
     new_message, old_message = FileInfos(info).message, FileInfos(old_info).message
     for new, old in trees.diff(files, old_files, path, old_path):
         yield pfs_pb2.DiffFileResponse(
@@ -141,7 +144,7 @@ def _diff(
         )
 
 
-def _in_messages(pieces: Iterator[bytes]) -> Iterator[Any]:
+def _in_messages(pieces: Iterator[bytes]) -> Iterator[BytesValue]:
     """Bytes in any pieces as messages of a good size."""
     gathered = bytearray()
     sent = False
@@ -171,19 +174,19 @@ def _only_file(found: Iterator[Node]) -> Node | None:
     return only
 
 
-def _bounds(request: Any) -> tuple[str | None, str | None]:
+def _bounds(request: pfs_pb2.GetFileRequest | pfs_pb2.GlobFileRequest) -> tuple[str | None, str | None]:
     """The path range of a request: its first path, and the path that ends it."""
     return request.path_range.lower or None, request.path_range.upper or None
 
 
-def _check_page(request: Any) -> None:
+def _check_page(request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> None:
     if request.reverse and request.number == 0:
         raise PachError("number must be > 0 when reverse is true")
     if request.number > _PAGE_LIMIT:
         raise PachError(f"cannot return more than {_PAGE_LIMIT} files at a time")
 
 
-def _page(listing: Listing, request: Any) -> Iterator[Node]:
+def _page(listing: Listing, request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> Iterator[Node]:
     """The part of a listing that a request asks for by marker, number and direction. The marker itself is left out."""
     marker, number = request.paginationMarker.path, request.number
     bounds = (None, marker or None) if request.reverse else (marker or None, None)

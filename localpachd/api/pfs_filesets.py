@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+
+import grpc
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
@@ -23,7 +24,9 @@ class FileSetCalls:
 
     _pfs: Pfs
 
-    def GetFileSet(self, request: Any, context: Any) -> Any:
+    def GetFileSet(
+        self, request: pfs_pb2.GetFileSetRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.CreateFileSetResponse:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> Layers:
@@ -33,7 +36,9 @@ class FileSetCalls:
 
         return self._kept(step, filesets.DEFAULT_TTL)
 
-    def ComposeFileSet(self, request: Any, context: Any) -> Any:
+    def ComposeFileSet(
+        self, request: pfs_pb2.ComposeFileSetRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.CreateFileSetResponse:
         def step(txn: Transaction) -> Layers:
             parts = [filesets.find(txn.conn, each, txn.now) for each in request.file_set_ids]
             composed = filesets.compose_all(txn.conn, self._pfs.chunks, parts)
@@ -42,7 +47,7 @@ class FileSetCalls:
 
         return self._kept(step, request.ttl_seconds * filesets.SECOND or filesets.DEFAULT_TTL)
 
-    def AddFileSet(self, request: Any, context: Any) -> Any:
+    def AddFileSet(self, request: pfs_pb2.AddFileSetRequest, context: grpc.ServicerContext) -> Empty:
         commit = messages.to_commit(request.commit)
 
         def step(txn: Transaction) -> None:
@@ -53,19 +58,21 @@ class FileSetCalls:
             self._pfs.transact(step)
         return Empty()
 
-    def RenewFileSet(self, request: Any, context: Any) -> Any:
+    def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest, context: grpc.ServicerContext) -> Empty:
         ttl = request.ttl_seconds * filesets.SECOND
         self._pfs.transact(lambda txn: filesets.renew(txn, request.file_set_id, ttl))
         return Empty()
 
-    def ShardFileSet(self, request: Any, context: Any) -> Any:
+    def ShardFileSet(
+        self, request: pfs_pb2.ShardFileSetRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.ShardFileSetResponse:
         limits = (request.num_files or _SHARD_FILES, request.size_bytes or _SHARD_BYTES)
         with self._pfs.db.read() as conn:
             files = FileSet(conn, filesets.find(conn, request.file_set_id, time.time_ns()).tree)
             ranges = [pfs_pb2.PathRange(lower=lower, upper=upper) for lower, upper in filesets.shards(files, *limits)]
         return pfs_pb2.ShardFileSetResponse(shards=ranges)
 
-    def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> Any:
+    def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> pfs_pb2.CreateFileSetResponse:
         """The reply with the id of the file set that a step finds."""
         with self._pfs.chunks.uses.one():
             made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))

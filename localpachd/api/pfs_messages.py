@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf.message import Message
+
 from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import PachError
@@ -18,22 +20,23 @@ from localpachd.pfs.entities import (
     RepoInfo,
 )
 
+CommitSetRequest = pfs_pb2.InspectCommitSetRequest | pfs_pb2.SquashCommitSetRequest | pfs_pb2.DropCommitSetRequest
 ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}
 
 
-def to_repo(message: Any) -> Repo:
+def to_repo(message: pfs_pb2.Repo) -> Repo:
     """The repo that a request names; no project means `default`, no type `user`."""
     _check_given(message, "repo")
     return Repo(message.project.name or DEFAULT_PROJECT, message.name, message.type or USER)
 
 
-def to_branch(message: Any) -> Branch:
+def to_branch(message: pfs_pb2.Branch) -> Branch:
     """The branch that a request names."""
     _check_given(message, "branch")
     return Branch(to_repo(message.repo), message.name)
 
 
-def to_commit(message: Any) -> Commit:
+def to_commit(message: pfs_pb2.Commit) -> Commit:
     """The commit that a request names; its repo may be given as the branch's only."""
     _check_given(message, "commit")
     repo = message.repo if message.HasField("repo") else message.branch.repo
@@ -42,7 +45,7 @@ def to_commit(message: Any) -> Commit:
     return Commit(to_repo(repo), message.id, message.branch.name)
 
 
-def complete(message: Any) -> None:
+def complete(message: Message) -> None:
     """Fills in what a request may leave out of the names in it, as they are read here: clients that print one rely on
     every part."""
     if isinstance(message, pfs_pb2.Commit):
@@ -51,45 +54,45 @@ def complete(message: Any) -> None:
         message.branch.repo.CopyFrom(named)
     if isinstance(message, pfs_pb2.Repo):
         message.type = message.type or USER
-    project = message.DESCRIPTOR.fields_by_name.get("project")
-    if project is not None and project.message_type is pfs_pb2.Project.DESCRIPTOR:
-        message.project.name = message.project.name or DEFAULT_PROJECT
+    field = message.DESCRIPTOR.fields_by_name.get("project")
+    if field is not None and field.message_type is pfs_pb2.Project.DESCRIPTOR:
+        project: pfs_pb2.Project = getattr(message, field.name)
+        project.name = project.name or DEFAULT_PROJECT
     for field, value in message.ListFields():
         if field.message_type is not None and not field.message_type.GetOptions().map_entry:
             for each in value if field.label == field.LABEL_REPEATED else (value,):
                 complete(each)
 
 
-def to_commit_set(request: Any) -> str:
+def to_commit_set(request: CommitSetRequest) -> str:
     """The id of the commit set that a request names."""
     _check_given(request.commit_set, "commitset")
-    found: str = request.commit_set.id
-    return found
+    return request.commit_set.id
 
 
-def _check_given(message: Any, what: str) -> None:
+def _check_given(message: Message, what: str) -> None:
     if not message.ByteSize():
         raise PachError(f"{what} cannot be nil")
 
 
-def repo(value: Repo) -> Any:
+def repo(value: Repo) -> pfs_pb2.Repo:
     """A Repo message."""
     return pfs_pb2.Repo(name=value.name, type=value.type, project=pfs_pb2.Project(name=value.project))
 
 
-def branch(value: Branch) -> Any:
+def branch(value: Branch) -> pfs_pb2.Branch:
     """A Branch message."""
     return pfs_pb2.Branch(repo=repo(value.repo), name=value.name)
 
 
-def commit(value: Commit) -> Any:
+def commit(value: Commit) -> pfs_pb2.Commit:
     """A Commit message with its repo in both places where clients look."""
     return pfs_pb2.Commit(
         repo=repo(value.repo), id=value.id, branch=pfs_pb2.Branch(repo=repo(value.repo), name=value.branch)
     )
 
 
-def commit_info(info: CommitInfo, bound: int | None = None) -> Any:
+def commit_info(info: CommitInfo, bound: int | None = None) -> pfs_pb2.CommitInfo:
     """A CommitInfo message; details once the content was looked through. `bound` (bytes) is what it holds at most,
     where that is known of one that has no details."""
     message = pfs_pb2.CommitInfo(
@@ -103,7 +106,7 @@ def commit_info(info: CommitInfo, bound: int | None = None) -> Any:
         finished=timestamp(info.finished),
         direct_provenance=[commit(each) for each in info.provenance],
         error=info.error,
-        size_bytes_upper_bound=info.size if info.size is not None else bound,
+        size_bytes_upper_bound=info.size if info.size is not None else bound or 0,
         metadata=info.metadata,
     )
     if info.size is not None:
@@ -113,17 +116,17 @@ def commit_info(info: CommitInfo, bound: int | None = None) -> Any:
     return message
 
 
-def to_trigger(message: Any) -> Mapping[str, Any]:
+def to_trigger(message: pfs_pb2.Trigger) -> Mapping[str, Any]:
     """The trigger that a request names, by its fields that are set."""
     return {field.name: value for field, value in message.ListFields()} or {"branch": ""}
 
 
-def trigger(value: Mapping[str, Any] | None) -> Any:
+def trigger(value: Mapping[str, Any] | None) -> pfs_pb2.Trigger | None:
     """A Trigger message, or None."""
     return pfs_pb2.Trigger(**value) if value else None
 
 
-def branch_info(info: BranchInfo) -> Any:
+def branch_info(info: BranchInfo) -> pfs_pb2.BranchInfo:
     """A BranchInfo message."""
     return pfs_pb2.BranchInfo(
         branch=branch(info.branch),
@@ -137,12 +140,12 @@ def branch_info(info: BranchInfo) -> Any:
     )
 
 
-def repo_info(info: RepoInfo, details: bool) -> Any:
+def repo_info(info: RepoInfo, details: bool) -> pfs_pb2.RepoInfo:
     """A RepoInfo message; with `details` the exact size, else the same as the upper bound."""
     return pfs_pb2.RepoInfo(
         repo=repo(info.repo),
         created=timestamp(info.created),
-        size_bytes_upper_bound=None if details else info.size,
+        size_bytes_upper_bound=0 if details else info.size,
         description=info.description,
         branches=[branch(each) for each in info.branches],
         details=pfs_pb2.RepoInfo.Details(size_bytes=info.size) if details else None,
@@ -150,7 +153,7 @@ def repo_info(info: RepoInfo, details: bool) -> Any:
     )
 
 
-def project_info(info: ProjectInfo) -> Any:
+def project_info(info: ProjectInfo) -> pfs_pb2.ProjectInfo:
     """A ProjectInfo message."""
     return pfs_pb2.ProjectInfo(
         project=pfs_pb2.Project(name=info.name),

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+
+import grpc
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
@@ -23,23 +24,25 @@ class ModifyCalls:
 
     _pfs: Pfs
 
-    def ModifyFile(self, requests: Iterator[Any], context: Any) -> Any:
+    def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
         with _heard_out(requests):
             return self._modify(requests)
 
-    def CreateFileSet(self, requests: Iterator[Any], context: Any) -> Any:
+    def CreateFileSet(
+        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
+    ) -> pfs_pb2.CreateFileSetResponse:
         with _heard_out(requests):
             made = modify.create_file_set(self._pfs, self._changes(requests))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
-    def _modify(self, requests: Iterator[Any]) -> Any:
+    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Empty:
         first = next(requests, None)
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
         modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests))
         return Empty()
 
-    def _changes(self, requests: Iterator[Any]) -> Iterator[Change]:
+    def _changes(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[Change]:
         """The changes of a stream; neighbouring pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
@@ -59,7 +62,7 @@ class ModifyCalls:
         # gRPC ends the stream of a caller who went away as that of one who is done; a second look tells: it raises.
         next(requests, None)
 
-    def _fetched(self, added: Any) -> Iterator[Change]:
+    def _fetched(self, added: pfs_pb2.AddFile) -> Iterator[Change]:
         """What is at a URL, as additions of one file or, where it is recursive, of each file below it."""
         paths.validate(added.path)
         for name, pieces in objects.download(added.url.URL, added.url.recursive):
@@ -69,7 +72,7 @@ class ModifyCalls:
 
 
 @contextmanager
-def _heard_out(requests: Iterator[Any]) -> Iterator[None]:
+def _heard_out(requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[None]:
     """Answers a refusal only after the caller has said what little more there is: one who is still sending, as pachctl
     is, would get to know that the stream has ended, but not why."""
     try:
@@ -85,16 +88,16 @@ def _heard_out(requests: Iterator[Any]) -> Iterator[None]:
 class _Pieces:
     """The data of one file out of a stream of additions: iterates until another path or kind comes, which it keeps."""
 
-    def __init__(self, first: Any, requests: Iterator[Any]) -> None:
+    def __init__(self, first: pfs_pb2.AddFile, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> None:
         paths.validate(first.path)
         self.path = paths.clean(first.path)
         self.tag = first.datum or DEFAULT_TAG
-        self.following: Any = None
+        self.following: pfs_pb2.ModifyFileRequest | None = None
         self._first = first
         self._requests = requests
 
     def __iter__(self) -> Iterator[bytes]:
-        yield _data(self._first)
+        yield self._first.raw.value
         path, datum = self._first.path, self._first.datum
         for request in self._requests:
             if request.WhichOneof("body") != "add_file" or request.add_file.HasField("url"):
@@ -104,15 +107,10 @@ class _Pieces:
             if added.path != path or added.datum != datum:
                 self.following = request
                 return
-            yield _data(added)
+            yield added.raw.value
 
 
-def _data(added: Any) -> bytes:
-    data: bytes = added.raw.value
-    return data
-
-
-def _change(kind: str | None, request: Any) -> Change:
+def _change(kind: str | None, request: pfs_pb2.ModifyFileRequest) -> Change:
     if kind == "delete_file":
         return Removal(_stored(request.delete_file.path), request.delete_file.datum or DEFAULT_TAG)
     if kind == "copy_file":
@@ -120,7 +118,7 @@ def _change(kind: str | None, request: Any) -> Change:
     raise PachError("cannot set commit" if kind == "set_commit" else "unrecognized message type")
 
 
-def _copy(message: Any) -> Copy:
+def _copy(message: pfs_pb2.CopyFile) -> Copy:
     return Copy(
         source=messages.to_commit(message.src.commit),
         source_path=message.src.path,

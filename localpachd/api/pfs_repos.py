@@ -1,11 +1,12 @@
 """The calls about projects, repos and branches."""
 
 from collections.abc import Iterator
-from typing import Any
+
+import grpc
 
 from localpachd.api import pages
 from localpachd.api import pfs_messages as messages
-from localpachd.api.schema import Empty, pfs_pb2
+from localpachd.api.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.api.transactions import Writes
 from localpachd.errors import NotFound
 from localpachd.pfs import branches, projects, repos
@@ -20,15 +21,19 @@ class RepoCalls:
     _pfs: Pfs
     _write: Writes
 
-    def CreateProject(self, request: Any, context: Any) -> Any:
+    def CreateProject(self, request: pfs_pb2.CreateProjectRequest, context: grpc.ServicerContext) -> Empty:
         self._pfs.transact(lambda txn: projects.create(txn, request.project.name, request.description, request.update))
         return Empty()
 
-    def InspectProject(self, request: Any, context: Any) -> Any:
+    def InspectProject(
+        self, request: pfs_pb2.InspectProjectRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.ProjectInfo:
         with self._pfs.db.read() as conn:
             return messages.project_info(projects.inspect(conn, request.project.name))
 
-    def InspectProjectV2(self, request: Any, context: Any) -> Any:
+    def InspectProjectV2(
+        self, request: pfs_pb2.InspectProjectV2Request, context: grpc.ServicerContext
+    ) -> pfs_pb2.InspectProjectV2Response:
         name = request.project.name
         with self._pfs.db.read() as conn:
             try:
@@ -39,8 +44,10 @@ class RepoCalls:
                 info=messages.project_info(info), defaults_json=defaults.read(conn, name).spec
             )
 
-    def ReposSummary(self, request: Any, context: Any) -> Any:
-        found: dict[str, Any] = {}
+    def ReposSummary(
+        self, request: pfs_pb2.ReposSummaryRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.ReposSummaryResponse:
+        found: dict[str, pfs_pb2.ReposSummary] = {}
         with self._pfs.db.read() as conn:
             for info in repos.list_all(conn, USER, {each.name for each in request.projects}):
                 name = info.repo.project
@@ -50,59 +57,67 @@ class RepoCalls:
         wanted = [each.name for each in request.projects]
         return pfs_pb2.ReposSummaryResponse(summaries=[found[name] for name in wanted if name in found])
 
-    def ListProject(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListProject(
+        self, request: pfs_pb2.ListProjectRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.ProjectInfo]:
         with self._pfs.db.read() as conn:
             yield from map(messages.project_info, projects.list_all(conn))
 
-    def DeleteProject(self, request: Any, context: Any) -> Any:
+    def DeleteProject(self, request: pfs_pb2.DeleteProjectRequest, context: grpc.ServicerContext) -> Empty:
         self._pfs.transact(lambda txn: projects.delete(txn, request.project.name))
         return Empty()
 
-    def CreateRepo(self, request: Any, context: Any) -> Any:
-        self._write(context, create_repo=request)
+    def CreateRepo(self, request: pfs_pb2.CreateRepoRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(create_repo=request))
         return Empty()
 
-    def InspectRepo(self, request: Any, context: Any) -> Any:
+    def InspectRepo(self, request: pfs_pb2.InspectRepoRequest, context: grpc.ServicerContext) -> pfs_pb2.RepoInfo:
         with self._pfs.db.read() as conn:
             return messages.repo_info(repos.inspect(conn, messages.to_repo(request.repo)), details=True)
 
-    def ListRepo(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListRepo(self, request: pfs_pb2.ListRepoRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.RepoInfo]:
         wanted = {project.name for project in request.projects}
         with self._pfs.db.read() as conn:
             found = repos.list_all(conn, request.type, wanted)
             if request.HasField("page"):
                 found.sort(key=lambda info: info.repo)
-            for info in pages.of(found, request):
+            for info in pages.of(found, request.page):
                 yield messages.repo_info(info, details=False)
 
-    def DeleteRepo(self, request: Any, context: Any) -> Any:
-        gone = self._write(context, delete_repo=request)
+    def DeleteRepo(
+        self, request: pfs_pb2.DeleteRepoRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.DeleteRepoResponse:
+        gone = self._write(context, transaction_pb2.TransactionRequest(delete_repo=request))
         return pfs_pb2.DeleteRepoResponse(deleted=gone is not False)  # in a transaction it counts as deleted
 
-    def DeleteRepos(self, request: Any, context: Any) -> Any:
+    def DeleteRepos(
+        self, request: pfs_pb2.DeleteReposRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.DeleteReposResponse:
         wanted = {project.name for project in request.projects}
         if not wanted and not request.all:
             return pfs_pb2.DeleteReposResponse()
         gone = self._pfs.transact(lambda txn: repos.delete_many(txn, () if request.all else wanted))
         return pfs_pb2.DeleteReposResponse(repos=[messages.repo(each) for each in gone])
 
-    def CreateBranch(self, request: Any, context: Any) -> Any:
-        self._write(context, create_branch=request)
+    def CreateBranch(self, request: pfs_pb2.CreateBranchRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(create_branch=request))
         return Empty()
 
-    def InspectBranch(self, request: Any, context: Any) -> Any:
+    def InspectBranch(self, request: pfs_pb2.InspectBranchRequest, context: grpc.ServicerContext) -> pfs_pb2.BranchInfo:
         with self._pfs.db.read() as conn:
             return messages.branch_info(branches.inspect(conn, messages.to_branch(request.branch)))
 
-    def ListBranch(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListBranch(
+        self, request: pfs_pb2.ListBranchRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.BranchInfo]:
         repo = messages.to_repo(request.repo) if request.HasField("repo") else None
         with self._pfs.db.read() as conn:
             yield from map(messages.branch_info, branches.list_all(conn, repo, request.reverse))
 
-    def DeleteBranch(self, request: Any, context: Any) -> Any:
-        self._write(context, delete_branch=request)
+    def DeleteBranch(self, request: pfs_pb2.DeleteBranchRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(delete_branch=request))
         return Empty()
 
-    def DeleteAll(self, request: Any, context: Any) -> Any:
+    def DeleteAll(self, request: Empty, context: grpc.ServicerContext) -> Empty:
         self._pfs.transact(repos.delete_everything)
         return Empty()

@@ -1,7 +1,9 @@
 """The calls that walk the provenance graph, and the one that forgets what a commit in it held."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
-from typing import Any
+
+import grpc
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api import pickers
@@ -9,7 +11,8 @@ from localpachd.api.schema import pfs_pb2
 from localpachd.pfs import branches, commits, forgetting, lookup, walks
 from localpachd.pfs.service import Pfs
 
-Walk = Callable[..., list[int]]
+Walk = Callable[[sqlite3.Connection, int, int, int], list[int]]
+"""The commits or branches that a walk finds from a start, with a depth and a number as limits."""
 
 
 class WalkCalls:
@@ -17,30 +20,44 @@ class WalkCalls:
 
     _pfs: Pfs
 
-    def WalkCommitProvenance(self, request: Any, context: Any) -> Iterator[Any]:
+    def WalkCommitProvenance(
+        self, request: pfs_pb2.WalkCommitProvenanceRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
         yield from self._commits(request, walks.above_commit)
 
-    def WalkCommitSubvenance(self, request: Any, context: Any) -> Iterator[Any]:
+    def WalkCommitSubvenance(
+        self, request: pfs_pb2.WalkCommitSubvenanceRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.CommitInfo]:
         yield from self._commits(request, walks.below_commit)
 
-    def WalkBranchProvenance(self, request: Any, context: Any) -> Iterator[Any]:
+    def WalkBranchProvenance(
+        self, request: pfs_pb2.WalkBranchProvenanceRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.BranchInfo]:
         yield from self._branches(request, walks.above_branch)
 
-    def WalkBranchSubvenance(self, request: Any, context: Any) -> Iterator[Any]:
+    def WalkBranchSubvenance(
+        self, request: pfs_pb2.WalkBranchSubvenanceRequest, context: grpc.ServicerContext
+    ) -> Iterator[pfs_pb2.BranchInfo]:
         yield from self._branches(request, walks.below_branch)
 
-    def ForgetCommit(self, request: Any, context: Any) -> Any:
+    def ForgetCommit(
+        self, request: pfs_pb2.ForgetCommitRequest, context: grpc.ServicerContext
+    ) -> pfs_pb2.ForgetCommitResponse:
         self._pfs.transact(lambda txn: forgetting.forget(txn, pickers.commit(txn.conn, request.commit)))
         return pfs_pb2.ForgetCommitResponse()
 
-    def _commits(self, request: Any, walk: Walk) -> Iterator[Any]:
+    def _commits(
+        self, request: pfs_pb2.WalkCommitProvenanceRequest | pfs_pb2.WalkCommitSubvenanceRequest, walk: Walk
+    ) -> Iterator[pfs_pb2.CommitInfo]:
         depth, most = request.max_depth or walks.MAX_DEPTH, request.max_commits or walks.MAX_FOUND
         with self._pfs.db.read() as conn:
             for start in [pickers.commit(conn, each).seq for each in request.start]:
                 for seq in walk(conn, start, depth, most):
                     yield messages.commit_info(commits.by_seq(conn, seq))
 
-    def _branches(self, request: Any, walk: Walk) -> Iterator[Any]:
+    def _branches(
+        self, request: pfs_pb2.WalkBranchProvenanceRequest | pfs_pb2.WalkBranchSubvenanceRequest, walk: Walk
+    ) -> Iterator[pfs_pb2.BranchInfo]:
         depth, most = request.max_depth or walks.MAX_DEPTH, request.max_branches or walks.MAX_FOUND
         with self._pfs.db.read() as conn:
             for start in [lookup.branch_row(conn, pickers.branch(each))["id"] for each in request.start]:

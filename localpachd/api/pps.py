@@ -1,5 +1,7 @@
 """The `pps_v2.API` service: its calls by noun, put together."""
 
+import grpc
+
 from localpachd.api.pps_datums import DatumCalls
 from localpachd.api.pps_defaults import DefaultsCalls
 from localpachd.api.pps_jobs import JobCalls
@@ -26,7 +28,7 @@ class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls
         self._write = write
         self._changes = pfs.changes  # wakes those who wait for a client that has gone
 
-    def DeleteAll(self, request: object, context: object) -> object:
+    def DeleteAll(self, request: Empty, context: grpc.ServicerContext) -> Empty:
         self._pps.delete_pipelines(None, force=True)
         self._secrets.delete_all()
         return Empty()

@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice, takewhile
-from typing import Any
 
-from localpachd.api import cancellation
+import grpc
+
+from localpachd.api import cancellation, protojson
 from localpachd.api import pps_messages as messages
-from localpachd.api.schema import Empty
+from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.times import seconds
 from localpachd.errors import PachError
 from localpachd.pfs.changes import Changes
@@ -25,7 +26,9 @@ class DatumCalls:
     _pps: Pps
     _changes: Changes
 
-    def ListDatum(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListDatum(
+        self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.DatumInfo]:
         if request.HasField("job") and request.HasField("input"):
             raise PachError("cannot specify both job and input")
         if request.reverse and request.number <= 0:
@@ -44,19 +47,21 @@ class DatumCalls:
             past = (message for message in wanted if message.datum.id > marker)
             yield from islice(past, request.number or None)
 
-    def _datums(self, request: Any) -> Iterator[DatumInfo]:
+    def _datums(self, request: pps_pb2.ListDatumRequest) -> Iterator[DatumInfo]:
         if request.HasField("input"):
-            return self._pps.list_input_datums(messages.as_mapping(request.input))
+            return self._pps.list_input_datums(protojson.as_mapping(request.input))
         after = "" if request.reverse else request.paginationMarker
         return self._pps.list_datums(messages.to_job(request.job), after)
 
-    def CreateDatum(self, requests: Iterator[Any], context: Any) -> Iterator[Any]:
+    def CreateDatum(
+        self, requests: Iterator[pps_pb2.CreateDatumRequest], context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.DatumInfo]:
         first = next(requests, None)
         if first is None or not first.HasField("start"):
             raise PachError("first message must be a StartCreateDatumRequest message")
         if not first.start.HasField("input"):
             raise PachError("first message must specify an input")
-        found = self._pps.list_input_datums(messages.as_mapping(first.start.input))
+        found = self._pps.list_input_datums(protojson.as_mapping(first.start.input))
         number, upcoming = first.start.number, next(found, None)
         while upcoming is not None:
             batch = [upcoming, *islice(found, (number if number > 0 else _AT_ONCE) - 1)]
@@ -70,18 +75,18 @@ class DatumCalls:
                 raise PachError("subsequent messages must be a ContinueCreateDatumRequest message")
             number = getattr(request, "continue").number
 
-    def InspectDatum(self, request: Any, context: Any) -> Any:
+    def InspectDatum(self, request: pps_pb2.InspectDatumRequest, context: grpc.ServicerContext) -> pps_pb2.DatumInfo:
         if not request.datum.id:
             raise PachError("must specify a datum")
         if not request.datum.HasField("job"):
             raise PachError("must specify a job")
         return messages.datum_info(self._pps.inspect_datum(messages.to_job(request.datum.job), request.datum.id))
 
-    def RestartDatum(self, request: Any, context: Any) -> Any:
+    def RestartDatum(self, request: pps_pb2.RestartDatumRequest, context: grpc.ServicerContext) -> Empty:
         self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
         return Empty()
 
-    def GetLogs(self, request: Any, context: Any) -> Iterator[Any]:
+    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.LogMessage]:
         query = LogQuery(
             pipeline=messages.optional_pipeline(request),
             job=messages.named_job(request.job) if request.HasField("job") else None,

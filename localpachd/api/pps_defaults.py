@@ -1,7 +1,8 @@
 """The calls about defaults of specifications."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+
+import grpc
 
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import pps_pb2
@@ -16,6 +17,8 @@ from localpachd.pps import defaults
 from localpachd.pps.entities import Pipeline
 from localpachd.pps.service import Pps
 
+_SetRequest = pps_pb2.SetClusterDefaultsRequest | pps_pb2.SetProjectDefaultsRequest
+
 
 class DefaultsCalls:
     """Defaults of `pps_v2.API`, of the whole server and of projects."""
@@ -24,23 +27,31 @@ class DefaultsCalls:
     _pps: Pps
     _specs: Specs
 
-    def GetClusterDefaults(self, request: Any, context: Any) -> Any:
+    def GetClusterDefaults(
+        self, request: pps_pb2.GetClusterDefaultsRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.GetClusterDefaultsResponse:
         with self._pfs.db.read() as conn:
             return pps_pb2.GetClusterDefaultsResponse(cluster_defaults_json=defaults.read(conn).spec)
 
-    def SetClusterDefaults(self, request: Any, context: Any) -> Any:
+    def SetClusterDefaults(
+        self, request: pps_pb2.SetClusterDefaultsRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.SetClusterDefaultsResponse:
         return pps_pb2.SetClusterDefaultsResponse(
             affected_pipelines=self._set(request, request.cluster_defaults_json, defaults.SERVER, "cluster")
         )
 
-    def GetProjectDefaults(self, request: Any, context: Any) -> Any:
+    def GetProjectDefaults(
+        self, request: pps_pb2.GetProjectDefaultsRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.GetProjectDefaultsResponse:
         project = request.project.name or DEFAULT_PROJECT
         with self._pfs.db.read() as conn:
             projects.inspect(conn, project)
             found = defaults.read(conn, project)
         return pps_pb2.GetProjectDefaultsResponse(project_defaults_json=found.spec, created_at=timestamp(found.created))
 
-    def SetProjectDefaults(self, request: Any, context: Any) -> Any:
+    def SetProjectDefaults(
+        self, request: pps_pb2.SetProjectDefaultsRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.SetProjectDefaultsResponse:
         project = request.project.name or DEFAULT_PROJECT
         with self._pfs.db.read() as conn:
             projects.inspect(conn, project)
@@ -48,7 +59,7 @@ class DefaultsCalls:
             affected_pipelines=self._set(request, request.project_defaults_json, project, "project")
         )
 
-    def _set(self, request: Any, text: str, project: str, kind: str) -> list[Any]:
+    def _set(self, request: _SetRequest, text: str, project: str, kind: str) -> list[pps_pb2.Pipeline]:
         """Sets defaults, updating the pipelines that become others by them if the request says so; returns these."""
         try:
             new = self._specs.read_defaults(text)
@@ -69,7 +80,7 @@ class DefaultsCalls:
             self._pfs.transact(step)
         return [messages.pipeline(each) for each in affected]
 
-    def _affected(self, new: Mapping[str, Any], project: str) -> Iterator[tuple[Pipeline, Merged]]:
+    def _affected(self, new: Mapping[str, object], project: str) -> Iterator[tuple[Pipeline, Merged]]:
         """The pipelines that are others with these defaults, of a project or of the server."""
         chosen = () if project == defaults.SERVER else (project,)
         for info in self._pps.list_pipelines(projects=chosen):

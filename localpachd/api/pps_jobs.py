@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
 
-from localpachd.api import cancellation, pfs_messages
+import grpc
+
+from localpachd.api import cancellation, pfs_messages, protojson
 from localpachd.api import pps_messages as messages
-from localpachd.api.schema import Empty
+from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
 from localpachd.errors import PachError
@@ -21,14 +22,14 @@ class JobCalls:
     _changes: Changes
     _write: Writes
 
-    def InspectJob(self, request: Any, context: Any) -> Any:
+    def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> pps_pb2.JobInfo:
         info = self._pps.inspect_job(
             messages.to_job(request.job), request.wait, cancellation.watch(context, self._changes)
         )
         return messages.job_info(info, request.details)
 
-    def ListJob(self, request: Any, context: Any) -> Iterator[Any]:
-        passes = messages.message_filter(request.jqFilter)
+    def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
+        passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
         found = self._pps.list_jobs(
             messages.optional_pipeline(request),
@@ -41,35 +42,41 @@ class JobCalls:
         passing = (message for message in chosen if passes(message))
         yield from islice(passing, request.number or None)
 
-    def SubscribeJob(self, request: Any, context: Any) -> Iterator[Any]:
+    def SubscribeJob(
+        self, request: pps_pb2.SubscribeJobRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.JobInfo]:
         pipeline = messages.to_pipeline(request.pipeline)
         for info in self._pps.subscribe_jobs(pipeline, cancellation.watch(context, self._changes)):
             yield messages.job_info(info, request.details)
 
-    def StopJob(self, request: Any, context: Any) -> Any:
-        self._write(context, stop_job=request)
+    def StopJob(self, request: pps_pb2.StopJobRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(stop_job=request))
         return Empty()
 
-    def UpdateJobState(self, request: Any, context: Any) -> Any:
-        self._write(context, update_job_state=request)
+    def UpdateJobState(self, request: pps_pb2.UpdateJobStateRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(update_job_state=request))
         return Empty()
 
-    def DeleteJob(self, request: Any, context: Any) -> Any:
+    def DeleteJob(self, request: pps_pb2.DeleteJobRequest, context: grpc.ServicerContext) -> Empty:
         self._pps.delete_job(messages.to_job(request.job))
         return Empty()
 
-    def InspectJobSet(self, request: Any, context: Any) -> Iterator[Any]:
+    def InspectJobSet(
+        self, request: pps_pb2.InspectJobSetRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.JobInfo]:
         active = cancellation.watch(context, self._changes)
         for info in self._pps.inspect_job_set(request.job_set.id, request.wait, active):
             yield messages.job_info(info, request.details)
 
-    def ListJobSet(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListJobSet(
+        self, request: pps_pb2.ListJobSetRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.JobSetInfo]:
         if request.number < 0:
             raise PachError("number must be non-negative")
         yield from islice(self._job_sets(request), request.number or None)
 
-    def _job_sets(self, request: Any) -> Iterator[Any]:
-        passes = messages.message_filter(request.jqFilter)
+    def _job_sets(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
+        passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
         sets = self._pps.list_job_sets(messages.project_names(request))
         for each in reversed(list(sets)) if request.reverse else sets:
@@ -83,7 +90,7 @@ class JobCalls:
                 yield message
 
 
-def _page(request: Any) -> Callable[[int], bool]:
+def _page(request: pps_pb2.ListJobRequest | pps_pb2.ListJobSetRequest) -> Callable[[int], bool]:
     """Whether something created at a time (ns) lies past the request's pagination marker."""
     if not request.HasField("paginationMarker"):
         return lambda created: True

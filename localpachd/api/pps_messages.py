@@ -1,12 +1,11 @@
 """The messages of the pps service, made from the values of the pps room, and complete: no part is left unset."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol
 
 from google.protobuf import json_format
 
 from localpachd.api import pfs_messages
-from localpachd.api.filters import compile_filter
 from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.api.times import duration, seconds, timestamp
 from localpachd.errors import InvalidArgument, PachError
@@ -30,73 +29,69 @@ _PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_
 _JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
 
 
-def as_mapping(message: Any) -> dict[str, Any]:
-    """A message as protojson with snake_case names: how requests enter the pps room and how filters see replies."""
-    mapping: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
-    return mapping
+class OfPipeline(Protocol):
+    """A request that names a pipeline."""
+
+    @property
+    def pipeline(self) -> pps_pb2.Pipeline: ...
+
+    def HasField(self, field_name: Literal["pipeline"]) -> bool: ...
 
 
-def as_json(message: Any) -> dict[str, Any]:
-    """A message as protojson with names in lowerCamelCase, as specifications are written."""
-    written: dict[str, Any] = json_format.MessageToDict(message)
-    return written
+class OfProjects(Protocol):
+    """A request that names projects."""
+
+    @property
+    def projects(self) -> Iterable[pfs_pb2.Project]: ...
 
 
-def message_filter(jq: str) -> Callable[[Any], bool]:
-    """The test of messages that a request's jqFilter asks for; it sees them as `pachctl ... --raw` prints them."""
-    if not jq.strip():
-        return lambda message: True
-    passes = compile_filter(jq)
-    return lambda message: passes(as_mapping(message))
-
-
-def to_pipeline(message: Any) -> Pipeline:
+def to_pipeline(message: pps_pb2.Pipeline) -> Pipeline:
     """The pipeline that a request names; no project means `default`."""
     if not message.name:
         raise InvalidArgument("pipeline must be specified")
     return Pipeline(message.project.name or DEFAULT_PROJECT, message.name)
 
 
-def required_pipeline(request: Any) -> Pipeline:
+def required_pipeline(request: OfPipeline) -> Pipeline:
     """The pipeline of a request that cannot do without one."""
     if not request.HasField("pipeline"):
         raise PachError("request.Pipeline cannot be nil")
     return to_pipeline(request.pipeline)
 
 
-def to_job(message: Any) -> Job:
+def to_job(message: pps_pb2.Job) -> Job:
     """The job that a request names."""
     if not message.id:
         raise InvalidArgument("must specify a job")
     return Job(to_pipeline(message.pipeline), message.id)
 
 
-def named_job(message: Any) -> Job:
+def named_job(message: pps_pb2.Job) -> Job:
     """The job of a request in which its pipeline may be left out; the name is empty then."""
     return Job(Pipeline(message.pipeline.project.name or DEFAULT_PROJECT, message.pipeline.name), message.id)
 
 
-def optional_pipeline(request: Any) -> Pipeline | None:
+def optional_pipeline(request: OfPipeline) -> Pipeline | None:
     """The pipeline of a request that may do without one."""
     return to_pipeline(request.pipeline) if request.pipeline.name else None
 
 
-def project_names(request: Any) -> frozenset[str]:
+def project_names(request: OfProjects) -> frozenset[str]:
     """The names of a request's projects; none means all."""
     return frozenset(each.name or DEFAULT_PROJECT for each in request.projects)
 
 
-def pipeline(value: Pipeline) -> Any:
+def pipeline(value: Pipeline) -> pps_pb2.Pipeline:
     """A Pipeline message."""
     return pps_pb2.Pipeline(project=pfs_pb2.Project(name=value.project), name=value.name)
 
 
-def job(value: Job) -> Any:
+def job(value: Job) -> pps_pb2.Job:
     """A Job message."""
     return pps_pb2.Job(pipeline=pipeline(value.pipeline), id=value.id)
 
 
-def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = False) -> Any:
+def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = False) -> pps_pb2.PipelineInfo:
     """A PipelineInfo; `details` as the caller asked for, `workers` where the reply counts them (InspectPipeline)."""
     message = pps_pb2.PipelineInfo(
         pipeline=pipeline(value.pipeline),
@@ -114,15 +109,16 @@ def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = Fal
     )
     if details:
         json_format.ParseDict(_chosen(value.spec.raw, _PIPELINE_DETAILS), message.details)
-        message.details.created_at.CopyFrom(timestamp(value.created))
-        message.details.updated_at.CopyFrom(timestamp(value.created))
+        created = timestamp(value.created)
+        message.details.created_at.CopyFrom(created)
+        message.details.updated_at.CopyFrom(created)
         if workers:
             message.details.workers_requested = value.parallelism
             message.details.workers_available = value.workers_available
     return message
 
 
-def job_info(value: JobInfo, details: bool = True) -> Any:
+def job_info(value: JobInfo, details: bool = True) -> pps_pb2.JobInfo:
     """A JobInfo; its input names the job's id as the commit of every leaf."""
     message = pps_pb2.JobInfo(
         job=job(value.job),
@@ -150,7 +146,7 @@ def job_info(value: JobInfo, details: bool = True) -> Any:
     return message
 
 
-def job_set_info(value: JobSetInfo, details: bool = True) -> Any:
+def job_set_info(value: JobSetInfo, details: bool = True) -> pps_pb2.JobSetInfo:
     """A JobSetInfo."""
     return pps_pb2.JobSetInfo(
         job_set=pps_pb2.JobSet(id=value.id),
@@ -158,7 +154,7 @@ def job_set_info(value: JobSetInfo, details: bool = True) -> Any:
     )
 
 
-def datum_info(value: DatumInfo) -> Any:
+def datum_info(value: DatumInfo) -> pps_pb2.DatumInfo:
     """A DatumInfo; `pfs_state` only where the value names its commit."""
     message = pps_pb2.DatumInfo(
         datum=pps_pb2.Datum(id=value.id, job=job(value.job) if value.job else None),
@@ -172,7 +168,7 @@ def datum_info(value: DatumInfo) -> Any:
     return message
 
 
-def log_message(value: LogMessage) -> Any:
+def log_message(value: LogMessage) -> pps_pb2.LogMessage:
     """A LogMessage."""
     return pps_pb2.LogMessage(
         project_name=value.pipeline.project if value.pipeline else "",
@@ -188,7 +184,7 @@ def log_message(value: LogMessage) -> Any:
     )
 
 
-def to_counters(request: Any) -> Counters:
+def to_counters(request: pps_pb2.UpdateJobStateRequest) -> Counters:
     """What a request says of a job's datums."""
     return Counters(
         request.data_processed,
@@ -199,7 +195,7 @@ def to_counters(request: Any) -> Counters:
     )
 
 
-def to_stats(message: Any) -> Stats:
+def to_stats(message: pps_pb2.ProcessStats) -> Stats:
     """What a ProcessStats says."""
     return Stats(
         seconds(message.download_time),
@@ -210,7 +206,7 @@ def to_stats(message: Any) -> Stats:
     )
 
 
-def process_stats(value: Stats) -> Any:
+def process_stats(value: Stats) -> pps_pb2.ProcessStats:
     """A ProcessStats, with its times set even where they are zero."""
     return pps_pb2.ProcessStats(
         download_time=duration(value.download_time),
@@ -225,7 +221,7 @@ def _chosen(raw: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
     return {key: value for key, value in raw.items() if key in fields}
 
 
-def _worker_status(value: WorkerStatus) -> Any:
+def _worker_status(value: WorkerStatus) -> pps_pb2.WorkerStatus:
     return pps_pb2.WorkerStatus(
         worker_id=value.worker,
         job_id=value.job,
@@ -236,7 +232,7 @@ def _worker_status(value: WorkerStatus) -> Any:
     )
 
 
-def _file_info(value: DatumInput) -> Any:
+def _file_info(value: DatumInput) -> pfs_pb2.FileInfo:
     commit = Commit(Repo(value.project, value.repo, value.repo_type), value.commit, value.branch)
     return pfs_pb2.FileInfo(
         file=pfs_pb2.File(commit=pfs_messages.commit(commit), path=value.path),

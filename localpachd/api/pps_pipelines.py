@@ -1,9 +1,10 @@
 """The calls about pipelines."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from localpachd.api import pages
+import grpc
+
+from localpachd.api import pages, protojson
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2, pps_pb2
 from localpachd.pfs import projects
@@ -22,12 +23,16 @@ class PipelineCalls:
     _pfs: Pfs
     _pps: Pps
 
-    def InspectPipeline(self, request: Any, context: Any) -> Any:
+    def InspectPipeline(
+        self, request: pps_pb2.InspectPipelineRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.PipelineInfo:
         info = self._pps.inspect_pipeline(messages.to_pipeline(request.pipeline))
         return messages.pipeline_info(info, request.details, workers=True)
 
-    def ListPipeline(self, request: Any, context: Any) -> Iterator[Any]:
-        passes = messages.message_filter(request.jqFilter)
+    def ListPipeline(
+        self, request: pps_pb2.ListPipelineRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.PipelineInfo]:
+        passes = protojson.message_filter(request.jqFilter)
         found = self._pps.list_pipelines(
             messages.optional_pipeline(request),
             request.history,
@@ -36,9 +41,11 @@ class PipelineCalls:
         )
         # The original leaves the details in, whatever the request says, and pachctl relies on it.
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
-        yield from pages.of(shown, request)
+        yield from pages.of(shown, request.page)
 
-    def PipelinesSummary(self, request: Any, context: Any) -> Any:
+    def PipelinesSummary(
+        self, request: pps_pb2.PipelinesSummaryRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.PipelinesSummaryResponse:
         wanted = [each.name for each in request.projects] or self._every_project()
         found: dict[str, list[PipelineInfo]] = {}
         for info in self._pps.list_pipelines():
@@ -47,23 +54,25 @@ class PipelineCalls:
             summaries=[_summary(name, found[name]) for name in wanted if name in found]
         )
 
-    def CheckStatus(self, request: Any, context: Any) -> Iterator[Any]:
+    def CheckStatus(
+        self, request: pps_pb2.CheckStatusRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.CheckStatusResponse]:
         # The original would warn of workers that run for too long, but never notes when they started.
         return iter(())
 
-    def StartPipeline(self, request: Any, context: Any) -> Any:
+    def StartPipeline(self, request: pps_pb2.StartPipelineRequest, context: grpc.ServicerContext) -> Empty:
         self._pps.start_pipeline(messages.required_pipeline(request))
         return Empty()
 
-    def StopPipeline(self, request: Any, context: Any) -> Any:
+    def StopPipeline(self, request: pps_pb2.StopPipelineRequest, context: grpc.ServicerContext) -> Empty:
         self._pps.stop_pipeline(messages.required_pipeline(request), request.must_exist)
         return Empty()
 
-    def RunCron(self, request: Any, context: Any) -> Any:
+    def RunCron(self, request: pps_pb2.RunCronRequest, context: grpc.ServicerContext) -> Empty:
         self._pps.run_cron(messages.required_pipeline(request))
         return Empty()
 
-    def DeletePipeline(self, request: Any, context: Any) -> Any:
+    def DeletePipeline(self, request: pps_pb2.DeletePipelineRequest, context: grpc.ServicerContext) -> Empty:
         if request.all:
             project = request.pipeline.project.name or DEFAULT_PROJECT
             self._pps.delete_pipelines({project}, request.force, request.keep_repo)
@@ -73,7 +82,9 @@ class PipelineCalls:
             )
         return Empty()
 
-    def DeletePipelines(self, request: Any, context: Any) -> Any:
+    def DeletePipelines(
+        self, request: pps_pb2.DeletePipelinesRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.DeletePipelinesResponse:
         named = None if request.all else messages.project_names(request)
         gone = self._pps.delete_pipelines(named, request.force, request.keep_repo)
         return pps_pb2.DeletePipelinesResponse(pipelines=[messages.pipeline(each) for each in gone])
@@ -83,7 +94,7 @@ class PipelineCalls:
             return [info.name for info in projects.list_all(conn)]
 
 
-def _summary(project: str, infos: list[PipelineInfo]) -> Any:
+def _summary(project: str, infos: list[PipelineInfo]) -> pps_pb2.PipelinesSummary:
     states = [info.state for info in infos]
     failed, paused = sum(state in _BAD_PIPELINE for state in states), states.count(PipelineState.PAUSED)
     return pps_pb2.PipelinesSummary(

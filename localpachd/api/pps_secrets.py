@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+import grpc
+
 from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import PachError
@@ -18,7 +20,7 @@ class SecretCalls:
 
     _secrets: Secrets
 
-    def CreateSecret(self, request: Any, context: Any) -> Any:
+    def CreateSecret(self, request: pps_pb2.CreateSecretRequest, context: grpc.ServicerContext) -> Empty:
         secret = _read(request.file)
         try:
             self._secrets.create(secret)
@@ -26,16 +28,16 @@ class SecretCalls:
             raise _about("create secret", error) from None
         return Empty()
 
-    def InspectSecret(self, request: Any, context: Any) -> Any:
+    def InspectSecret(self, request: pps_pb2.InspectSecretRequest, context: grpc.ServicerContext) -> pps_pb2.SecretInfo:
         try:
             return _info(self._secrets.get(request.secret.name))
         except PachError as error:
             raise _about("get secret", error) from None
 
-    def ListSecret(self, request: Any, context: Any) -> Any:
+    def ListSecret(self, request: Empty, context: grpc.ServicerContext) -> pps_pb2.SecretInfos:
         return pps_pb2.SecretInfos(secret_info=[_info(each) for each in self._secrets.every()])
 
-    def DeleteSecret(self, request: Any, context: Any) -> Any:
+    def DeleteSecret(self, request: pps_pb2.DeleteSecretRequest, context: grpc.ServicerContext) -> Empty:
         try:
             self._secrets.delete(request.secret.name)
         except PachError as error:
@@ -48,7 +50,7 @@ def _about(what: str, error: PachError) -> PachError:
     return PachError(f"failed to {what}: {error}")
 
 
-def _info(secret: Secret) -> Any:
+def _info(secret: Secret) -> pps_pb2.SecretInfo:
     return pps_pb2.SecretInfo(
         secret=pps_pb2.Secret(name=secret.name), type=secret.type, creation_timestamp=timestamp(secret.created)
     )
@@ -70,7 +72,7 @@ def _read(file: bytes) -> Secret:
     return Secret(name, kind, time.time_ns(), _values(given))
 
 
-def _values(given: Mapping[str, Any]) -> dict[str, bytes]:
+def _values(given: Mapping[str, object]) -> dict[str, bytes]:
     values = {}
     for key, value in _object(given.get("data"), "data").items():
         try:
@@ -84,7 +86,7 @@ def _values(given: Mapping[str, Any]) -> dict[str, bytes]:
     return values
 
 
-def _object(value: Any, what: str) -> Mapping[str, Any]:
+def _object(value: object, what: str) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):

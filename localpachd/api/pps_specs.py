@@ -2,10 +2,12 @@
 
 import json
 import time
-from typing import Any
+
+import grpc
 
 from localpachd.api import pps_messages as messages
-from localpachd.api.schema import Empty, pps_pb2
+from localpachd.api import protojson
+from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.specs import Specs
 from localpachd.api.transactions import Writes
 from localpachd.errors import InvalidArgument, PachError
@@ -21,11 +23,13 @@ class SpecCalls:
     _specs: Specs
     _write: Writes
 
-    def CreatePipeline(self, request: Any, context: Any) -> Any:
-        self._write(context, create_pipeline=request)
+    def CreatePipeline(self, request: pps_pb2.CreatePipelineRequest, context: grpc.ServicerContext) -> Empty:
+        self._write(context, transaction_pb2.TransactionRequest(create_pipeline=request))
         return Empty()
 
-    def CreatePipelineV2(self, request: Any, context: Any) -> Any:
+    def CreatePipelineV2(
+        self, request: pps_pb2.CreatePipelineV2Request, context: grpc.ServicerContext
+    ) -> pps_pb2.CreatePipelineV2Response:
         try:
             merged = self._specs.now(request.create_pipeline_request_json)
         except InvalidArgument as error:
@@ -39,18 +43,20 @@ class SpecCalls:
         order = merged.order(request.update, request.reprocess)
         if request.dry_run:
             # The original looks at a specification only when it is meant.
-            spec.parse(messages.as_mapping(order.create_pipeline_request), time.time_ns())
+            spec.parse(protojson.as_mapping(order.create_pipeline_request), time.time_ns())
         else:
-            self._write(context, create_pipeline_v2=order)
+            self._write(context, transaction_pb2.TransactionRequest(create_pipeline_v2=order))
         return pps_pb2.CreatePipelineV2Response(
-            effective_create_pipeline_request_json=json.dumps(messages.as_json(effective))
+            effective_create_pipeline_request_json=json.dumps(protojson.as_json(effective))
         )
 
-    def RerunPipeline(self, request: Any, context: Any) -> Any:
+    def RerunPipeline(self, request: pps_pb2.RerunPipelineRequest, context: grpc.ServicerContext) -> Empty:
         self._pps.rerun_pipeline(messages.required_pipeline(request), request.reprocess)
         return Empty()
 
-    def RenderTemplate(self, request: Any, context: Any) -> Any:
+    def RenderTemplate(
+        self, request: pps_pb2.RenderTemplateRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.RenderTemplateResponse:
         text = templates.render(request.template, dict(request.args))
         rendered = json.loads(text)
         if not isinstance(rendered, dict | list):

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
-from localpachd.api import pfs_messages, pps_messages
-from localpachd.api.schema import pps_pb2
+from localpachd.api import pfs_messages, pps_messages, protojson
+from localpachd.api.schema import pfs_pb2, pps_pb2, transaction_pb2
 from localpachd.api.specs import Specs
 from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs import branches, commits, removal, repos
@@ -15,6 +14,9 @@ from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Written
 from localpachd.pps.service import Pps
 
+Answer = pfs_pb2.Commit | bool | None
+"""The answer to a request: the commit of a StartCommit, for a DeleteRepo whether the repo existed, else None."""
+
 
 class Requests:
     """Does what TransactionRequest messages ask for."""
@@ -22,30 +24,28 @@ class Requests:
     def __init__(self, pps: Pps, specs: Specs) -> None:
         self._pps = pps
         self._specs = specs
-        self.steps: Mapping[str, Callable[[Transaction, Any], Any]] = {
-            "create_repo": _create_repo,
-            "delete_repo": _delete_repo,
-            "start_commit": _start_commit,
-            "finish_commit": _finish_commit,
-            "squash_commit_set": _squash_commit_set,
-            "create_branch": _create_branch,
-            "delete_branch": _delete_branch,
-            "update_job_state": _update_job_state,
-            "create_pipeline": self._create_pipeline,
-            "stop_job": _stop_job,
-            "create_pipeline_v2": self._create_pipeline_v2,
+        self._steps: Mapping[str, Callable[[Transaction, transaction_pb2.TransactionRequest], Answer]] = {
+            "create_repo": lambda txn, request: _create_repo(txn, request.create_repo),
+            "delete_repo": lambda txn, request: _delete_repo(txn, request.delete_repo),
+            "start_commit": lambda txn, request: _start_commit(txn, request.start_commit),
+            "finish_commit": lambda txn, request: _finish_commit(txn, request.finish_commit),
+            "squash_commit_set": lambda txn, request: _squash_commit_set(txn, request.squash_commit_set),
+            "create_branch": lambda txn, request: _create_branch(txn, request.create_branch),
+            "delete_branch": lambda txn, request: _delete_branch(txn, request.delete_branch),
+            "update_job_state": lambda txn, request: _update_job_state(txn, request.update_job_state),
+            "create_pipeline": lambda txn, request: self._create_pipeline(txn, request.create_pipeline),
+            "stop_job": lambda txn, request: _stop_job(txn, request.stop_job),
+            "create_pipeline_v2": lambda txn, request: self._create_pipeline_v2(txn, request.create_pipeline_v2),
         }
-        """By the field of TransactionRequest that holds the request."""
 
-    def run(self, txn: Transaction, request: Any) -> Any:
-        """Does what a TransactionRequest asks for. Returns what its own call answers with: the Commit of a
-        StartCommit, of a DeleteRepo whether the repo was there, else None."""
-        for field, asked in request.ListFields():
-            return self.steps[field.name](txn, asked)
+    def run(self, txn: Transaction, request: transaction_pb2.TransactionRequest) -> Answer:
+        """Does what a TransactionRequest asks for and returns the answer of its own call."""
+        for field, _ in request.ListFields():
+            return self._steps[field.name](txn, request)
         raise PachError("unrecognized transaction request type")
 
-    def run_all(self, txn: Transaction, requests: Sequence[Any]) -> list[Any]:
-        """`run` for one request after the other; an error names the place of the one that it comes from."""
+    def run_all(self, txn: Transaction, requests: Sequence[transaction_pb2.TransactionRequest]) -> list[Answer]:
+        """`run` for one request after the other; an error names the number of the request that it comes from."""
         made = []
         for number, request in enumerate(requests, start=1):
             try:
@@ -54,27 +54,27 @@ class Requests:
                 raise type(error)(f"error running request {number} of {len(requests)}: {error}") from error
         return made
 
-    def _create_pipeline(self, txn: Transaction, request: Any) -> None:
+    def _create_pipeline(self, txn: Transaction, request: pps_pb2.CreatePipelineRequest) -> None:
         given = pps_pb2.CreatePipelineRequest()
         given.CopyFrom(request)
         for order in ("update", "reprocess", "dry_run"):
             given.ClearField(order)
-        merged = self._specs.now(json.dumps(pps_messages.as_json(given)))
+        merged = self._specs.now(json.dumps(protojson.as_json(given)))
         self._create_pipeline_v2(txn, merged.order(request.update, request.reprocess))
 
-    def _create_pipeline_v2(self, txn: Transaction, request: Any) -> None:
+    def _create_pipeline_v2(self, txn: Transaction, request: pps_pb2.CreatePipelineTransaction) -> None:
         asked = request.create_pipeline_request
         if not asked.HasField("pipeline"):
             raise PachError("request.Pipeline cannot be nil")
         written = Written(request.user_json, request.effective_json)
-        self._pps.add_pipeline(txn, pps_messages.as_mapping(asked), written)
+        self._pps.add_pipeline(txn, protojson.as_mapping(asked), written)
 
 
-def _create_repo(txn: Transaction, request: Any) -> None:
+def _create_repo(txn: Transaction, request: pfs_pb2.CreateRepoRequest) -> None:
     repos.create(txn, pfs_messages.to_repo(request.repo), request.description, request.update)
 
 
-def _delete_repo(txn: Transaction, request: Any) -> bool:
+def _delete_repo(txn: Transaction, request: pfs_pb2.DeleteRepoRequest) -> bool:
     if not request.HasField("repo"):
         raise InvalidArgument("no repo specified")
     repo = pfs_messages.to_repo(request.repo)
@@ -83,7 +83,7 @@ def _delete_repo(txn: Transaction, request: Any) -> bool:
     return there
 
 
-def _start_commit(txn: Transaction, request: Any) -> Any:
+def _start_commit(txn: Transaction, request: pfs_pb2.StartCommitRequest) -> pfs_pb2.Commit:
     if not request.HasField("branch"):
         raise PachError("branch must be specified")
     branch = pfs_messages.to_branch(request.branch)
@@ -95,16 +95,16 @@ def _start_commit(txn: Transaction, request: Any) -> Any:
     return pfs_messages.commit(commits.start(txn, branch, parent, request.description))
 
 
-def _finish_commit(txn: Transaction, request: Any) -> None:
+def _finish_commit(txn: Transaction, request: pfs_pb2.FinishCommitRequest) -> None:
     commit = pfs_messages.to_commit(request.commit)
     commits.finish_by_user(txn, commit, request.error, request.description, request.force)
 
 
-def _squash_commit_set(txn: Transaction, request: Any) -> None:
+def _squash_commit_set(txn: Transaction, request: pfs_pb2.SquashCommitSetRequest) -> None:
     removal.squash_set(txn, pfs_messages.to_commit_set(request))
 
 
-def _create_branch(txn: Transaction, request: Any) -> None:
+def _create_branch(txn: Transaction, request: pfs_pb2.CreateBranchRequest) -> None:
     branch = pfs_messages.to_branch(request.branch)
     head = pfs_messages.to_commit(request.head) if request.HasField("head") else None
     provenance = [pfs_messages.to_branch(each) for each in request.provenance]
@@ -112,11 +112,11 @@ def _create_branch(txn: Transaction, request: Any) -> None:
     branches.create(txn, branch, head, provenance, trigger)
 
 
-def _delete_branch(txn: Transaction, request: Any) -> None:
+def _delete_branch(txn: Transaction, request: pfs_pb2.DeleteBranchRequest) -> None:
     branches.delete(txn, pfs_messages.to_branch(request.branch), request.force)
 
 
-def _update_job_state(txn: Transaction, request: Any) -> None:
+def _update_job_state(txn: Transaction, request: pps_pb2.UpdateJobStateRequest) -> None:
     jobs.update(
         txn,
         pps_messages.to_job(request.job),
@@ -128,5 +128,5 @@ def _update_job_state(txn: Transaction, request: Any) -> None:
     )
 
 
-def _stop_job(txn: Transaction, request: Any) -> None:
+def _stop_job(txn: Transaction, request: pps_pb2.StopJobRequest) -> None:
     jobs.stop(txn, pps_messages.to_job(request.job), request.reason)

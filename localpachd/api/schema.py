@@ -4,13 +4,15 @@ The only module that knows either; every other module of api takes its messages 
 """
 
 import re
-from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.descriptor import Descriptor, FileDescriptor, ServiceDescriptor
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message import Message
 from python_pachyderm.proto.v2.admin import admin_pb2 as admin
 from python_pachyderm.proto.v2.auth import auth_pb2 as auth
 from python_pachyderm.proto.v2.debug import debug_pb2 as debug
@@ -28,23 +30,22 @@ from localpachd.api.schema_additions import CALLS, MESSAGES
 
 _OLD = (pfs, pps, transaction, admin, version, worker, enterprise, auth, identity, license_, proxy, debug)
 _FIELD = re.compile(r"(repeated |map )?([\w.]+) (\w+) = (\d+)")
-_Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
-    name: _Field.Type.Value(f"TYPE_{name.upper()}")
+    name: FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")
     for name in ("string", "bytes", "bool", "int32", "int64", "uint32", "uint64")
 }
 
 
-def _files(roots: tuple[Any, ...]) -> dict[str, descriptor_pb2.FileDescriptorProto]:
-    """The files of some generated modules and of all they import, each after those it imports."""
-    found: dict[str, descriptor_pb2.FileDescriptorProto] = {}
+def _files(roots: tuple[ModuleType, ...]) -> dict[str, FileDescriptorProto]:
+    """The files of generated modules and of everything they import, each after its imports."""
+    found: dict[str, FileDescriptorProto] = {}
 
     def visit(file: FileDescriptor) -> None:
         if file.name in found:
             return
         for each in file.dependencies:
             visit(each)
-        found[file.name] = descriptor_pb2.FileDescriptorProto()
+        found[file.name] = FileDescriptorProto()
         file.CopyToProto(found[file.name])
 
     for module in roots:
@@ -52,51 +53,54 @@ def _files(roots: tuple[Any, ...]) -> dict[str, descriptor_pb2.FileDescriptorPro
     return found
 
 
-def _message(holder: Any, path: list[str]) -> Any:
-    """The message of a name below a file or a message, made where it is missing."""
-    messages = holder.nested_type if isinstance(holder, descriptor_pb2.DescriptorProto) else holder.message_type
+def _message(holder: FileDescriptorProto | DescriptorProto, path: list[str]) -> DescriptorProto:
+    """The message at a path below a file or a message; it is added if it is missing."""
+    messages = holder.nested_type if isinstance(holder, DescriptorProto) else holder.message_type
     found = next((each for each in messages if each.name == path[0]), None)
     if found is None:
         found = messages.add(name=path[0])
     return _message(found, path[1:]) if path[1:] else found
 
 
-def _set_fields(message: Any, full_name: str, text: str) -> None:
+def _set_fields(message: DescriptorProto, full_name: str, text: str) -> None:
     for label, kind, name, number in _FIELD.findall(text):
         for place, old in enumerate(message.field):
             if old.number == int(number):
                 del message.field[place]
                 break
         field = message.field.add(name=name, number=int(number))
-        field.label = _Field.LABEL_REPEATED if label else _Field.LABEL_OPTIONAL
+        field.label = FieldDescriptorProto.LABEL_REPEATED if label else FieldDescriptorProto.LABEL_OPTIONAL
         if label == "map ":
-            field.type, field.type_name = _Field.TYPE_MESSAGE, f".{full_name}.{_set_entry(message, name, kind)}"
+            field.type, field.type_name = (
+                FieldDescriptorProto.TYPE_MESSAGE,
+                f".{full_name}.{_set_entry(message, name, kind)}",
+            )
         elif kind in _SCALARS:
             field.type = _SCALARS[kind]
         else:
-            field.type, field.type_name = _Field.TYPE_MESSAGE, f".{kind}"
+            field.type, field.type_name = FieldDescriptorProto.TYPE_MESSAGE, f".{kind}"
 
 
-def _set_entry(message: Any, name: str, kind: str) -> str:
-    """Adds the message that a map from strings is made of, and returns its name."""
+def _set_entry(message: DescriptorProto, name: str, kind: str) -> str:
+    """Adds the entry message of a map from strings, and returns its name."""
     entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
     entry.options.map_entry = True
     for number, (field, type_) in enumerate((("key", "string"), ("value", kind)), start=1):
-        entry.field.add(name=field, number=number, label=_Field.LABEL_OPTIONAL, type=_SCALARS[type_])
-    return str(entry.name)
+        entry.field.add(name=field, number=number, label=FieldDescriptorProto.LABEL_OPTIONAL, type=_SCALARS[type_])
+    return entry.name
 
 
-def _of_package(files: dict[str, descriptor_pb2.FileDescriptorProto], package: str) -> Any:
-    """The file of a package; one that 2.7 does not have is made, with all that is there within its reach."""
+def _of_package(files: dict[str, FileDescriptorProto], package: str) -> FileDescriptorProto:
+    """The file of a package. One that 2.7 does not have is added and imports all the others."""
     for file in files.values():
         if file.package == package:
             return file
-    name = f"{package}.proto"
-    files[name] = descriptor_pb2.FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=[*files])
+    name = f"{package.replace('.', '/')}.proto"
+    files[name] = FileDescriptorProto(name=name, package=package, syntax="proto3", dependency=[*files])
     return files[name]
 
 
-def _add(files: dict[str, descriptor_pb2.FileDescriptorProto]) -> None:
+def _add(files: dict[str, FileDescriptorProto]) -> None:
     """Puts the additions on top of the files."""
     for full_name, text in MESSAGES.items():
         package, path = _split(full_name)
@@ -119,9 +123,11 @@ def _split(full_name: str) -> tuple[str, list[str]]:
 
 
 def _package(name: str) -> SimpleNamespace:
-    """A package's messages and enums by name, as a generated module has them."""
-    file = _POOL.FindFileByName(_of_package(_every, name).name)
-    made = {name: message_class(descriptor) for name, descriptor in file.message_types_by_name.items()}
+    """A package's messages and enums by name, as in a generated module."""
+    file = _POOL.FindFileByName(_of_package(_files_by_name, name).name)
+    made: dict[str, object] = {
+        name: message_class(descriptor) for name, descriptor in file.message_types_by_name.items()
+    }
     for name, enum in file.enum_types_by_name.items():
         made[name] = EnumTypeWrapper(enum)
         made |= {value.name: value.number for value in enum.values}
@@ -129,12 +135,12 @@ def _package(name: str) -> SimpleNamespace:
 
 
 def _services() -> Iterator[ServiceDescriptor]:
-    for name in _every:
+    for name in _files_by_name:
         yield from _POOL.FindFileByName(name).services_by_name.values()
 
 
-def message_class(descriptor: Descriptor) -> Any:
-    """The class of a message, with those nested in it as its attributes."""
+def message_class(descriptor: Descriptor) -> type[Message]:
+    """The class of a message, with the classes of its nested messages as attributes."""
     made = _FACTORY.GetPrototype(descriptor)
     for each in descriptor.nested_types:
         setattr(made, each.name, message_class(each))
@@ -143,19 +149,63 @@ def message_class(descriptor: Descriptor) -> Any:
 
 _POOL = descriptor_pool.DescriptorPool()
 _FACTORY = message_factory.MessageFactory(_POOL)
-_every = _files(_OLD)
-_add(_every)
-for _each in _every.values():
-    _POOL.Add(_each)
+_files_by_name = _files(_OLD)
+_add(_files_by_name)
+FILES = tuple(_files_by_name.values())
+"""The descriptors of all files, each after its imports."""
+for _file in FILES:
+    _POOL.AddSerializedFile(_file.SerializeToString())
 
-SERVICES = {each.full_name: each for each in _services()}
+SERVICES: Mapping[str, ServiceDescriptor] = {each.full_name: each for each in _services()}
 """Every service by its full name."""
 
-pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, ("pfs_v2", "pps_v2", "transaction_v2", "admin_v2"))
-version_pb2, worker_pb2, enterprise_pb2 = map(_package, ("versionpb_v2", "pachyderm.worker", "enterprise_v2"))
-debug_pb2 = _package("debug_v2")
-logs_pb2, metadata_pb2, rpc_pb2 = map(_package, ("logs", "metadata", "google.rpc"))
-Empty, Timestamp, Duration, BytesValue = (
-    message_class(_POOL.FindMessageTypeByName(f"google.protobuf.{name}"))
-    for name in ("Empty", "Timestamp", "Duration", "BytesValue")
-)
+if TYPE_CHECKING:  # `make stubs` generates these types from FILES
+    from google.protobuf.duration_pb2 import Duration as Duration
+    from google.protobuf.empty_pb2 import Empty as Empty
+    from google.protobuf.timestamp_pb2 import Timestamp as Timestamp
+    from google.protobuf.wrappers_pb2 import BytesValue as BytesValue
+    from pachyderm_schema import (
+        admin_pb2 as admin_pb2,
+    )
+    from pachyderm_schema import (
+        debug_pb2 as debug_pb2,
+    )
+    from pachyderm_schema import (
+        enterprise_pb2 as enterprise_pb2,
+    )
+    from pachyderm_schema import (
+        logs_pb2 as logs_pb2,
+    )
+    from pachyderm_schema import (
+        metadata_pb2 as metadata_pb2,
+    )
+    from pachyderm_schema import (
+        pfs_pb2 as pfs_pb2,
+    )
+    from pachyderm_schema import (
+        pps_pb2 as pps_pb2,
+    )
+    from pachyderm_schema import (
+        rpc_pb2 as rpc_pb2,
+    )
+    from pachyderm_schema import (
+        task_pb2 as task_pb2,
+    )
+    from pachyderm_schema import (
+        transaction_pb2 as transaction_pb2,
+    )
+    from pachyderm_schema import (
+        version_pb2 as version_pb2,
+    )
+    from pachyderm_schema import (
+        worker_pb2 as worker_pb2,
+    )
+else:
+    pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, ("pfs_v2", "pps_v2", "transaction_v2", "admin_v2"))
+    version_pb2, worker_pb2, task_pb2 = map(_package, ("versionpb_v2", "pachyderm.worker", "taskapi"))
+    enterprise_pb2, debug_pb2, rpc_pb2 = map(_package, ("enterprise_v2", "debug_v2", "google.rpc"))
+    logs_pb2, metadata_pb2 = map(_package, ("logs", "metadata"))
+    Empty, Timestamp, Duration, BytesValue = (
+        message_class(_POOL.FindMessageTypeByName(f"google.protobuf.{name}"))
+        for name in ("Empty", "Timestamp", "Duration", "BytesValue")
+    )

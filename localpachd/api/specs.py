@@ -12,7 +12,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from localpachd.api import pps_messages as messages
+from localpachd.api import protojson
 from localpachd.api.schema import pps_pb2
 from localpachd.errors import InvalidArgument
 from localpachd.pfs.entities import DEFAULT_PROJECT
@@ -46,7 +46,7 @@ class Merged:
     @property
     def request(self) -> Mapping[str, Any]:
         """What the pps room takes."""
-        return messages.as_mapping(self.own)
+        return protojson.as_mapping(self.own)
 
     def order(self, update: bool, reprocess: bool) -> Any:
         """The CreatePipelineTransaction that makes the pipeline, or with `update` its next version."""

@@ -6,7 +6,7 @@ does not define, and a service that nobody registered, answer UNIMPLEMENTED by n
 
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Never, NoReturn, TypeVar
 
 import grpc
 
@@ -15,6 +15,12 @@ from localpachd.api.handlers import method_handler
 from localpachd.api.schema import rpc_pb2
 
 log = logging.getLogger(__name__)
+
+Context = grpc.ServicerContext
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+Given = TypeVar("Given")
+"""A request, or the stream of requests of a call."""
 
 _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.InvalidArgument, grpc.StatusCode.INVALID_ARGUMENT),
@@ -61,21 +67,39 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
     return grpc.StatusCode.INTERNAL, f"internal error in {method}: {text} (the server's log has the details)"
 
 
-class StatusInterceptor(grpc.ServerInterceptor):  # type: ignore[misc]  # grpc has no types
+class StatusInterceptor(grpc.ServerInterceptor):
     """Wraps every handler so that its exceptions become statuses; answers unknown methods by name."""
 
-    def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Request, Reply] | None"],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> "grpc.RpcMethodHandler[Request, Reply] | None":
         method = handler_call_details.method.lstrip("/")
         found = continuation(handler_call_details)
         if found is None:
             return _refusal(_unknown(method))
-        if found.response_streaming:
-            return _rebuilt(found, _streaming(found.unary_stream or found.stream_stream, method))
-        return _rebuilt(found, _single(found.unary_unary or found.stream_unary, method))
+        return method_handler(
+            _guarded(found, method),
+            (found.request_streaming, found.response_streaming),
+            found.request_deserializer,
+            found.response_serializer,
+        )
 
 
-def _single(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Any]:
-    def call(request: Any, context: Any) -> Any:
+def _guarded(found: "grpc.RpcMethodHandler[Request, Reply]", method: str) -> Callable[[Never, Context], object]:
+    if found.unary_unary is not None:
+        return _single(found.unary_unary, method)
+    if found.stream_unary is not None:
+        return _single(found.stream_unary, method)
+    if found.unary_stream is not None:
+        return _streaming(found.unary_stream, method)
+    assert found.stream_stream is not None
+    return _streaming(found.stream_stream, method)
+
+
+def _single(inner: Callable[[Given, Context], Reply], method: str) -> Callable[[Given, Context], Reply]:
+    def call(request: Given, context: Context) -> Reply:
         try:
             return inner(request, context)
         except Exception as error:
@@ -84,8 +108,10 @@ def _single(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any
     return call
 
 
-def _streaming(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, Any], Iterator[Any]]:
-    def call(request: Any, context: Any) -> Iterator[Any]:
+def _streaming(
+    inner: Callable[[Given, Context], Iterator[Reply]], method: str
+) -> Callable[[Given, Context], Iterator[Reply]]:
+    def call(request: Given, context: Context) -> Iterator[Reply]:
         try:
             yield from inner(request, context)
         except Exception as error:
@@ -94,7 +120,7 @@ def _streaming(inner: Callable[[Any, Any], Any], method: str) -> Callable[[Any, 
     return call
 
 
-def _abort(context: Any, error: Exception, method: str) -> NoReturn:
+def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if not context.is_active():
         # The client has gone and nobody reads a status any more; the exception it caused is no news.
         context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
@@ -115,12 +141,6 @@ def _details(code: grpc.StatusCode, text: str, resource: tuple[str, str, str]) -
     return encoded
 
 
-def _rebuilt(old: Any, behaviour: Callable[[Any, Any], Any]) -> Any:
-    return method_handler(
-        behaviour, (old.request_streaming, old.response_streaming), old.request_deserializer, old.response_serializer
-    )
-
-
 def _unknown(method: str) -> str:
     service = method.partition("/")[0]
     if service in _OLD_SERVICES:
@@ -130,10 +150,10 @@ def _unknown(method: str) -> str:
     return _REFUSALS.get(method, f"localpachd does not serve {method}")
 
 
-def _refusal(text: str) -> Any:
+def _refusal(text: str) -> "grpc.RpcMethodHandler[Request, Reply]":
     """A handler that reads nothing and answers UNIMPLEMENTED."""
 
-    def refuse(request: Any, context: Any) -> NoReturn:
+    def refuse(request: object, context: Context) -> NoReturn:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, text)
         raise AssertionError("abort returns never")
 

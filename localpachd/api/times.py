@@ -1,25 +1,29 @@
 """Times on the wire: nanoseconds since the epoch <-> Timestamp, seconds <-> Duration. Knows no service."""
 
-from typing import Any
+from typing import overload
 
 from localpachd.api.schema import Duration, Timestamp
 
 _NANOS = 1_000_000_000
 
 
-def timestamp(nanoseconds: int | None) -> Any:
+@overload
+def timestamp(nanoseconds: int) -> Timestamp: ...
+@overload
+def timestamp(nanoseconds: int | None) -> Timestamp | None: ...
+def timestamp(nanoseconds: int | None) -> Timestamp | None:
     """The moment as a message; None stays None, which leaves the field of a message constructor unset."""
     if nanoseconds is None:
         return None
     return Timestamp(seconds=nanoseconds // _NANOS, nanos=nanoseconds % _NANOS)
 
 
-def nanoseconds(moment: Any) -> int:
+def nanoseconds(moment: Timestamp) -> int:
     """Nanoseconds since the epoch, UTC. An unset field reads as 0: ask `HasField` first where that matters."""
-    return int(moment.seconds) * _NANOS + int(moment.nanos)
+    return moment.seconds * _NANOS + moment.nanos
 
 
-def duration(seconds: float | None) -> Any:
+def duration(seconds: float | None) -> Duration | None:
     """A length of time in seconds as a message; None leaves the field unset."""
     if seconds is None:
         return None
@@ -29,6 +33,6 @@ def duration(seconds: float | None) -> Any:
     return Duration(seconds=sign * (abs(total) // _NANOS), nanos=sign * (abs(total) % _NANOS))
 
 
-def seconds(length: Any) -> float:
+def seconds(length: Duration) -> float:
     """A Duration in seconds."""
-    return float(length.seconds) + float(length.nanos) / _NANOS
+    return length.seconds + length.nanos / _NANOS

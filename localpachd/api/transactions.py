@@ -4,11 +4,13 @@ A transaction is the list of its requests. Each that is added is tried together 
 answer is known; what they do is done when the transaction is finished, all of it or nothing.
 """
 
-from typing import Any
+from collections.abc import Iterable
+
+import grpc
 
 from localpachd.api import pfs_messages
-from localpachd.api.requests import Requests
-from localpachd.api.schema import Empty, transaction_pb2
+from localpachd.api.requests import Answer, Requests
+from localpachd.api.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import PachError
 from localpachd.pfs import open_transactions
@@ -26,11 +28,10 @@ class Writes:
         self._pfs = pfs
         self._requests = requests
 
-    def __call__(self, context: Any, **request: Any) -> Any:
-        """Runs the one request given under its field's name in TransactionRequest. Returns what `Requests.run` does; of
-        one that is added to a transaction only the commit of a StartCommit is known now."""
-        asked = transaction_pb2.TransactionRequest(**request)
-        named = [value for key, value in context.invocation_metadata() if key == _HEADER]
+    def __call__(self, context: grpc.ServicerContext, asked: transaction_pb2.TransactionRequest) -> Answer:
+        """Runs one request and returns its answer (see `Requests.run`). Of a request that is added to a transaction,
+        only the commit of a StartCommit is known now."""
+        named = [str(value) for key, value in context.invocation_metadata() if key == _HEADER]
         if not named:
             return self._pfs.transact(lambda txn: self._requests.run(txn, asked))
         if len(named) > 1:
@@ -38,7 +39,7 @@ class Writes:
         pfs_messages.complete(asked)
         return self._pfs.transact(lambda txn: self._append(txn, named[0], asked))
 
-    def _append(self, txn: Transaction, id_: str, asked: Any) -> Any:
+    def _append(self, txn: Transaction, id_: str, asked: transaction_pb2.TransactionRequest) -> Answer:
         info = _read(txn, id_)
         info.requests.append(asked)
         made = self._pfs.dry_run(txn, lambda dry: self._requests.run_all(dry, info.requests), id_)
@@ -56,30 +57,40 @@ class TransactionServicer:
         self._pfs = pfs
         self._requests = requests
 
-    def StartTransaction(self, request: Any, context: Any) -> Any:
-        def step(txn: Transaction) -> Any:
+    def StartTransaction(
+        self, request: transaction_pb2.StartTransactionRequest, context: grpc.ServicerContext
+    ) -> transaction_pb2.Transaction:
+        def step(txn: Transaction) -> transaction_pb2.Transaction:
             info = _new(txn)
             open_transactions.add(txn, txn.id, info.SerializeToString())
             return info.transaction
 
         return self._pfs.transact(step)
 
-    def InspectTransaction(self, request: Any, context: Any) -> Any:
+    def InspectTransaction(
+        self, request: transaction_pb2.InspectTransactionRequest, context: grpc.ServicerContext
+    ) -> transaction_pb2.TransactionInfo:
         with self._pfs.db.read() as conn:
             return _info(open_transactions.read(conn, request.transaction.id))
 
-    def ListTransaction(self, request: Any, context: Any) -> Any:
+    def ListTransaction(
+        self, request: transaction_pb2.ListTransactionRequest, context: grpc.ServicerContext
+    ) -> transaction_pb2.TransactionInfos:
         with self._pfs.db.read() as conn:
             return transaction_pb2.TransactionInfos(transaction_info=map(_info, open_transactions.listed(conn)))
 
-    def DeleteTransaction(self, request: Any, context: Any) -> Any:
+    def DeleteTransaction(
+        self, request: transaction_pb2.DeleteTransactionRequest, context: grpc.ServicerContext
+    ) -> Empty:
         self._pfs.transact(lambda txn: open_transactions.remove(txn, request.transaction.id))
         return Empty()
 
-    def FinishTransaction(self, request: Any, context: Any) -> Any:
+    def FinishTransaction(
+        self, request: transaction_pb2.FinishTransactionRequest, context: grpc.ServicerContext
+    ) -> transaction_pb2.TransactionInfo:
         id_ = request.transaction.id
 
-        def step(txn: Transaction) -> Any:
+        def step(txn: Transaction) -> transaction_pb2.TransactionInfo:
             info = _read(txn, id_)
             _answer(info, self._requests.run_all(txn, info.requests))
             open_transactions.remove(txn, id_)
@@ -87,8 +98,10 @@ class TransactionServicer:
 
         return self._pfs.transact(step, id_)
 
-    def BatchTransaction(self, request: Any, context: Any) -> Any:
-        def step(txn: Transaction) -> Any:
+    def BatchTransaction(
+        self, request: transaction_pb2.BatchTransactionRequest, context: grpc.ServicerContext
+    ) -> transaction_pb2.TransactionInfo:
+        def step(txn: Transaction) -> transaction_pb2.TransactionInfo:
             info = _new(txn)
             info.requests.extend(request.requests)
             _answer(info, self._requests.run_all(txn, info.requests))
@@ -96,29 +109,29 @@ class TransactionServicer:
 
         return self._pfs.transact(step)
 
-    def DeleteAll(self, request: Any, context: Any) -> Any:
+    def DeleteAll(self, request: transaction_pb2.DeleteAllRequest, context: grpc.ServicerContext) -> Empty:
         self._pfs.transact(open_transactions.remove_all)
         return Empty()
 
 
-def _new(txn: Transaction) -> Any:
+def _new(txn: Transaction) -> transaction_pb2.TransactionInfo:
     """A transaction without requests, whose id is that of the step that makes it."""
     return transaction_pb2.TransactionInfo(
         transaction=transaction_pb2.Transaction(id=txn.id), started=timestamp(txn.now)
     )
 
 
-def _info(content: bytes) -> Any:
+def _info(content: bytes) -> transaction_pb2.TransactionInfo:
     return transaction_pb2.TransactionInfo.FromString(content)
 
 
-def _read(txn: Transaction, id_: str) -> Any:
+def _read(txn: Transaction, id_: str) -> transaction_pb2.TransactionInfo:
     return _info(open_transactions.read(txn.conn, id_))
 
 
-def _answer(info: Any, made: list[Any]) -> None:
-    """Puts the responses of all requests into their transaction: only StartCommit's says anything."""
+def _answer(info: transaction_pb2.TransactionInfo, made: Iterable[Answer]) -> None:
+    """Puts the responses of all requests into their transaction; only StartCommit's has content."""
     del info.responses[:]
-    for request, each in zip(info.requests, made, strict=True):
-        started = each if request.HasField("start_commit") else None
+    for each in made:
+        started = each if isinstance(each, pfs_pb2.Commit) else None
         info.responses.append(transaction_pb2.TransactionResponse(commit=started))

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+
+import grpc
 
 from localpachd.api.handlers import add_service
 from localpachd.api.loopback import LoopbackServers
-from localpachd.api.schema import pps_pb2, worker_pb2
+from localpachd.api.schema import Empty, pps_pb2, worker_pb2
 from localpachd.api.times import timestamp
 from localpachd.worker.environment import POD_NAME
 
@@ -24,14 +25,16 @@ class WorkerServicer:
         self._handler = handler
         self._given: tuple[int, dict[str, str]] | None = None
 
-    def NextDatum(self, request: Any, context: Any) -> Any:
+    def NextDatum(
+        self, request: worker_pb2.NextDatumRequest, context: grpc.ServicerContext
+    ) -> worker_pb2.NextDatumResponse:
         self._given = None
         env = self._handler(request.error) or ()
         if env:
             self._given = time.time_ns(), {name: value for name, _, value in (each.partition("=") for each in env)}
         return worker_pb2.NextDatumResponse(env=env)
 
-    def Status(self, request: Any, context: Any) -> Any:
+    def Status(self, request: Empty, context: grpc.ServicerContext) -> pps_pb2.WorkerStatus:
         if self._given is None:
             return pps_pb2.WorkerStatus()
         started, env = self._given
