@@ -160,7 +160,7 @@ def _cuml(size: Size, queries: Vectors, library: Vectors) -> Iterator[tuple[str,
 
 def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vectors, k: int) -> Search:
     exact = importlib.import_module("stages.neighbours.exact").Exact
-    points = importlib.import_module("stages.neighbours.points").Points
+    points = importlib.import_module("stages.neighbours.vectorset").VectorSet
     asked, held = points(queries), points(library)
     return lambda: exact(held, backend(held.prepared)).search(asked, k).rows
 
@@ -171,7 +171,7 @@ def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
         print("python-pachyderm is not installed here: lookalike's own search is not measured", file=sys.stderr)
         return []
     usable = [each for each in _BACKENDS if _there(each.needs)]
-    if not importlib.import_module("stages.neighbours.choice").gpu_visible(os.environ):
+    if not importlib.import_module("stages.neighbours.factory").gpu_visible(os.environ):
         usable = [each for each in usable if each.needs != "cuml"]
     return [
         (each.name, getattr(importlib.import_module(f"stages.neighbours.{each.module}"), each.kind)) for each in usable

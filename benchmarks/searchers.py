@@ -94,13 +94,13 @@ def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
 
 def _ours(library: Vectors, queries: Vectors) -> Work:
     """As the stage search does it, segment by segment on the CPU, and the answers merged as render does."""
-    open_searcher = importlib.import_module("stages.neighbours.choice").open_searcher
-    found_in = importlib.import_module("stages.neighbours.found")
-    points = importlib.import_module("stages.neighbours.points").Points
+    open_searcher = importlib.import_module("stages.neighbours.factory").open_searcher
+    found_in = importlib.import_module("stages.neighbours.topk")
+    points = importlib.import_module("stages.neighbours.vectorset").VectorSet
     chosen = importlib.import_module("stages.neighbours.settings").Settings(k=K)
 
     def search() -> Found:
-        asked, best, begin = points(queries), found_in.nothing(len(queries), K), 0
+        asked, best, begin = points(queries), found_in.empty(len(queries), K), 0
         for segment in _segments(library):
             found = open_searcher(points(segment), chosen, {"CUDA_VISIBLE_DEVICES": ""}).search(asked, K)
             query, rank = np.nonzero(found.rows >= 0)

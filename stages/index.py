@@ -18,9 +18,9 @@ import numpy as np
 from stages import tables
 from stages.contract import Datum, StageError
 from stages.neighbours.backend import Vectors
-from stages.neighbours.choice import open_searcher
-from stages.neighbours.points import Points
+from stages.neighbours.factory import open_searcher
 from stages.neighbours.settings import Settings, settings
+from stages.neighbours.vectorset import VectorSet
 from stages.vectors import read_vectors
 
 NEIGHBOUR = np.dtype([("row", "<i4"), ("distance", "<f4")])
@@ -91,7 +91,7 @@ def _mismatch(segment: str) -> StageError:
 def _neighbours(
     vectors: Vectors, ids: Sequence[str], chosen: Settings, environment: Mapping[str, str]
 ) -> "np.ndarray[Any, np.dtype[np.void]]":
-    library = Points(vectors, chosen.metric, ids)
+    library = VectorSet(vectors, chosen.metric, ids)
     searcher = open_searcher(library, chosen, environment)
     found = searcher.search(library, chosen.k, exclude=np.arange(len(vectors), dtype=np.int64))
     nearest = np.empty(found.rows.shape, dtype=NEIGHBOUR)

@@ -19,10 +19,10 @@ import numpy as np
 from stages import tables
 from stages.contract import Datum, Input, StageError, spool
 from stages.neighbours.backend import Rows
-from stages.neighbours.choice import open_searcher
-from stages.neighbours.found import NONE, Found, Searcher, merge
-from stages.neighbours.points import Points
+from stages.neighbours.factory import open_searcher
 from stages.neighbours.settings import Settings, settings
+from stages.neighbours.topk import NONE, Searcher, TopK, merge
+from stages.neighbours.vectorset import VectorSet
 from stages.shown import shown
 from stages.vectors import read_vectors
 
@@ -43,7 +43,7 @@ class Queries:
 
     entry: str
     images: tables.Images
-    points: Points
+    points: VectorSet
 
 
 def start(environment: Mapping[str, str]) -> "Search":
@@ -97,7 +97,7 @@ class Search:
         tables.write_neighbours(_table(segment, queries, found, self._settings), target)
         print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
 
-    def _find(self, segment: Segment, queries: Queries) -> Found:
+    def _find(self, segment: Segment, queries: Queries) -> TopK:
         """The k nearest of each query. A picture that is in the library comes first among its own, at distance 0.
 
         By identity: even where its two vectors, computed on two kinds of device, are not quite the same, and where
@@ -109,13 +109,13 @@ class Search:
         known: Rows = np.flatnonzero(same != NONE)
         before_all = np.full(len(known), -1, dtype=np.float32)
         found = merge(_widened(found, min(k, len(segment.images))), known, before_all, same[known])
-        return Found(np.maximum(found.distances, 0), found.rows)
+        return TopK(np.maximum(found.distances, 0), found.rows)
 
 
-def _widened(found: Found, columns: int) -> Found:
+def _widened(found: TopK, columns: int) -> TopK:
     """The answer with room for a picture itself where the segment is so small that it was left out of all columns."""
     missing = columns - found.rows.shape[1]
-    return Found(
+    return TopK(
         np.pad(found.distances, ((0, 0), (0, missing)), constant_values=np.inf),
         np.pad(found.rows, ((0, 0), (0, missing)), constant_values=NONE),
     )
@@ -135,7 +135,7 @@ def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]
             f"segment {index.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
             "reprocess the index pipeline: pachctl update pipeline --reprocess -f its spec"
         )
-    searcher = open_searcher(Points(vectors, chosen.metric, images.ids), chosen, environment)
+    searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
     rows = {id: row for row, id in enumerate(images.ids)}
     return Segment(Path(index.repo_path).name, images, rows, searcher)
 
@@ -165,7 +165,7 @@ def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
             f"entry {queries.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
             "reprocess the features-queries pipeline: pachctl update pipeline --reprocess -f its spec"
         )
-    return Queries(Path(queries.repo_path).name, images, Points(vectors, chosen.metric, images.ids))
+    return Queries(Path(queries.repo_path).name, images, VectorSet(vectors, chosen.metric, images.ids))
 
 
 def _check_models(segment: Segment, queries: Queries) -> None:
@@ -180,7 +180,7 @@ def _check_models(segment: Segment, queries: Queries) -> None:
         )
 
 
-def _table(segment: Segment, queries: Queries, found: Found, chosen: Settings) -> tables.Neighbours:
+def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) -> tables.Neighbours:
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()
     ids = [queries.images.ids[each] for each in query.tolist()]

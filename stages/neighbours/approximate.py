@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from stages.neighbours.backend import Backend, Rows
-from stages.neighbours.found import NONE, Found, Searcher, merge, nothing
-from stages.neighbours.points import Points
+from stages.neighbours.topk import NONE, Searcher, TopK, empty, merge
+from stages.neighbours.vectorset import VectorSet
 
 EXTRA = 28
 """Candidates beyond k whose true distances are compared."""
@@ -23,14 +23,14 @@ _QUERY_BLOCK = 4096
 class Approximate:
     """Searches what an approximate backend proposes, and reports the share of the exact neighbours that it found."""
 
-    def __init__(self, library: Points, backend: Backend, exact: Searcher, report: Callable[[str], None]) -> None:
+    def __init__(self, library: VectorSet, backend: Backend, exact: Searcher, report: Callable[[str], None]) -> None:
         """exact: over the same library; asked for a sample of every search. report: takes one line of text."""
         self._library = library
         self._backend = backend
         self._exact = exact
         self._report = report
 
-    def search(self, queries: Points, k: int, exclude: Rows | None = None) -> Found:
+    def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
         """About the k nearest rows: see `Searcher`. Columns may be empty (NONE) where too few were proposed."""
         queries.must_match(self._library)
         if exclude is None:
@@ -41,22 +41,22 @@ class Approximate:
         ]
         columns = min(k, len(self._library))
         if not parts:
-            return nothing(0, columns)
-        found = Found(
+            return empty(0, columns)
+        found = TopK(
             np.concatenate([part.distances for part in parts])[:, :columns],
             np.concatenate([part.rows for part in parts])[:, :columns],
         )
         self._measure(found, queries, k, exclude)
         return found
 
-    def _block(self, queries: Points, k: int, exclude: Rows) -> Found:
+    def _block(self, queries: VectorSet, k: int, exclude: Rows) -> TopK:
         count = min(k + EXTRA + 1, len(self._library))
         _approximate, rows = self._backend.candidates(queries.prepared, count)
         query, column = np.nonzero((rows != NONE) & (rows != exclude[:, None]))
         row = rows[query, column]
-        return merge(nothing(len(queries), k), query, queries.distances(query, self._library, row), row)
+        return merge(empty(len(queries), k), query, queries.distances(query, self._library, row), row)
 
-    def _measure(self, found: Found, queries: Points, k: int, exclude: Rows) -> None:
+    def _measure(self, found: TopK, queries: VectorSet, k: int, exclude: Rows) -> None:
         sample = np.unique(np.linspace(0, len(queries) - 1, SAMPLE).astype(np.int64))
         true = self._exact.search(queries.part(sample), k, exclude[sample])
         wanted = true.rows != NONE

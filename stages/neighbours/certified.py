@@ -1,16 +1,16 @@
 """Owns the proof that the nearest of a backend's candidates are the nearest of all. Knows no files.
 
-What a backend says of a distance is a bound and no more. Its k nearest candidates are compared anew by
-`Points.distances`, whose answer counts; of the others those that the bound leaves in doubt, first by `Points.nearly`.
+A backend's distance is a bound and no more. Its k nearest candidates are compared again by `VectorSet.distances`, whose
+answer counts; so are the others that the bound leaves in doubt, after a look by `VectorSet.nearly`.
 """
 
 import numpy as np
 
 from stages.neighbours.backend import Backend, Distances, Floats, Mask, Rows
-from stages.neighbours.found import NONE, Found, merge, nothing
-from stages.neighbours.points import UNIT_ROUNDING, Points
 from stages.neighbours.selection import smallest
 from stages.neighbours.threads import others_turn
+from stages.neighbours.topk import NONE, TopK, empty, merge
+from stages.neighbours.vectorset import UNIT_ROUNDING, VectorSet
 
 _LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: the expansion's parts stay finite below it
 
@@ -18,20 +18,20 @@ _LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: the expansio
 class Certified:
     """A library and what proposes candidates from it."""
 
-    def __init__(self, library: Points, backend: Backend) -> None:
+    def __init__(self, library: VectorSet, backend: Backend) -> None:
         """library: at least one point; the backend was built from `library.prepared`."""
         self._library = library
         self._backend = backend
         self._furthest = float(library.reach.max())
 
-    def nearest(self, queries: Points, k: int, exclude: Rows, count: int) -> tuple[Found, Mask]:
+    def nearest(self, queries: VectorSet, k: int, exclude: Rows, count: int) -> tuple[TopK, Mask]:
         """The k nearest among the backend's `count` candidates, and for which queries they are proven to be the nearest
         of all. exclude: int64 (n,), a row for each query that is no neighbour of it, or NONE."""
         approximate, rows = self._backend.candidates(queries.prepared, count)
         usable = (rows != NONE) & np.isfinite(approximate)
         allowed = usable & (rows != exclude[:, None])
         near = _nearest(approximate, allowed, k)
-        found = self._compared(nothing(len(queries), k), queries, near, rows)
+        found = self._compared(empty(len(queries), k), queries, near, rows)
         least = self._least(queries, approximate, found.distances[:, -1])
         doubtful = allowed & ~near & ~(least > found.distances[:, -1:])
         found = self._compared(found, queries, self._in_doubt(queries, doubtful, rows, found), rows)
@@ -43,14 +43,14 @@ class Certified:
             beyond = self._least(queries, approximate.max(axis=1, keepdims=True), worst)[:, 0] > worst
         return found, usable.all(axis=1) & beyond & self._bounded(queries, worst)
 
-    def _compared(self, found: Found, queries: Points, chosen: Mask, rows: Rows) -> Found:
+    def _compared(self, found: TopK, queries: VectorSet, chosen: Mask, rows: Rows) -> TopK:
         query, column = np.nonzero(chosen)
         row = rows[query, column]
         with others_turn():
             distances = queries.distances(query, self._library, row)
         return merge(found, query, distances, row)
 
-    def _in_doubt(self, queries: Points, doubtful: Mask, rows: Rows, found: Found) -> Mask:
+    def _in_doubt(self, queries: VectorSet, doubtful: Mask, rows: Rows, found: TopK) -> Mask:
         """Those that a look in float32 leaves in doubt."""
         query, column = np.nonzero(doubtful)
         with others_turn():
@@ -60,8 +60,8 @@ class Certified:
         left[query[near], column[near]] = True
         return left
 
-    def _least(self, queries: Points, approximate: Distances, worst: Distances) -> Distances:
-        """The least true distance, as `Points.distances` would give it, of rows with these approximate ones."""
+    def _least(self, queries: VectorSet, approximate: Distances, worst: Distances) -> Distances:
+        """The least true distance, as `VectorSet.distances` would give it, of rows with these approximate ones."""
         rounding = self._backend.rounding
         squares = queries.reach**2 + self._relevant(queries, worst) ** 2
         slack = rounding.relative * squares + rounding.absolute
@@ -69,7 +69,7 @@ class Certified:
             slack += UNIT_ROUNDING
         return self._library.at_least(approximate.astype(np.float64) - slack[:, None])
 
-    def _relevant(self, queries: Points, worst: Distances) -> Floats:
+    def _relevant(self, queries: VectorSet, worst: Distances) -> Floats:
         """The largest norm that a row as near as `worst` can have.
 
         By the triangle inequality rows with a norm above |q| + worst are further away than that, whatever their
@@ -79,7 +79,7 @@ class Certified:
             return np.full(len(queries), self._furthest)
         return np.minimum(self._furthest, queries.reach + worst.astype(np.float64) * (1 + 1e-6) + 1e-44)
 
-    def _bounded(self, queries: Points, worst: Distances) -> Mask:
+    def _bounded(self, queries: VectorSet, worst: Distances) -> Mask:
         """Whether nothing that the bound speaks of can have overflowed float32."""
         bounded: Mask = queries.reach**2 + self._relevant(queries, worst) ** 2 < _LARGEST
         return bounded

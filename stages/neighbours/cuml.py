@@ -1,7 +1,7 @@
 """Owns the RAPIDS backend: cuML's NearestNeighbors on one NVIDIA GPU. Knows no metric but Euclidean distance.
 
-Imported only where a GPU may be used (see stages.neighbours.choice): importing it starts CUDA. It uses the first device
-that CUDA_VISIBLE_DEVICES shows, and no other.
+Imported only if a GPU may be used (see stages.neighbours.factory), since importing it starts CUDA. It uses the first
+device in CUDA_VISIBLE_DEVICES and no other.
 
 What cuML does with "sqeuclidean" (cuVS brute force): |q|² + |x|² - 2 q·x in float32, either with scalar FMAs or, on
 tensor cores, with each number split in two TF32 halves, at the cost of up to four roundings per multiply-add; the bound
@@ -21,7 +21,7 @@ from cuml.neighbors import NearestNeighbors
 from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
 
 _ROUNDINGS = 4  # per multiply-add, see above
-_SHARE = 0.4  # of the free GPU memory for the library; the search's own tiles and the queries need the rest
+SHARE = 0.4  # of the free GPU memory for the library; the search's own tiles and the queries need the rest
 
 
 class Cuml:
@@ -32,7 +32,7 @@ class Cuml:
 
     concurrent = False
 
-    def __init__(self, library: Vectors, algorithm: str = "exact") -> None:
+    def __init__(self, library: Vectors, algorithm: str = "exact", share: float = SHARE) -> None:
         """library: float32 (n, d), C order. Raises RuntimeError (CUDA's) where there is no usable device."""
         self.name = "cuml" if algorithm == "exact" else f"cuml {algorithm}"
         self._algorithm = "brute" if algorithm == "exact" else algorithm
@@ -41,7 +41,7 @@ class Cuml:
             expanded(library.shape[1], growth=_ROUNDINGS) if algorithm == "exact" else Rounding(float("inf"), 0)
         )
         free, _total = cupy.cuda.runtime.memGetInfo()
-        rows = max(1, int(free * _SHARE) // (4 * library.shape[1]))
+        rows = max(1, int(free * share) // (4 * library.shape[1]))
         self._parts = [slice(start, min(start + rows, len(library))) for start in range(0, len(library), rows)]
         self._only = self._fit(self._parts[0]) if len(self._parts) == 1 else None
 

@@ -8,15 +8,16 @@ backend before. Answers therefore do not depend on backends, threads or versions
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from stages.neighbours.backend import Backend, Probe, Rows
 from stages.neighbours.certified import Certified
 from stages.neighbours.exhaustive import compare_with_all
-from stages.neighbours.found import NONE, Found, nothing
-from stages.neighbours.points import Points
 from stages.neighbours.threads import cores, in_threads
+from stages.neighbours.topk import NONE, TopK, empty
+from stages.neighbours.vectorset import VectorSet
 
 EXTRA = 28
 """m: candidates beyond k. FAISS selects 32 of a row as fast as 8, and only doubtful ones cost a true comparison."""
@@ -27,21 +28,26 @@ WIDEN = 8
 ROUNDS = 2
 """How often a backend is asked before the rest is compared with all: a third time would cost as much as that."""
 
-MANY = 2000
-"""Queries from which it pays to prepare the quick backend."""
 
-QUERY_BLOCK = 4096
-"""Queries handled at once at most: FAISS's own block, so that nothing is multiplied in smaller pieces than it would be.
-"""
+@dataclass(frozen=True)
+class Batching:
+    """Numbers of queries, which change the time and the memory of a search and never its answer.
 
-_PROBED = 32
-"""Queries that tell whether it pays for vectors such as these."""
+    many: queries from which it pays to prepare the quick backend. probed: queries that tell whether it pays for vectors
+    such as these. largest: the most handled at once, FAISS's own block, so that nothing is multiplied in smaller pieces
+    than it would be. fewest: queries that are worth a thread. of_thread: queries that a thread handles at once: as fast
+    to multiply, and several turns of each thread. threads: None for one on each core.
+    """
 
-_FEWEST = 64
-"""Queries that are worth a thread."""
+    many: int = 2000
+    probed: int = 32
+    largest: int = 4096
+    fewest: int = 64
+    of_thread: int = 1280
+    threads: int | None = None
 
-_BLOCK_OF_THREAD = 1280
-"""Queries that a thread handles at once: as fast to multiply, and several turns of each thread."""
+
+BATCHING = Batching()
 
 
 @dataclass
@@ -66,7 +72,11 @@ class Exact:
     """The exact searcher: see the module. One search at a time. `tally` counts, for logs and measurements."""
 
     def __init__(
-        self, library: Points, backend: Backend, quick: Callable[[Probe], Backend | None] | None = None
+        self,
+        library: VectorSet,
+        backend: Backend,
+        quick: Callable[[Probe], Backend | None] | None = None,
+        batching: Batching = BATCHING,
     ) -> None:
         """library: at least one point; the backend was built from `library.prepared`, and `quick` builds one of it, or
         None where that does not work or would not pay for such queries."""
@@ -74,24 +84,26 @@ class Exact:
         self._certified = Certified(library, backend)
         self._concurrent = backend.concurrent
         self._make_quick = quick
+        self._batching = batching
         self._quick: Certified | None = None
         self.tally = Tally()
 
-    def search(self, queries: Points, k: int, exclude: Rows | None = None) -> Found:
+    def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
         """The k nearest rows, exactly: see `Searcher`."""
         queries.must_match(self._library)
         if exclude is None:
             exclude = np.full(len(queries), NONE, dtype=np.int64)
         columns = max(0, min(k, len(self._library) - int(bool(len(exclude)) and bool((exclude != NONE).all()))))
-        found = nothing(len(queries), columns)
+        found = empty(len(queries), columns)
         if not columns or not len(queries):
             return found
-        many = len(queries) >= MANY
+        many = len(queries) >= self._batching.many
         if many and self._make_quick is not None:
             made, self._make_quick = self._make_quick(self._probe(queries, columns, exclude)), None
             self._quick = None if made is None else Certified(self._library, made)
         blocks = self._blocks(len(queries))
-        parts = in_threads(lambda block: self._block(queries.part(block), columns, exclude[block]), blocks)
+        work = partial(self._block, queries, columns, exclude)
+        parts = in_threads(work, blocks, self._batching.threads)
         for block, (part, tally) in zip(blocks, parts, strict=True):
             found.distances[block], found.rows[block] = part.distances, part.rows
             self.tally.add(tally)
@@ -99,23 +111,27 @@ class Exact:
             self._quick = None  # these vectors are not for it
         return found
 
-    def _probe(self, queries: Points, k: int, exclude: Rows) -> Probe:
+    def _probe(self, queries: VectorSet, k: int, exclude: Rows) -> Probe:
         """The first queries, and how far their k-th neighbours and last candidates are."""
-        some = queries.part(slice(0, _PROBED))
+        some = queries.part(slice(0, self._batching.probed))
         count = min(k + EXTRA, len(self._library) - 1) or 1
-        found, _ = self._certified.nearest(some, count, exclude[:_PROBED], min(count + 1, len(self._library)))
+        found, _ = self._certified.nearest(
+            some, count, exclude[: self._batching.probed], min(count + 1, len(self._library))
+        )
         squares = queries.squares(found.distances)
         return Probe(some.prepared, squares[:, min(k, count) - 1], squares[:, -1])
 
     def _blocks(self, count: int) -> list[slice]:
         """Equal parts of so many queries, as many for each core, where the backend leaves it to us to use them."""
-        cores_ = max(1, min(cores(), count // _FEWEST)) if self._concurrent else 1
-        parts = cores_ * -(-count // (cores_ * (QUERY_BLOCK if cores_ == 1 else _BLOCK_OF_THREAD)))
+        sizes = self._batching
+        threads = max(1, min(sizes.threads or cores(), count // sizes.fewest)) if self._concurrent else 1
+        parts = threads * -(-count // (threads * (sizes.largest if threads == 1 else sizes.of_thread)))
         size = -(-count // parts)
         return [slice(start, start + size) for start in range(0, count, size)]
 
-    def _block(self, queries: Points, k: int, exclude: Rows) -> tuple[Found, Tally]:
-        found = nothing(len(queries), k)
+    def _block(self, all_queries: VectorSet, k: int, all_excluded: Rows, block: slice) -> tuple[TopK, Tally]:
+        queries, exclude = all_queries.part(block), all_excluded[block]
+        found = empty(len(queries), k)
         tally = Tally(queries=len(queries))
         open_: Rows = np.arange(len(queries))
         for asked, extra in self._turns(k):

@@ -1,34 +1,37 @@
 """Owns the comparison of queries with every row of a library. Knows no backend.
 
 Most rows are ruled out by the float64 expansion |q|² + |x|² - 2 q·x and its error bound, 2²⁹ times tighter than in
-float32; every other pair is compared by `Points.distances`. The expansion only prunes: no bit of it gets out.
+float32; every other pair is compared by `VectorSet.distances`. The expansion only prunes: no bit of it gets out.
 """
 
 import numpy as np
 
 from stages.neighbours.backend import DOUBLE, Floats, Rows, gamma
-from stages.neighbours.found import Found, merge, nothing
-from stages.neighbours.points import Points
-
-_QUERIES = 256
-_BLOCK_BYTES = 16 << 20  # of float64 library vectors at once
+from stages.neighbours.topk import TopK, empty, merge
+from stages.neighbours.vectorset import VectorSet
 
 
-def compare_with_all(queries: Points, library: Points, k: int, exclude: Rows) -> Found:
-    """The k nearest rows of each query, without any candidates. exclude: int64 (n,), a row to leave out, or NONE."""
-    found = nothing(len(queries), k)
-    for start in range(0, len(queries), _QUERIES):
-        some = slice(start, start + _QUERIES)
-        part = _compare(queries.part(some), library, k, exclude[some])
+def compare_with_all(
+    queries: VectorSet, library: VectorSet, k: int, exclude: Rows, at_once: int = 256, block_bytes: int = 16 << 20
+) -> TopK:
+    """The k nearest rows of each query, without any candidates.
+
+    exclude: int64 (n,), a row to leave out, or NONE. at_once: queries compared in one step; block_bytes: size of the
+    library's vectors compared in one step, as float64. No answer depends on these two.
+    """
+    found = empty(len(queries), k)
+    for start in range(0, len(queries), at_once):
+        some = slice(start, start + at_once)
+        part = _compare(queries.part(some), library, k, exclude[some], block_bytes)
         found.distances[some], found.rows[some] = part.distances, part.rows
     return found
 
 
-def _compare(queries: Points, library: Points, k: int, exclude: Rows) -> Found:
-    found = nothing(len(queries), k)
+def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows, block_bytes: int) -> TopK:
+    found = empty(len(queries), k)
     mine = queries.directions(slice(None))
     lengths = np.einsum("ij,ij->i", mine, mine)
-    step = max(1, _BLOCK_BYTES // (8 * library.dimension))
+    step = max(1, block_bytes // (8 * library.dimension))
     for start in range(0, len(library), step):
         block = slice(start, min(start + step, len(library)))
         squares = _lower(mine, lengths, library.directions(block))

@@ -3,21 +3,33 @@
 NumPy's BLAS is newer than that in FAISS's wheel and knows newer processors.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded
-from stages.neighbours.found import NONE
-from stages.neighbours.selection import least, room, smallest
+from stages.neighbours.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.neighbours.threads import others_turn
+from stages.neighbours.topk import NONE
 
-_COLUMNS = 8192
-"""Library rows multiplied at once."""
 
-_TILE_BYTES = 80 << 20
-"""Of a product. Fewer queries at once and BLAS would spend its time on rearranging the library for each product."""
+@dataclass(frozen=True)
+class Tiling:
+    """The sizes of the steps, which change the time and the memory of a search and never its answer.
 
-_CHUNK_BYTES = 1 << 19
-"""Of a product that is looked through at once: it stays in a core's second-level cache."""
+    columns: library rows multiplied at once. tile_bytes: size of a product; for fewer queries at once BLAS would spend
+    its time on rearranging the library. chunk_bytes: size of the part of a product that is searched at once, which
+    stays in a core's second-level cache. groups, multiple: see stages.neighbours.selection.
+    """
+
+    columns: int = 8192
+    tile_bytes: int = 80 << 20
+    chunk_bytes: int = 1 << 19
+    groups: int = GROUPS
+    multiple: int = MULTIPLE
+
+
+TILING = Tiling()
 
 
 class Product:
@@ -26,9 +38,10 @@ class Product:
     name = "numpy"
     concurrent = True
 
-    def __init__(self, library: Vectors) -> None:
+    def __init__(self, library: Vectors, tiling: Tiling = TILING) -> None:
         """library: float32 (n, d), C order."""
         self._library = library
+        self._tiling = tiling
         with np.errstate(over="ignore"):  # infinite then: see `candidates`
             self._halves = np.einsum("ij,ij->i", library, library) / 2
         self.rounding: Rounding = expanded(library.shape[1])
@@ -37,7 +50,7 @@ class Product:
         """See Backend.candidates. Pairs whose parts overflow are not proposed, or with a distance that is infinite."""
         distances = np.empty((len(queries), count), np.float32)
         rows = np.empty((len(queries), count), np.int64)
-        step = max(1, _TILE_BYTES // (4 * min(_COLUMNS, len(self._library))))
+        step = max(1, self._tiling.tile_bytes // (4 * min(self._tiling.columns, len(self._library))))
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(queries), step):
                 part = slice(start, start + step)
@@ -45,9 +58,10 @@ class Product:
         return distances, rows
 
     def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        halves, rows = self._columns(queries, slice(0, _COLUMNS), count)
-        for start in range(_COLUMNS, len(self._library), _COLUMNS):
-            more, further = self._columns(queries, slice(start, start + _COLUMNS), count)
+        columns = self._tiling.columns
+        halves, rows = self._columns(queries, slice(0, columns), count)
+        for start in range(columns, len(self._library), columns):
+            more, further = self._columns(queries, slice(start, start + columns), count)
             together = np.concatenate([halves, more], axis=1), np.concatenate([rows, further], axis=1)
             halves, rows = smallest(*together, count)
         return 2 * halves + np.einsum("ij,ij->i", queries, queries)[:, None], rows
@@ -59,8 +73,8 @@ class Product:
         too_long = np.flatnonzero(~np.isfinite(halves))
         with others_turn():
             product = queries @ library.T
-        width = room(len(library))
-        step = max(1, min(_CHUNK_BYTES // (4 * width), len(queries)))
+        width = room(len(library), self._tiling.multiple)
+        step = max(1, min(self._tiling.chunk_bytes // (4 * width), len(queries)))
         chunk = np.full((step, width), np.inf, np.float32)
         found = []
         for start in range(0, len(queries), step):
@@ -70,7 +84,7 @@ class Product:
             # Infinity less infinity would hide others. Of all other rows |x| is so small that their products with
             # queries that `Certified` settles are finite.
             chunk[: len(some), too_long] = np.inf
-            found.append(least(chunk[: len(some)], count))
+            found.append(least(chunk[: len(some)], count, self._tiling.groups))
         distances = np.concatenate([each[0] for each in found])
         rows = np.concatenate([each[1] for each in found])
         return distances, np.where(np.isposinf(distances), NONE, rows + columns.start)

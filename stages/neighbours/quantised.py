@@ -14,31 +14,16 @@ import numpy as np
 import onnxruntime
 
 from stages.neighbours.backend import SINGLE, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
-from stages.neighbours.found import NONE
 from stages.neighbours.onnxfile import Node, Variable, model
-from stages.neighbours.selection import least, room, smallest
+from stages.neighbours.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.neighbours.threads import in_threads, others_turn
+from stages.neighbours.topk import NONE
 
 Wholes = np.ndarray[Any, np.dtype[np.int8]]
 
 _LIBRARY_STEPS = 127
 _QUERY_STEPS = 63
 """The largest whole numbers. Two products of such a pair fit into 16 bits, which older instructions add them up in."""
-
-_LONGEST_DIMENSION = 100_000
-"""Sums of so many products fit into 32 bits."""
-
-_COLUMNS = 8192
-"""Library rows multiplied at once."""
-
-_SAMPLE = 256
-"""Library vectors whose mean is taken. What is taken changes no answer."""
-
-_BLOCK = 256
-"""Library vectors quantised at once."""
-
-_STEP = 128
-"""Queries multiplied at once: their bounds stay near the core until they have been looked through."""
 
 _FARTHEST, _FINEST = 1e9, 1e-9
 """Norms and scales within which nothing overflows or vanishes in float32. Others have no quick look."""
@@ -49,6 +34,29 @@ _ROUNDINGS = 16 * SINGLE
 
 _NOTHING = 1e-16
 """More than a norm can lose by squares that vanish in float32, and than subnormal numbers can be off on the way."""
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """The sizes of the steps, which change the time and the memory of a search and never its answer.
+
+    columns: library rows multiplied at once. sample: library vectors whose mean is taken. block: library vectors
+    quantised at once. queries: queries multiplied at once, whose bounds stay in a core's cache until they have been
+    searched. dimension: the largest, since sums of so many products fit into 32 bits. groups, multiple: see
+    stages.neighbours.selection. threads: None for one on each core.
+    """
+
+    columns: int = 8192
+    sample: int = 256
+    block: int = 256
+    queries: int = 128
+    dimension: int = 100_000
+    groups: int = GROUPS
+    multiple: int = MULTIPLE
+    threads: int | None = None
+
+
+TILING = Tiling()
 
 
 @dataclass(frozen=True)
@@ -76,16 +84,17 @@ class Quantised:
     name = "int8"
     concurrent = True
 
-    def __init__(self, library: Vectors) -> None:
+    def __init__(self, library: Vectors, tiling: Tiling = TILING) -> None:
         """library: float32 (n, d), C order, finite. Raises RuntimeError (ONNX Runtime's) where it does not work."""
         count, dimension = library.shape
-        self._centre = _centre(library)
+        self._tiling = tiling
+        self._centre = _centre(library, tiling.sample)
         self._products: list[_Product] = []
         self.rounding = Rounding(relative=0.0, absolute=0.0)  # what is proposed is itself a lower bound
-        if dimension > _LONGEST_DIMENSION:
+        if dimension > tiling.dimension:
             return
-        for start in range(0, count, _COLUMNS):
-            product = _product(library[start : start + _COLUMNS], self._centre)
+        for start in range(0, count, tiling.columns):
+            product = _product(library[start : start + tiling.columns], self._centre, tiling)
             if product is None:
                 self._products = []
                 return
@@ -95,9 +104,9 @@ class Quantised:
         """See Backend.candidates: lower bounds instead of approximations, and nothing where there can be none."""
         distances = np.full((len(queries), count), np.inf, np.float32)
         rows = np.full((len(queries), count), NONE, np.int64)
-        for start in range(0, len(queries) if self._products else 0, _STEP):
+        for start in range(0, len(queries) if self._products else 0, self._tiling.queries):
             with others_turn():
-                asked = _quantised(queries[start : start + _STEP], self._centre, _QUERY_STEPS)
+                asked = _quantised(queries[start : start + self._tiling.queries], self._centre, _QUERY_STEPS)
             usable = _within(asked)
             if usable.any():
                 step = start + np.flatnonzero(usable)
@@ -111,7 +120,7 @@ class Quantised:
         for product in self._products:
             with others_turn():
                 (bounds,) = product.session.run(None, inputs)
-            halves, columns = least(bounds, count)
+            halves, columns = least(bounds, count, self._tiling.groups)
             beyond = columns >= product.count
             halves[beyond] = np.inf
             found.append((halves, np.where(beyond, NONE, columns + begin)))
@@ -134,7 +143,7 @@ def settled(library: Vectors, probe: Probe) -> float:
     """The share, 0 to 1, of a probe's queries that a quick look would settle: those whose last candidate is farther off
     than the bounds are. Estimated from a few of the library's vectors, float32 (n, d)."""
     some = library[:: -(-len(library) // len(probe.queries))]
-    centre = _centre(library)
+    centre = _centre(library, TILING.sample)
     asked, held = _quantised(probe.queries, centre, _QUERY_STEPS), _quantised(some, centre, _LIBRARY_STEPS)
     if not _within(held).all():
         return 0.0
@@ -142,17 +151,17 @@ def settled(library: Vectors, probe: Probe) -> float:
     return float(((probe.far - reach > probe.near) & _within(asked)).mean())
 
 
-def _centre(library: Vectors) -> Vectors:
-    some = library[:: -(-len(library) // _SAMPLE)]
+def _centre(library: Vectors, sample: int) -> Vectors:
+    some = library[:: -(-len(library) // sample)]
     centre: Vectors = some.mean(axis=0, dtype=np.float64).astype(np.float32)
     return centre
 
 
-def _product(library: Vectors, centre: Vectors) -> _Product | None:
+def _product(library: Vectors, centre: Vectors, tiling: Tiling) -> _Product | None:
     """A part of the library, float32 (n, d); None where it has vectors that have no quick look."""
     count, dimension = library.shape
-    blocks = [slice(start, min(start + _BLOCK, count)) for start in range(0, count, _BLOCK)]
-    turned = np.zeros((dimension, room(count)), np.int8)
+    blocks = [slice(start, min(start + tiling.block, count)) for start in range(0, count, tiling.block)]
+    turned = np.zeros((dimension, room(count, tiling.multiple)), np.int8)
 
     def quantised(block: slice) -> _Quantised:
         with others_turn():  # these blocks are so large that NumPy lets go of the lock nearly all the time
@@ -160,7 +169,7 @@ def _product(library: Vectors, centre: Vectors) -> _Product | None:
             turned[:, block] = part.whole.T
         return part
 
-    parts = in_threads(quantised, blocks)
+    parts = in_threads(quantised, blocks, tiling.threads)
     if not all(_within(each).all() for each in parts):
         return None
     return _Product(count, _session(turned, parts))

@@ -7,27 +7,27 @@ that at least `count` columns keep, and hardly more than that have to be looked 
 import numpy as np
 
 from stages.neighbours.backend import Distances, Rows
-from stages.neighbours.found import NONE
+from stages.neighbours.topk import NONE
 
-_GROUPS = 8
+GROUPS = 8
 """Groups of columns for each number wanted, at least."""
 
-_ROUND = 256
+MULTIPLE = 256
 """Widths have many divisors if they are multiples of it."""
 
 
-def room(width: int) -> int:
+def room(width: int, multiple: int = MULTIPLE) -> int:
     """How wide a matrix has to be to hold rows of that width; what is beyond is to be filled with infinities."""
-    return -(-width // _ROUND) * _ROUND
+    return -(-width // multiple) * multiple
 
 
-def least(matrix: Distances, count: int) -> tuple[Distances, Rows]:
+def least(matrix: Distances, count: int, groups_wanted: int = GROUPS) -> tuple[Distances, Rows]:
     """The `count` smallest of each row, in any order, and their columns.
 
     matrix: float32 (n, w), C order, w given by `room`, without NaN; n few enough that it stays in a core's cache.
     Returns float32 (n, c) and int64 (n, c), where c is the smaller of count and w.
     """
-    most = matrix.shape[1] // (_GROUPS * count)
+    most = matrix.shape[1] // (groups_wanted * count)
     depth = next((depth for depth in range(most, 1, -1) if matrix.shape[1] % depth == 0), 1)
     if depth == 1:
         return smallest(matrix, None, count)

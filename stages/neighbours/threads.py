@@ -26,12 +26,13 @@ def cores() -> int:
     return max((int(each["num_threads"]) for each in _libraries().select(user_api="blas").info()), default=1)
 
 
-def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Result]:
+def in_threads(work: Callable[[Part], Result], parts: Sequence[Part], count: int | None = None) -> list[Result]:
     """The work on each part, in their order. A single part has all threads of BLAS to itself.
 
     The work must not share itself out again: it would wait for a turn that it has.
     """
-    if len(parts) <= 1 or cores() == 1:
+    count = count or cores()
+    if len(parts) <= 1 or count == 1:
         return [work(part) for part in parts]
 
     def in_turn(part: Part) -> Result:
@@ -42,7 +43,6 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part]) -> list[Re
             finally:
                 _mine.turn = False
 
-    count = cores()
     with _libraries().limit(limits=1, user_api="blas"):
         return list(_pool(count).map(in_turn, parts))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stages import tables
-from stages.neighbours.choice import gpu_visible
+from stages.neighbours.factory import gpu_visible
 from stages.packs import Source
 
 NO_GPU = not gpu_visible(os.environ)

@@ -7,10 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from stages.neighbours import product
 from stages.neighbours.backend import expanded, gamma, parts_of_vector
 from stages.neighbours.faiss import Faiss, _name_processor
-from stages.neighbours.product import Product
+from stages.neighbours.product import Product, Tiling
 from stages.neighbours.quantised import Quantised
 from stages.neighbours.sklearn import Sklearn
 
@@ -58,13 +57,12 @@ def test_a_memory_map_is_searched_where_it_lies(tmp_path) -> None:
 
 @pytest.mark.parametrize("columns", [8192, 100])
 @pytest.mark.parametrize("count", [1, 5, 40, 400])
-def test_the_product_proposes_the_smallest_and_as_many_as_were_asked_for(columns, count, monkeypatch) -> None:
-    monkeypatch.setattr(product, "_COLUMNS", columns)
+def test_the_product_proposes_the_smallest_and_as_many_as_were_asked_for(columns, count) -> None:
     random = np.random.default_rng(count)
     library = random.normal(size=(777, 24)).astype(np.float32)
     library[500:600] = library[:100]  # equal distances
     queries = library[490:530]
-    distances, rows = Product(library).candidates(queries, count)
+    distances, rows = Product(library, Tiling(columns=columns)).candidates(queries, count)
     assert distances.shape == rows.shape == (40, count)
     assert all(len(set(row)) == count for row in rows.tolist())
     every = ((queries[:, None].astype(np.float64) - library[None]) ** 2).sum(axis=2)
@@ -102,10 +100,10 @@ PRINT_ANSWER = """
 import hashlib
 import numpy as np
 from stages.neighbours.exact import Exact
-from stages.neighbours.points import Points
+from stages.neighbours.vectorset import VectorSet
 from stages.neighbours.product import Product
 random = np.random.default_rng(0)
-library = Points((1 + 1e-4 * random.normal(size=(600, 300))).astype(np.float32))
+library = VectorSet((1 + 1e-4 * random.normal(size=(600, 300))).astype(np.float32))
 found = Exact(library, Product(library.prepared)).search(library, 5)
 print(hashlib.sha256(found.rows.tobytes() + found.distances.tobytes()).hexdigest())
 """

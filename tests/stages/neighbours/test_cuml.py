@@ -5,10 +5,10 @@ import os
 import numpy as np
 import pytest
 
-from stages.neighbours.choice import gpu_visible, open_searcher
 from stages.neighbours.exact import Exact
-from stages.neighbours.points import Points
+from stages.neighbours.factory import gpu_visible, open_searcher
 from stages.neighbours.settings import Settings
+from stages.neighbours.vectorset import VectorSet
 
 pytestmark = pytest.mark.gpu
 
@@ -19,7 +19,7 @@ pytest.importorskip("cuml")
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 def test_equals_float64_brute_force_on_hard_families(family, metric, oracle) -> None:
-    library = Points(family, metric)
+    library = VectorSet(family, metric)
     itself = np.arange(len(family))
     found = open_searcher(library, Settings(backend="cuml"), os.environ).search(library, 5, itself)
     distances, rows = oracle(family, family, 5, metric, itself)
@@ -46,12 +46,11 @@ def test_no_approximate_distance_lies_above_the_bound(family, count) -> None:
         assert (approximate[query][usable[query]] - slack <= true)[bounded].all()
 
 
-def test_a_library_in_parts_gives_the_same(monkeypatch, oracle) -> None:
-    from stages.neighbours import cuml  # noqa: PLC0415  only where there is a GPU
+def test_a_library_in_parts_gives_the_same(oracle) -> None:
+    from stages.neighbours.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
 
-    monkeypatch.setattr(cuml, "_SHARE", 1e-7)
-    library = Points(np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32))
-    backend = cuml.Cuml(library.prepared)
+    library = VectorSet(np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32))
+    backend = Cuml(library.prepared, share=1e-7)
     assert backend._only is None
     found = Exact(library, backend).search(library.part(slice(0, 50)), 4)
     assert np.array_equal(found.rows, oracle(library.vectors[:50], library.vectors, 4)[1])
@@ -60,7 +59,7 @@ def test_a_library_in_parts_gives_the_same(monkeypatch, oracle) -> None:
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
 def test_approximate_search_states_its_recall(algorithm) -> None:
     said = []
-    library = Points(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
+    library = VectorSet(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
     searcher = open_searcher(library, Settings(backend="cuml", algorithm=algorithm), os.environ, said.append)
     assert searcher.search(library, 3).rows.shape == (3000, 3)
     assert said[0].startswith(f"cuml {algorithm}: approximate, as asked; recall@3")

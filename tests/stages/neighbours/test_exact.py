@@ -4,29 +4,29 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from stages.neighbours import exact as exact_search
-from stages.neighbours.exact import EXTRA, Exact
+from stages.neighbours import product, quantised
+from stages.neighbours.exact import EXTRA, Batching, Exact
 from stages.neighbours.exhaustive import compare_with_all
 from stages.neighbours.faiss import Faiss
-from stages.neighbours.found import NONE, merge, nothing
-from stages.neighbours.points import Points
 from stages.neighbours.product import Product
 from stages.neighbours.quantised import Quantised
 from stages.neighbours.sklearn import Sklearn
+from stages.neighbours.topk import NONE, empty, merge
+from stages.neighbours.vectorset import Blocks, VectorSet
 
 BACKENDS = [Product, Faiss, Sklearn, Quantised]
 METRICS = ["euclidean", "cosine"]
 
 
 def search(backend, library, queries, k, metric="euclidean", exclude=None):
-    points = Points(library, metric)
-    return Exact(points, backend(points.prepared)).search(Points(queries, metric), k, exclude)
+    points = VectorSet(library, metric)
+    return Exact(points, backend(points.prepared)).search(VectorSet(queries, metric), k, exclude)
 
 
-def quickly(library, metric="euclidean"):
+def quickly(library, metric="euclidean", **batching):
     """A search that shows the queries to the quick backend first."""
-    points = Points(library, metric)
-    return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared))
+    points = VectorSet(library, metric)
+    return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared), Batching(**batching))
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -64,37 +64,34 @@ def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle) -> None:
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_quick_look_first_changes_no_answer(family, metric, oracle, monkeypatch) -> None:
-    monkeypatch.setattr(exact_search, "MANY", 1)
+def test_a_quick_look_first_changes_no_answer(family, metric, oracle) -> None:
     queries = family[np.random.default_rng(4).permutation(len(family))[:150]]
-    searcher = quickly(family, metric)
-    found = searcher.search(Points(queries, metric), 5)
+    searcher = quickly(family, metric, many=1)
+    found = searcher.search(VectorSet(queries, metric), 5)
     distances, rows = oracle(queries, family, 5, metric)
     assert np.array_equal(found.rows, rows)
     assert np.array_equal(found.distances, distances)
     assert searcher.tally.queries == 150
 
 
-def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give(oracle, monkeypatch) -> None:
-    monkeypatch.setattr(exact_search, "MANY", 100)
+def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give(oracle) -> None:
     random = np.random.default_rng(8)
     ways = random.normal(size=(24, 512))
     vectors = np.maximum(random.normal(size=(3000, 24)) @ ways + random.normal(size=(3000, 512)), 0).astype(np.float32)
     library, queries = vectors[:2500], vectors[2500:]
-    searcher = quickly(library)
-    found = searcher.search(Points(queries), 3)
+    searcher = quickly(library, many=100)
+    found = searcher.search(VectorSet(queries), 3)
     assert searcher.tally.quick > 0.95 * len(queries)
     assert np.array_equal(found.rows, oracle(queries, library, 3)[1])
-    few = Points(queries[:99])
+    few = VectorSet(queries[:99])
     before = searcher.tally.quick
     searcher.search(few, 3)
     assert searcher.tally.quick > before  # it is there already, so few are shown to it as well
 
 
-def test_a_quick_look_is_for_many_queries_only(oracle, monkeypatch) -> None:
+def test_a_quick_look_is_for_many_queries_only(oracle) -> None:
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    monkeypatch.setattr(exact_search, "MANY", 300)
-    points = Points(library)
+    points = VectorSet(library)
 
     def unwanted(probe):
         assert np.array_equal(probe.queries, library[:32])
@@ -103,41 +100,39 @@ def test_a_quick_look_is_for_many_queries_only(oracle, monkeypatch) -> None:
         np.testing.assert_allclose(probe.far, distances[:, -1] ** 2)
         raise AssertionError("made for few queries")
 
-    searcher = Exact(points, Product(library), unwanted)
+    searcher = Exact(points, Product(library), unwanted, Batching(many=300))
     assert searcher.search(points.part(slice(0, 299)), 1).rows[:, 0].tolist() == list(range(299))
     with pytest.raises(AssertionError, match="made for few queries"):
         searcher.search(points, 1)
 
 
-def test_a_quick_look_that_cannot_be_had_is_done_without(oracle, monkeypatch) -> None:
-    monkeypatch.setattr(exact_search, "MANY", 1)
+def test_a_quick_look_that_cannot_be_had_is_done_without(oracle) -> None:
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
-    points = Points(library)
+    points = VectorSet(library)
     asked = []
-    searcher = Exact(points, Product(library), lambda probe: asked.append(1))  # makes None
+    searcher = Exact(points, Product(library), lambda probe: asked.append(1), Batching(many=1))  # makes None
     for _ in range(2):
         assert np.array_equal(searcher.search(points, 3).rows, oracle(library, library, 3)[1])
     assert asked == [1]
 
 
-def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle, monkeypatch) -> None:
-    monkeypatch.setattr(exact_search, "MANY", 100)
+def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle) -> None:
     library = np.random.default_rng(9).normal(size=(400, 8)).astype(np.float32)
     library[7] *= np.float32(1e12)  # beyond what it can bound
-    searcher = quickly(library)
+    searcher = quickly(library, many=100)
     for asked in (100, 200):
-        found = searcher.search(Points(library[:100]), 2)
+        found = searcher.search(VectorSet(library[:100]), 2)
         assert np.array_equal(found.rows, oracle(library[:100], library, 2)[1])
         assert (searcher.tally.queries, searcher.tally.quick) == (asked, 0)
     assert searcher._quick is None
 
     good = np.delete(library, 7, axis=0)
     crowd = np.concatenate([good, np.repeat(good[:1], 100, axis=0)])  # more copies than are proposed
-    searcher = quickly(crowd)
-    searcher.search(Points(good[1:200]), 2)
+    searcher = quickly(crowd, many=100)
+    searcher.search(VectorSet(good[1:200]), 2)
     settled = searcher.tally.quick
     assert settled > 150
-    searcher.search(Points(crowd[-99:]), 2)  # too few to judge by
+    searcher.search(VectorSet(crowd[-99:]), 2)  # too few to judge by
     assert searcher.tally.quick == settled
     assert searcher._quick is not None
 
@@ -181,9 +176,9 @@ def test_no_queries() -> None:
 
 
 def test_queries_of_another_kind_are_refused() -> None:
-    library = Points(np.ones((3, 2), dtype=np.float32))
+    library = VectorSet(np.ones((3, 2), dtype=np.float32))
     exact = Exact(library, Faiss(library.prepared))
-    for wrong in (Points(np.ones((1, 3), np.float32)), Points(np.ones((1, 2), np.float32), "cosine")):
+    for wrong in (VectorSet(np.ones((1, 3), np.float32)), VectorSet(np.ones((1, 2), np.float32), "cosine")):
         with pytest.raises(ValueError, match="cannot be compared"):
             exact.search(wrong, 1)
 
@@ -194,53 +189,31 @@ def test_each_stage_of_the_certificate_is_reached() -> None:
     easy = random.normal(size=(2000, 32)).astype(np.float32)
     twins = np.repeat(easy[:1], 100, axis=0)
     crowd = np.repeat(easy[1:2], 1000, axis=0)
-    library = Points(np.concatenate([easy, twins, crowd]))
+    library = VectorSet(np.concatenate([easy, twins, crowd]))
     for queries, expected in ((easy[50:60], (0, 0)), (twins[:10], (10, 0)), (crowd[:10], (10, 10))):
         exact = Exact(library, Faiss(library.prepared))
-        exact.search(Points(queries), 3)
+        exact.search(VectorSet(queries), 3)
         assert (exact.tally.widened, exact.tally.exhaustive) == expected
         assert exact.tally.queries == 10
 
 
-def test_many_queries_cross_the_blocks(monkeypatch, oracle) -> None:
-    from stages.neighbours import (  # noqa: PLC0415  (to change their sizes)
-        exact,
-        exhaustive,
-        points,
-        product,
-        quantised,
-        selection,
-        threads,
-    )
-
+def test_many_queries_cross_the_blocks(oracle) -> None:
     random = np.random.default_rng(2)
     library = random.integers(0, 3, size=(700, 8)).astype(np.float32)  # ties everywhere
     queries = random.integers(0, 3, size=(150, 8)).astype(np.float32)
-    monkeypatch.setattr(exact, "QUERY_BLOCK", 64)
-    monkeypatch.setattr(exact, "_FEWEST", 10)
-    monkeypatch.setattr(exact, "MANY", 1)
-    monkeypatch.setattr(exact, "cores", lambda: 3)
-    monkeypatch.setattr(threads, "cores", lambda: 3)
-    monkeypatch.setattr(product, "_COLUMNS", 300)
-    monkeypatch.setattr(product, "_TILE_BYTES", 4 * 300 * 20)
-    monkeypatch.setattr(product, "_CHUNK_BYTES", 4 * 304 * 3)
-    monkeypatch.setattr(selection, "_GROUPS", 2)
-    monkeypatch.setattr(selection, "_ROUND", 4)
-    monkeypatch.setattr(quantised, "_BLOCK", 90)
-    monkeypatch.setattr(quantised, "_STEP", 11)
-    monkeypatch.setattr(quantised, "_SAMPLE", 5)
-    monkeypatch.setattr(quantised, "_COLUMNS", 270)
-    monkeypatch.setattr(exhaustive, "_QUERIES", 7)
-    monkeypatch.setattr(exhaustive, "_BLOCK_BYTES", 64 * 50)
-    monkeypatch.setattr(points, "_BLOCK_BYTES", 64 * 9)
-    monkeypatch.setattr(points, "_SCAN_BYTES", 32 * 13)
+    blocks = Blocks(differences=64 * 9, scan=32 * 13)
+    batching = Batching(many=1, largest=64, fewest=10, threads=3)
+    tiles = product.Tiling(columns=300, tile_bytes=4 * 300 * 20, chunk_bytes=4 * 304 * 3, groups=2, multiple=4)
+    steps = quantised.Tiling(columns=270, sample=5, block=90, queries=11, groups=2, multiple=4, threads=3)
     for metric in METRICS:
         distances, rows = oracle(queries, library, 9, metric)
+        held, asked = VectorSet(library, metric, blocks=blocks), VectorSet(queries, metric, blocks=blocks)
+        plain = Product(held.prepared, tiles)
         for found in (
-            search(Product, library, queries, 9, metric),
-            search(Faiss, library, queries, 9, metric),
-            quickly(library, metric).search(Points(queries, metric), 9),
-            compare_with_all(Points(queries, metric), Points(library, metric), 9, np.full(150, NONE)),
+            Exact(held, plain, batching=batching).search(asked, 9),
+            Exact(held, Faiss(held.prepared), batching=batching).search(asked, 9),
+            Exact(held, plain, lambda probe, held=held: Quantised(held.prepared, steps), batching).search(asked, 9),
+            compare_with_all(asked, held, 9, np.full(150, NONE), at_once=7, block_bytes=64 * 50),
         ):
             assert np.array_equal(found.rows, rows)
             assert np.array_equal(found.distances, distances)
@@ -271,7 +244,7 @@ def test_segments_merged_equal_the_whole(draw) -> None:
     queries = random.integers(0, 4, size=(5, 4)).astype(np.float32)
     cut = draw.draw(st.integers(1, len(library) - 1))
     whole = search(Faiss, library, queries, 4)
-    merged = nothing(5, whole.rows.shape[1])
+    merged = empty(5, whole.rows.shape[1])
     for start, stop in ((0, cut), (cut, len(library))):
         part = search(Faiss, library[start:stop], queries, 4)
         query, column = np.nonzero(part.rows != NONE)

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.neighbours import quantised
 from stages.neighbours.backend import Probe
-from stages.neighbours.quantised import Quantised, settled
+from stages.neighbours.quantised import Quantised, Tiling, settled
 
 
 def truth(queries, library):
@@ -56,11 +55,10 @@ def test_the_bounds_of_a_networks_vectors_are_close() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 32, 64, 100, 230])
-def test_a_library_in_several_parts(count, monkeypatch) -> None:
+def test_a_library_in_several_parts(count) -> None:
     random = np.random.default_rng(count)
     vectors = random.normal(size=(250, 20)).astype(np.float32)
-    monkeypatch.setattr(quantised, "_COLUMNS", 90)
-    parted = Quantised(vectors[:230])
+    parted = Quantised(vectors[:230], Tiling(columns=90))
     assert [each.count for each in parted._products] == [90, 90, 50]
     bounds, rows = parted.candidates(vectors[200:], count)
     squares = truth(vectors[200:], vectors[:230])
@@ -120,11 +118,11 @@ def test_vectors_beyond_its_range_get_no_bounds() -> None:
     assert (Quantised(library).candidates(queries, 3)[1] == -1).all()
 
 
-def test_a_vector_too_long_for_sums_of_32_bits_gets_no_bounds(monkeypatch) -> None:
-    monkeypatch.setattr(quantised, "_LONGEST_DIMENSION", 7)
+def test_a_vector_too_long_for_sums_of_32_bits_gets_no_bounds() -> None:
+    tiling = Tiling(dimension=7)
     library = np.eye(8, dtype=np.float32)
-    assert (Quantised(library).candidates(library, 3)[1] == -1).all()
-    assert (Quantised(library[:, :7].copy()).candidates(library[:, :7].copy(), 3)[1] != -1).all()
+    assert (Quantised(library, tiling).candidates(library, 3)[1] == -1).all()
+    assert (Quantised(library[:, :7].copy(), tiling).candidates(library[:, :7].copy(), 3)[1] != -1).all()
 
 
 @pytest.mark.parametrize("dimension", [1, 63, 64, 2048])

@@ -5,21 +5,35 @@ sum, all in float64 and none of it through BLAS, rounded to float32 last. Knows 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from stages.contract import StageError
 from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
 
-_BLOCK_BYTES = 1 << 19  # of float64 differences held at once: they stay in a core's second-level cache
-_SCAN_BYTES = 16 << 20  # of float32 vectors looked at in one step
 UNIT_ROUNDING = 1e-6
 """More than |û - v̂|² of float32 unit vectors can be from that of the true ones: 4.9e-7."""
 
 _LONGEST = 1.7e38  # two vectors of this norm are still a finite float32 apart
 
 
-class Points:
+@dataclass(frozen=True)
+class Blocks:
+    """The sizes of the steps, which change the time and the memory of a computation and never its result.
+
+    differences: bytes of float64 differences held at once, which stay in a core's second-level cache. scan: bytes of
+    float32 vectors looked at in one step.
+    """
+
+    differences: int = 1 << 19
+    scan: int = 16 << 20
+
+
+BLOCKS = Blocks()
+
+
+class VectorSet:
     """n vectors of dimension d with a metric.
 
     vectors: float32 (n, d), C order, as given (a memory map stays one). prepared: what backends search by Euclidean
@@ -30,7 +44,13 @@ class Points:
     default to row numbers; and for anything but a float32 matrix.
     """
 
-    def __init__(self, vectors: Vectors, metric: str = "euclidean", ids: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        vectors: Vectors,
+        metric: str = "euclidean",
+        ids: Sequence[str] | None = None,
+        blocks: Blocks = BLOCKS,
+    ) -> None:
         if vectors.ndim != 2 or vectors.dtype != np.float32 or vectors.shape[1] == 0:
             raise StageError(
                 f"vectors must be a float32 matrix with one row for each picture, "
@@ -39,6 +59,7 @@ class Points:
         self.vectors: Vectors = np.ascontiguousarray(vectors).view(np.ndarray)
         self.metric = metric
         self._ids = ids
+        self._blocks = blocks
         self.reach, self._lengths = self._norms()
         self.prepared: Vectors = self.vectors if metric == "euclidean" else self._units()
 
@@ -50,31 +71,32 @@ class Points:
         """Length of one vector."""
         return int(self.vectors.shape[1])
 
-    def must_match(self, library: "Points") -> None:
+    def must_match(self, library: "VectorSet") -> None:
         """Raises ValueError where these have another metric or dimension than the library: no distance joins them."""
         mine, theirs = (self.metric, self.dimension), (library.metric, library.dimension)
         if mine != theirs:
             raise ValueError(f"queries of {mine} cannot be compared with a library of {theirs}")
 
-    def part(self, rows: "slice | Rows") -> "Points":
+    def part(self, rows: "slice | Rows") -> "VectorSet":
         """Some of the points, without checking them again."""
-        some = Points.__new__(Points)
+        some = VectorSet.__new__(VectorSet)
         some.metric = self.metric
         some.vectors = self.vectors[rows]
         some.prepared = some.vectors if self.prepared is self.vectors else self.prepared[rows]
         some.reach = self.reach[rows]
         some._lengths = self._lengths[rows]
         some._ids = None
+        some._blocks = self._blocks
         return some
 
-    def distances(self, rows: Rows, others: "Points", other_rows: Rows) -> Distances:
+    def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
         """Exact distances of pairs: point `rows[i]` of these to point `other_rows[i]` of the others; float32 (pairs,).
 
         euclidean: |q - x|. cosine: 1 - cos(q, x), computed as |q/|q| - x/|x||²/2 so that near pictures do not vanish
         in rounding; a zero vector is at 0 from another and at 1 from everything else.
         """
         found = np.empty(len(rows), dtype=np.float32)
-        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        step = max(1, self._blocks.differences // (8 * self.dimension))
         for start in range(0, len(rows), step):
             mine, theirs = rows[start : start + step], other_rows[start : start + step]
             if self.metric == "euclidean":
@@ -88,14 +110,14 @@ class Points:
             found[start : start + step] = self.finish(squares)
         return found
 
-    def nearly(self, rows: Rows, others: "Points", other_rows: Rows) -> Distances:
+    def nearly(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
         """Lower bounds of what `distances` gives for the same pairs, in a third of its time.
 
         From the differences of `prepared`, in float32: the bound falls short by what d roundings in a row can be, in
         relation to the distance itself, so it tells near-duplicates apart too.
         """
         squares = np.empty(len(rows), dtype=np.float64)
-        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        step = max(1, self._blocks.differences // (8 * self.dimension))
         with np.errstate(over="ignore"):
             for start in range(0, len(rows), step):
                 mine, theirs = rows[start : start + step], other_rows[start : start + step]
@@ -140,7 +162,7 @@ class Points:
         count, cosine = len(self), self.metric == "cosine"
         reach = np.empty(count, dtype=np.float64)
         lengths = np.zeros(count, dtype=np.float64)
-        step = max(1, _SCAN_BYTES // (4 * self.dimension))
+        step = max(1, self._blocks.scan // (4 * self.dimension))
         for start in range(0, count, step):
             block = self.vectors[start : start + step]
             # A float32 pass is several times faster; it bounds the norm unless it overflowed.
@@ -170,7 +192,7 @@ class Points:
 
     def _units(self) -> Vectors:
         units = np.empty_like(self.vectors)
-        step = max(1, _BLOCK_BYTES // (8 * self.dimension))
+        step = max(1, self._blocks.differences // (8 * self.dimension))
         for start in range(0, len(self), step):
             units[start : start + step] = self.directions(slice(start, start + step))
         return units

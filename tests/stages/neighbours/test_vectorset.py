@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.contract import StageError
-from stages.neighbours.points import Points
+from stages.neighbours.vectorset import VectorSet
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -13,24 +13,24 @@ def test_a_vector_that_is_not_finite_names_its_picture(bad, metric) -> None:
     vectors = np.ones((3, 4), dtype=np.float32)
     vectors[1, 2] = bad
     with pytest.raises(StageError, match=r"picture bbb has numbers that are NaN or infinite"):
-        Points(vectors, metric, ["aaa", "bbb", "ccc"])
+        VectorSet(vectors, metric, ["aaa", "bbb", "ccc"])
 
 
 def test_a_vector_whose_distances_would_overflow() -> None:
     with pytest.raises(StageError, match="in row 0 is too long for float32"):
-        Points(np.full((1, 4), 3e38, dtype=np.float32))
+        VectorSet(np.full((1, 4), 3e38, dtype=np.float32))
 
 
 @pytest.mark.parametrize("wrong", [np.ones((2, 2)), np.ones(3, np.float32), np.ones((2, 0), np.float32)])
 def test_anything_but_a_float32_matrix_is_refused(wrong) -> None:
     with pytest.raises(StageError, match="must be a float32 matrix"):
-        Points(wrong)
+        VectorSet(wrong)
 
 
 def test_distances_do_not_depend_on_what_else_is_compared() -> None:
     random = np.random.default_rng(0)
-    library = Points(random.normal(size=(50, 333)).astype(np.float32))
-    queries = Points(random.normal(size=(20, 333)).astype(np.float32))
+    library = VectorSet(random.normal(size=(50, 333)).astype(np.float32))
+    queries = VectorSet(random.normal(size=(20, 333)).astype(np.float32))
     rows, others = random.integers(20, size=400), random.integers(50, size=400)
     together = queries.distances(rows, library, others)
     alone = [queries.distances(rows[i : i + 1], library, others[i : i + 1])[0] for i in range(400)]
@@ -43,7 +43,7 @@ def test_the_last_bit_is_that_of_the_true_distance() -> None:
 
     random = np.random.default_rng(4)
     a, b = (random.normal(size=(8, 40)).astype(np.float32) for _ in range(2))
-    found = Points(a).distances(np.arange(8), Points(b), np.arange(8))
+    found = VectorSet(a).distances(np.arange(8), VectorSet(b), np.arange(8))
     for x, y, distance in zip(a, b, found, strict=True):
         true = sum((Fraction(float(p)) - Fraction(float(q))) ** 2 for p, q in zip(x, y, strict=True))
         below, above = (Fraction(float(np.nextafter(distance, np.float32(limit)))) for limit in (0, np.inf))
@@ -52,7 +52,7 @@ def test_the_last_bit_is_that_of_the_true_distance() -> None:
 
 
 def test_cosine_of_zero_vectors() -> None:
-    points = Points(np.array([[0, 0], [3, 4], [6, 8], [-3, -4]], dtype=np.float32), "cosine")
+    points = VectorSet(np.array([[0, 0], [3, 4], [6, 8], [-3, -4]], dtype=np.float32), "cosine")
     zero, some = np.zeros(4, dtype=np.int64), np.arange(4)
     assert points.distances(zero, points, some).tolist() == [0, 1, 1, 1]
     assert points.distances(zero + 1, points, some).tolist() == [1, 0, 0, 2]
@@ -62,6 +62,6 @@ def test_cosine_of_zero_vectors() -> None:
 def test_reach_bounds_the_norm(seed, dimension, scale) -> None:
     vectors = (np.random.default_rng(seed).normal(size=(3, dimension)) * 10**scale).astype(np.float32)
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1))
-    reach = Points(vectors).reach
+    reach = VectorSet(vectors).reach
     assert (reach >= norms).all()
     assert (reach <= norms * 1.001 + 1e-17).all()

@@ -1,33 +1,41 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from stages.contract import StageError
-from stages.neighbours import choice, exact
-from stages.neighbours.choice import gpu_visible, open_searcher
-from stages.neighbours.exact import Exact
-from stages.neighbours.points import Points
+from stages.neighbours import factory
+from stages.neighbours.exact import Batching, Exact
+from stages.neighbours.factory import Machine, gpu_visible, open_searcher
 from stages.neighbours.settings import Settings, settings
+from stages.neighbours.vectorset import VectorSet
 
-LIBRARY = Points(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
+LIBRARY = VectorSet(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
-@pytest.fixture
-def asked(monkeypatch):
-    """The names of the backends that exact searches ask, in the order in which they are made."""
-    names = []
+ANY_NUMBER = Batching(many=1)
+"""Prepares the quick look for any number of queries."""
 
-    class Told(exact.Certified):
-        def __init__(self, library, backend):
-            super().__init__(library, backend)
-            names.append(backend.name)
 
-    monkeypatch.setattr(exact, "Certified", Told)
-    return names
+def machine(instructions, made):
+    """A machine whose processor has these instructions; `made` is told the name of each quick backend that it makes."""
+
+    def load(module):
+        real = factory.load(module)
+        if module != "quantised":
+            return real
+
+        def quantised(library):
+            made.append(real.Quantised.name)
+            return real.Quantised(library)
+
+        return SimpleNamespace(settled=real.settled, Quantised=quantised)
+
+    return Machine(lambda: instructions, load)
 
 
 @pytest.mark.parametrize("hidden", ["", "-1", "-1,0", "none", "NoDevFiles", " "])
@@ -48,10 +56,10 @@ def test_no_device_no_gpu(tmp_path) -> None:
 def test_a_process_without_a_gpu_imports_nothing_of_one() -> None:
     code = (
         "import sys, numpy as np\n"
-        "from stages.neighbours.choice import open_searcher\n"
-        "from stages.neighbours.points import Points\n"
+        "from stages.neighbours.factory import open_searcher\n"
+        "from stages.neighbours.vectorset import VectorSet\n"
         "from stages.neighbours.settings import Settings\n"
-        "open_searcher(Points(np.eye(3, dtype=np.float32)), Settings(), {'CUDA_VISIBLE_DEVICES': '-1'})\n"
+        "open_searcher(VectorSet(np.eye(3, dtype=np.float32)), Settings(), {'CUDA_VISIBLE_DEVICES': '-1'})\n"
         "unwanted = ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn', 'faiss', 'onnxruntime')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
@@ -77,40 +85,35 @@ def test_each_cpu_backend_opens(backend) -> None:
         ("faiss", {"avx512_vnni"}, 1200, None),
     ],
 )
-def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, expected, asked, monkeypatch) -> None:
-    monkeypatch.setattr(choice, "flags", lambda: instructions)
-    monkeypatch.setattr(exact, "MANY", 1)
+def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, expected) -> None:
+    made = []
     library = LIBRARY.part(slice(0, size))
-    searcher = open_searcher(library, Settings(backend=backend), NO_GPU)
+    searcher = open_searcher(library, Settings(backend=backend), NO_GPU, print, machine(instructions, made), ANY_NUMBER)
     assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(size))
-    assert asked[1:] == ([] if expected is None else [expected])
+    assert made == ([] if expected is None else [expected])
 
 
-def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart(asked, monkeypatch) -> None:
-    monkeypatch.setattr(choice, "flags", lambda: {"avx512_vnni"})
-    monkeypatch.setattr(exact, "MANY", 1)
+def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart() -> None:
+    made = []
     random = np.random.default_rng(0)
-    alike = Points((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
+    alike = VectorSet((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
     vectors = alike.vectors.copy()
     vectors[::100] = random.normal(size=(12, 16))
-    library = Points(vectors)
-    assert open_searcher(library, Settings(), NO_GPU).search(library, 1).rows[:, 0].tolist() == list(range(1200))
-    assert asked == ["numpy"]
+    library = VectorSet(vectors)
+    searcher = open_searcher(library, Settings(), NO_GPU, print, machine({"avx512_vnni"}, made), ANY_NUMBER)
+    assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(1200))
+    assert made == []
 
 
-def test_a_quick_look_that_does_not_work_is_reported_and_done_without(monkeypatch) -> None:
-    made = choice._made
-
-    def broken(module, kind, *arguments):
+def test_a_quick_look_that_does_not_work_is_reported_and_done_without() -> None:
+    def load(module):
         if module == "quantised":
             raise ImportError("libonnxruntime.so:\nno such file")
-        return made(module, kind, *arguments)
+        return factory.load(module)
 
     said = []
-    monkeypatch.setattr(choice, "flags", lambda: {"avx512_vnni"})
-    monkeypatch.setattr(choice, "_made", broken)
-    monkeypatch.setattr(exact, "MANY", 1)
-    searcher = open_searcher(LIBRARY, Settings(), NO_GPU, said.append)
+    broken = Machine(lambda: {"avx512_vnni"}, load)
+    searcher = open_searcher(LIBRARY, Settings(), NO_GPU, said.append, broken, ANY_NUMBER)
     assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
     (line,) = said
     assert "ONNX Runtime does not work here (ImportError: libonnxruntime.so: no such file)" in line
@@ -142,7 +145,7 @@ def test_approximate_search_states_its_recall(algorithm) -> None:
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
 def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm) -> None:
     said = []
-    library = Points(np.eye(3, dtype=np.float32))
+    library = VectorSet(np.eye(3, dtype=np.float32))
     searcher = open_searcher(library, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
     assert isinstance(searcher, Exact)
     assert said == [f"3 vectors are too few for {algorithm}: searching exactly"]

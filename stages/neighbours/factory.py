@@ -6,17 +6,19 @@ not be touched by a process that does not need it.
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 from stages.contract import StageError
 from stages.neighbours.approximate import Approximate
 from stages.neighbours.backend import Backend, Probe, Vectors
-from stages.neighbours.exact import Exact
-from stages.neighbours.found import Searcher
-from stages.neighbours.points import Points
+from stages.neighbours.exact import BATCHING, Batching, Exact
 from stages.neighbours.processor import flags
 from stages.neighbours.settings import Settings
+from stages.neighbours.topk import Searcher
+from stages.neighbours.vectorset import VectorSet
 
 FEWEST = 1000
 """Libraries smaller than this are searched exactly always, and in float32: quantisers need more to train on, and it
@@ -44,62 +46,89 @@ def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) ->
     return any(devices.glob("nvidia[0-9]*")) or (devices / "dxg").exists()  # dxg: the GPU under WSL
 
 
+@dataclass(frozen=True)
+class Machine:
+    """The machine that a search runs on. flags: its processor's instructions. load: imports a backend's module by its
+    name in this package."""
+
+    flags: Callable[[], Set[str]]
+    load: Callable[[str], ModuleType]
+
+
+def load(module: str) -> ModuleType:
+    """Imports the backend's module of that name."""
+    return importlib.import_module(f"stages.neighbours.{module}")
+
+
+MACHINE = Machine(flags, load)
+
+
 def open_searcher(
-    library: Points, settings: Settings, environment: Mapping[str, str], report: Callable[[str], None] = print
+    library: VectorSet,
+    settings: Settings,
+    environment: Mapping[str, str],
+    report: Callable[[str], None] = print,
+    machine: Machine = MACHINE,
+    batching: Batching = BATCHING,
 ) -> Searcher:
     """A searcher of the library (at least one point) as the settings say; its metric is the library's.
 
     report takes lines for the log: why a GPU is not used although it is there, and the recall of approximate search.
     Raises StageError where the backend that was asked for cannot be had.
     """
-    backend = _open(library.prepared, settings.backend, "exact", environment, report)
-    exact = Exact(library, backend, _quick(library.prepared, settings.backend, backend, report))
+    backend = _open(library.prepared, settings.backend, "exact", environment, report, machine)
+    exact = Exact(library, backend, _quick(library.prepared, settings.backend, backend, report, machine), batching)
     if settings.algorithm == "exact":
         return exact
     if len(library) < FEWEST:
         report(f"{len(library)} vectors are too few for {settings.algorithm}: searching exactly")
         return exact
-    backend = _open(library.prepared, settings.backend, settings.algorithm, environment, report)
+    backend = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
     return Approximate(library, backend, exact, report)
 
 
 def _open(
-    library: Vectors, name: str, algorithm: str, environment: Mapping[str, str], report: Callable[[str], None]
+    library: Vectors,
+    name: str,
+    algorithm: str,
+    environment: Mapping[str, str],
+    report: Callable[[str], None],
+    machine: Machine,
 ) -> Backend:
     if name == "sklearn":
-        return _made("sklearn", "Sklearn", library)
+        return _made(machine, "sklearn", "Sklearn", library)
     if name in ("faiss", "numpy"):
-        return _cpu(library, name, algorithm)
+        return _cpu(machine, library, name, algorithm)
     if name == "cuml":
         if not gpu_visible(environment):
             raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
         try:
-            return _made("cuml", "Cuml", library, algorithm)
+            return _made(machine, "cuml", "Cuml", library, algorithm)
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:
             raise StageError(
                 f"BACKEND=cuml does not work here ({_line(failure)}); use BACKEND=auto or faiss"
             ) from failure
     if gpu_visible(environment) and importlib.util.find_spec("cuml") is not None:
         try:
-            return _made("cuml", "Cuml", library, algorithm)
+            return _made(machine, "cuml", "Cuml", library, algorithm)
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:  # CUDA's errors are RuntimeErrors
             report(f"there is a GPU, but cuML does not work with it ({_line(failure)}): searching on the CPU instead")
-    return _cpu(library, "numpy", algorithm)
+    return _cpu(machine, library, "numpy", algorithm)
 
 
 def _quick(
-    library: Vectors, name: str, backend: Backend, report: Callable[[str], None]
+    library: Vectors, name: str, backend: Backend, report: Callable[[str], None], machine: Machine
 ) -> Callable[[Probe], Backend | None] | None:
     """What makes the backend that is asked before NumPy's float32, where that was not asked for by name and it pays."""
     if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
         return None
-    if not _QUICK & flags() or importlib.util.find_spec("onnxruntime") is None:
+    if not _QUICK & machine.flags() or importlib.util.find_spec("onnxruntime") is None:
         return None
 
     def made(probe: Probe) -> Backend | None:
         try:
-            settled: float = importlib.import_module("stages.neighbours.quantised").settled(library, probe)
-            return _made("quantised", "Quantised", library) if settled >= _SETTLED else None
+            settled: float = machine.load("quantised").settled(library, probe)
+            return _made(machine, "quantised", "Quantised", library) if settled >= _SETTLED else None
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:
             report(f"ONNX Runtime does not work here ({_line(failure)}): searching with NumPy alone")
             return None
@@ -107,14 +136,16 @@ def _quick(
     return made
 
 
-def _cpu(library: Vectors, name: str, algorithm: str) -> Backend:
+def _cpu(machine: Machine, library: Vectors, name: str, algorithm: str) -> Backend:
     if algorithm != "exact":
-        return _made("faiss", "FaissApproximate", library, algorithm)
-    return _made("product", "Product", library) if name == "numpy" else _made("faiss", "Faiss", library)
+        return _made(machine, "faiss", "FaissApproximate", library, algorithm)
+    return (
+        _made(machine, "product", "Product", library) if name == "numpy" else _made(machine, "faiss", "Faiss", library)
+    )
 
 
-def _made(module: str, kind: str, *arguments: object) -> Backend:
-    backend: Backend = getattr(importlib.import_module(f"stages.neighbours.{module}"), kind)(*arguments)
+def _made(machine: Machine, module: str, kind: str, *arguments: object) -> Backend:
+    backend: Backend = getattr(machine.load(module), kind)(*arguments)
     return backend
 
 
