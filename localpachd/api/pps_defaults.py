@@ -70,9 +70,8 @@ class DefaultsCalls:
         def step(txn: Transaction) -> None:
             defaults.write(txn, text, project)
             for pipeline, merged in affected.items():
-                update = {**merged.request, "update": True, "reprocess": request.reprocess}
                 try:
-                    self._pps.add_pipeline(txn, update, merged.written)
+                    self._pps.add_pipeline(txn, merged.request(True, request.reprocess), merged.written)
                 except PachError as error:
                     raise type(error)(f"could not regenerate pipeline {pipeline}: {error}") from error
 
@@ -90,5 +89,5 @@ class DefaultsCalls:
                 merged = self._specs.merge(info.written.user, new, self._specs.read_defaults(own))
             else:
                 merged = self._specs.merge(info.written.user, self._specs.read_defaults(cluster), new)
-            if merged.message != self._specs.request(info.written.effective):
+            if merged.effective_message() != self._specs.request(info.written.effective):
                 yield info.pipeline, merged

@@ -32,20 +32,20 @@ class SpecCalls:
     ) -> pps_pb2.CreatePipelineV2Response:
         try:
             merged = self._specs.now(request.create_pipeline_request_json)
+            effective = merged.effective_message()
         except InvalidArgument as error:
             raise InvalidArgument(f"could not make effective spec: {error}") from error
-        effective = merged.message
         if not effective.HasField("pipeline"):
             raise PachError("request.Pipeline cannot be nil")
         effective.update, effective.reprocess = request.update, request.reprocess
         if not effective.pipeline.project.name:
             effective.pipeline.project.name = DEFAULT_PROJECT
-        order = merged.order(request.update, request.reprocess)
         if request.dry_run:
             # The original looks at a specification only when it is meant.
-            spec.parse(protojson.as_mapping(order.create_pipeline_request), time.time_ns())
+            spec.parse(merged.request(request.update, request.reprocess), time.time_ns())
         else:
-            self._write(context, transaction_pb2.TransactionRequest(create_pipeline_v2=order))
+            asked = merged.transaction(request.update, request.reprocess)
+            self._write(context, transaction_pb2.TransactionRequest(create_pipeline_v2=asked))
         return pps_pb2.CreatePipelineV2Response(
             effective_create_pipeline_request_json=json.dumps(protojson.as_json(effective))
         )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from localpachd.api import pfs_messages, pps_messages, protojson
 from localpachd.api.schema import pfs_pb2, pps_pb2, transaction_pb2
@@ -16,6 +17,9 @@ from localpachd.pps.service import Pps
 
 Answer = pfs_pb2.Commit | bool | None
 """The answer to a request: the commit of a StartCommit, for a DeleteRepo whether the repo existed, else None."""
+
+_ORDERS = ("update", "reprocess", "dryRun")
+"""Fields of a CreatePipelineRequest that are not part of the specification."""
 
 
 class Requests:
@@ -55,19 +59,18 @@ class Requests:
         return made
 
     def _create_pipeline(self, txn: Transaction, request: pps_pb2.CreatePipelineRequest) -> None:
-        given = pps_pb2.CreatePipelineRequest()
-        given.CopyFrom(request)
-        for order in ("update", "reprocess", "dry_run"):
-            given.ClearField(order)
-        merged = self._specs.now(json.dumps(protojson.as_json(given)))
-        self._create_pipeline_v2(txn, merged.order(request.update, request.reprocess))
+        user = {key: value for key, value in protojson.as_json(request).items() if key not in _ORDERS}
+        merged = self._specs.merge_now(user, json.dumps(user))
+        self._add_pipeline(txn, merged.request(request.update, request.reprocess), merged.written)
 
     def _create_pipeline_v2(self, txn: Transaction, request: pps_pb2.CreatePipelineTransaction) -> None:
-        asked = request.create_pipeline_request
-        if not asked.HasField("pipeline"):
-            raise PachError("request.Pipeline cannot be nil")
         written = Written(request.user_json, request.effective_json)
-        self._pps.add_pipeline(txn, protojson.as_mapping(asked), written)
+        self._add_pipeline(txn, protojson.as_mapping(request.create_pipeline_request), written)
+
+    def _add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
+        if "pipeline" not in request:
+            raise PachError("request.Pipeline cannot be nil")
+        self._pps.add_pipeline(txn, request, written)
 
 
 def _create_repo(txn: Transaction, request: pfs_pb2.CreateRepoRequest) -> None:

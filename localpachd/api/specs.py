@@ -36,26 +36,28 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A specification with its defaults: as a CreatePipelineRequest, as one without the built-in defaults, which the
-    pps room has itself, and as it was written."""
+    """A specification merged with its defaults: `effective` with all of them, as JSON; `message` without the built-in
+    ones, which the pps room fills in itself; `written` is the JSON that is kept with the pipeline."""
 
-    message: Any
-    own: Any
+    effective: Mapping[str, Any]
+    message: pps_pb2.CreatePipelineRequest
     written: Written
 
-    @property
-    def request(self) -> Mapping[str, Any]:
-        """What the pps room takes."""
-        return protojson.as_mapping(self.own)
+    def effective_message(self) -> pps_pb2.CreatePipelineRequest:
+        """The specification with all defaults."""
+        return _message(self.effective)
 
-    def order(self, update: bool, reprocess: bool) -> Any:
-        """The CreatePipelineTransaction that makes the pipeline, or with `update` its next version."""
-        asked = pps_pb2.CreatePipelineRequest()
-        asked.CopyFrom(self.own)
-        asked.update, asked.reprocess = update, reprocess
-        return pps_pb2.CreatePipelineTransaction(
-            create_pipeline_request=asked, user_json=self.written.user, effective_json=self.written.effective
+    def request(self, update: bool, reprocess: bool) -> dict[str, Any]:
+        """The request to the pps room to create the pipeline or, with `update`, its next version."""
+        return {**protojson.as_mapping(self.message), "update": update, "reprocess": reprocess}
+
+    def transaction(self, update: bool, reprocess: bool) -> pps_pb2.CreatePipelineTransaction:
+        """The same as a request that a transaction can hold."""
+        held = pps_pb2.CreatePipelineTransaction(
+            create_pipeline_request=self.message, user_json=self.written.user, effective_json=self.written.effective
         )
+        held.create_pipeline_request.update, held.create_pipeline_request.reprocess = update, reprocess
+        return held
 
 
 class Specs:
@@ -69,8 +71,11 @@ class Specs:
         self._lenient = lenient
 
     def now(self, text: str) -> Merged:
-        """The specification of a JSON text with the defaults that the server and its project have now below it."""
-        user = self.read(text)
+        """The specification of a JSON text, merged with the present defaults of the server and of its project."""
+        return self.merge_now(self.read(text), text)
+
+    def merge_now(self, user: Mapping[str, Any], text: str) -> Merged:
+        """The same for a specification that has been read (see `read`) from a text."""
         project = str(((user.get("pipeline") or {}).get("project") or {}).get("name") or DEFAULT_PROJECT)
         with self._pfs.db.read() as conn:
             found = [defaults.read(conn, name).spec for name in (defaults.SERVER, project)]
@@ -80,7 +85,7 @@ class Specs:
             raise InvalidArgument(f"the defaults of the server or of project {project}: {error}") from error
         return _merged(text, [*layers, user])
 
-    def request(self, text: str) -> Any:
+    def request(self, text: str) -> pps_pb2.CreatePipelineRequest:
         """The CreatePipelineRequest of a JSON text, without any defaults."""
         return _message(self.read(text))
 
@@ -172,10 +177,10 @@ def _merged(text: str, layers: Iterable[Mapping[str, Any]]) -> Merged:
     effective: Any = BUILT_IN
     for layer in layers:
         own, effective = merge(own, layer), merge(effective, layer)
-    return Merged(_message(effective), _message(own), Written(text, json.dumps(effective)))
+    return Merged(effective, _message(own), Written(text, json.dumps(effective)))
 
 
-def _message(value: Mapping[str, Any]) -> Any:
+def _message(value: Mapping[str, Any]) -> pps_pb2.CreatePipelineRequest:
     try:
         return json_format.ParseDict(value, pps_pb2.CreatePipelineRequest())
     except json_format.ParseError as error:

@@ -44,7 +44,7 @@ def test_enums_have_names(specs: Specs) -> None:
 def test_durations_are_text(specs: Specs) -> None:
     merged = specs.merge('{"jobTimeout": "90s", "maximum_expected_uptime": "1.5s"}', {}, {})
     assert merged.message.job_timeout.seconds == 90
-    assert merged.request["maximum_expected_uptime"] == "1.500s"
+    assert merged.request(False, False)["maximum_expected_uptime"] == "1.500s"
 
 
 def test_every_problem_is_named_with_its_place(specs: Specs) -> None:
@@ -103,5 +103,6 @@ def test_built_in_defaults_lie_at_the_bottom(specs: Specs) -> None:
     }
     assert merged.written.user == text
     # The engine has the built-in defaults itself, and still sees whether there is a transform at all.
-    assert merged.request == {"transform": {"image": "alpine:3", "cmd": ["true"]}, "output_branch": "main"}
-    assert "transform" not in specs.merge("{}", {}, {}).request
+    request = {"transform": {"image": "alpine:3", "cmd": ["true"]}, "output_branch": "main"}
+    assert merged.request(True, False) == {**request, "update": True, "reprocess": False}
+    assert "transform" not in specs.merge("{}", {}, {}).request(False, False)
