@@ -1,7 +1,7 @@
 """The messages of the pps service, made from the values of the pps room, and complete: no part is left unset."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Protocol
+from collections.abc import Container, Iterable, Mapping
+from typing import Literal, Protocol, TypeVar
 
 from google.protobuf import json_format
 
@@ -24,6 +24,8 @@ from localpachd.pps.entities import (
     WorkerStatus,
 )
 from localpachd.worker.tasks import Stats
+
+T = TypeVar("T")
 
 _PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
 _JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
@@ -138,7 +140,7 @@ def job_info(value: JobInfo, details: bool = True) -> pps_pb2.JobInfo:
         finished=timestamp(value.finished),
     )
     if details:
-        raw = dict(_chosen(value.spec.raw, _JOB_DETAILS))
+        raw = _chosen(value.spec.raw, _JOB_DETAILS)
         if "input" in raw:
             raw["input"] = inputs.at_commit(raw["input"], value.job.id)
         json_format.ParseDict(raw, message.details)
@@ -217,7 +219,7 @@ def process_stats(value: Stats) -> pps_pb2.ProcessStats:
     )
 
 
-def _chosen(raw: Mapping[str, Any], fields: Iterable[str]) -> dict[str, Any]:
+def _chosen(raw: Mapping[str, T], fields: Container[str]) -> dict[str, T]:
     return {key: value for key, value in raw.items() if key in fields}
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from localpachd.api import protojson
 from localpachd.api.schema import pps_pb2
@@ -109,14 +110,15 @@ class Specs:
         them) below it."""
         return _merged(text, [cluster, project, self.read(text)])
 
-    def _canonical(self, value: Any) -> dict[str, Any]:
+    def _canonical(self, value: object) -> dict[str, Any]:
         reading = _Reading()
-        read: dict[str, Any] = reading.message(value, _REQUEST, "")
+        read = reading.message(value, _REQUEST, "")
         if reading.unknown and self._lenient:
             _log.warning("left out of a pipeline specification: %s", "; ".join(reading.unknown))
         wrong = reading.wrong if self._lenient else [*reading.unknown, *reading.wrong]
         if wrong:
             raise InvalidArgument("; ".join(wrong))
+        assert isinstance(read, dict)
         return read
 
 
@@ -127,7 +129,7 @@ class _Reading:
         self.unknown: list[str] = []
         self.wrong: list[str] = []
 
-    def message(self, value: Any, descriptor: Any, path: str) -> Any:
+    def message(self, value: object, descriptor: Descriptor, path: str) -> object:
         """A message's JSON with the names of its fields in lowerCamelCase."""
         if descriptor.full_name.startswith("google.protobuf."):
             return value
@@ -135,10 +137,10 @@ class _Reading:
             self.wrong.append(f"{path or 'the specification'} must be an object")
             return {}
         fields = {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
-        read: dict[str, Any] = {}
+        read: dict[str, object] = {}
         for key, each in value.items():
             if key not in fields:
-                self.unknown.append(_unknown(key, fields, path))
+                self.unknown.append(_unknown(key, descriptor, path))
                 continue
             name = fields[key].json_name
             if name in read:
@@ -146,7 +148,7 @@ class _Reading:
             read[name] = self._field(each, fields[key], _below(path, key))
         return read
 
-    def _field(self, value: Any, field: Any, path: str) -> Any:
+    def _field(self, value: object, field: FieldDescriptor, path: str) -> object:
         if value is None:
             return None
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
@@ -162,7 +164,7 @@ class _Reading:
             return self._single(value, field, path)
         return None
 
-    def _single(self, value: Any, field: Any, path: str) -> Any:
+    def _single(self, value: object, field: FieldDescriptor, path: str) -> object:
         if value is None:
             return None
         if field.message_type is not None:
@@ -187,7 +189,7 @@ def _message(value: Mapping[str, Any]) -> pps_pb2.CreatePipelineRequest:
         raise InvalidArgument(str(error)) from error
 
 
-def _parsed(text: str) -> Any:
+def _parsed(text: str) -> dict[str, Any]:
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -197,10 +199,10 @@ def _parsed(text: str) -> Any:
     return given
 
 
-def _unknown(key: str, fields: Mapping[str, Any], path: str) -> str:
+def _unknown(key: str, descriptor: Descriptor, path: str) -> str:
     # Whoever writes lowerCamelCase is told the name in lowerCamelCase.
     camel = any(character.isupper() for character in key)
-    names = {field.json_name if camel else field.name for field in fields.values()}
+    names = {field.json_name if camel else field.name for field in descriptor.fields}
     near = difflib.get_close_matches(key, sorted(names), n=1)
     where = f" in {path}" if path else ""
     return f'unknown field "{key}"{where}' + (f': did you mean "{near[0]}"?' if near else "")
