@@ -16,7 +16,7 @@ from pipelines.library.stl10 import ENTRY, Split
 from stages import index, render, search
 from stages.answers import Answers
 from stages.contract import Input
-from stages.tables import read_images
+from stages.tables.images import read_images
 
 OWN = Backbone("efficientnet-lite0")
 """The pipelines' own, which needs no download."""

@@ -10,7 +10,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from benchmarks import disk
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
-from stages.tables import Images, read_images
+from stages.tables.images import Images, read_images
 
 _BRANCH = "master"
 

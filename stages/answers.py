@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.contract import StageError
-from stages.packs import Rejection, Source
-from stages.tables import Images, Neighbours, Wanted, unite
+from stages.packs import Rejection
+from stages.sources import Source, paths, unite
+from stages.tables.images import Images
+from stages.tables.neighbours import Neighbours, Wanted
 
-Segment = Callable[[Wanted], Neighbours]
+ReadSegment = Callable[[Wanted], Neighbours]
 """Reads the rows of one segment's table that are wanted."""
 
 
@@ -108,7 +110,7 @@ class _Merge:
 
 
 def merge(
-    entry: str, k: int, queries: Images | None, segments: Iterable[Segment], rejected: Iterable[Rejection] = ()
+    entry: str, k: int, queries: Images | None, segments: Iterable[ReadSegment], rejected: Iterable[Rejection] = ()
 ) -> Answers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
@@ -146,11 +148,6 @@ def json_lines(answers: Answers) -> Iterator[str]:
                 ],
             }
         )
-
-
-def paths(sources: Iterable[Source]) -> list[str]:
-    """The distinct true paths of the sources, sorted."""
-    return sorted({source.path for source in sources})
 
 
 @dataclass(frozen=True)

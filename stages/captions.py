@@ -5,7 +5,8 @@ Knows the answers' values only: no drawing, no markup. Returns plain text; whoev
 
 from __future__ import annotations
 
-from stages.answers import Answer, Answers, Match, paths
+from stages.answers import Answer, Answers, Match
+from stages.sources import paths
 from stages.wording import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
 
 UNNAMED = "(name unknown)"

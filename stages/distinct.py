@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from stages.packs import Picture, Pixels, Source
+from stages.packs import Picture, Pixels
 from stages.pictures import picture_id
+from stages.sources import Source
 
 IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
 

@@ -32,9 +32,10 @@ from stages.backbones import load_backbone
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, parse_spec
 from stages.contract import Datum, Input, StageError, spool
 from stages.embedders import Embedder
-from stages.packs import Pixels, Source, read_packs, read_rejections, write_rejections
+from stages.packs import Pixels, read_packs, read_rejections, write_rejections
 from stages.parameters import integer
-from stages.tables import Images, unite, write_images
+from stages.sources import Source, unite
+from stages.tables.images import Images, write_images
 
 if _HIDDEN:
     del sys.modules["sklearn"]

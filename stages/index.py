@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from stages import tables
 from stages.contract import Datum, StageError
 from stages.neighbours.backend import Vectors
 from stages.neighbours.factory import open_searcher
 from stages.neighbours.settings import Settings, settings
 from stages.neighbours.vectorset import VectorSet
+from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.vectors import read_vectors
 
 NEIGHBOUR = np.dtype([("row", "<i4"), ("distance", "<f4")])
@@ -44,13 +44,13 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 
 def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
-    parts = {path: tables.read_images(path) for path in sorted(source.glob("*.parquet"))}
+    parts = {path: read_images(path) for path in sorted(source.glob("*.parquet"))}
     if not parts:
         raise StageError(f"{source.name} holds no pictures: it should be a directory that the features stage wrote")
-    images = tables.merge(list(parts.values()))
+    images = merge_images(list(parts.values()))
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", parts, images)
-    tables.write_images(images, target / "images.parquet")
+    write_images(images, target / "images.parquet")
     facts = {
         "count": len(images),
         "dimension": images.dimension,
@@ -64,7 +64,7 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
-def _written(path: Path, parts: Mapping[Path, tables.Images], images: tables.Images) -> Vectors:
+def _written(path: Path, parts: Mapping[Path, Images], images: Images) -> Vectors:
     """Copies the parts' vectors into one file in the order of the images, and returns it, memory-mapped.
 
     A picture of several parts has one vector in all of them: equal pixels, one model, batches of one shape.

@@ -19,18 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.contract import StageError
+from stages.sources import Source
 
 Pixels = NDArray[np.uint8]
 
 # ASCII, so that names that are no valid UTF-8 (lone surrogates) survive too.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-
-
-class Source(NamedTuple):
-    """Where a picture came from: its true path (not PFS's escaped one) and the sha256 (64 hex) of that file's bytes."""
-
-    path: str
-    sha256: str
 
 
 class Picture(NamedTuple):

@@ -11,8 +11,9 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 
 from stages import captions, wording
-from stages.answers import Answer, Answers, Match, paths
+from stages.answers import Answer, Answers, Match
 from stages.packs import Rejection
+from stages.sources import paths
 from stages.style import STYLE
 
 _OPEN_SOURCES = 4  # sources of one picture that are seen without unfolding the rest

@@ -20,7 +20,8 @@ from stages.archives.member import DAMAGED_MEMBER, BadArchive, BadMember, Member
 from stages.contract import Input, spool
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import LIMITS, Limits
-from stages.packs import Pixels, Source
+from stages.packs import Pixels
+from stages.sources import Source
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from stages.names import escape_component, escape_path, unescape
 from stages.packs import Rejection, read_rejections
 from stages.pages import page
 from stages.parameters import integer
+from stages.sheetqueries import sheet_queries
 from stages.sheets import grid
-from stages.shown import shown
-from stages.tables import Images, read_images, read_neighbours
+from stages.tables.images import Images, read_images
+from stages.tables.neighbours import read_neighbours
 
 INPUTS = ("queries", "search")
 MOST_NEIGHBOURS = 1000
@@ -53,7 +54,7 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answe
 
 def write(entry: str, answers: Answers, directory: Path) -> None:
     """Writes the three files into `directory`. `entry`, its PFS name, decides which queries are shown."""
-    chosen = shown(entry, (answer.query for answer in answers.answers))
+    chosen = sheet_queries(entry, (answer.query for answer in answers.answers))
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "neighbors.jsonl").open("w", encoding="ascii", newline="\n") as file:
         file.writelines(f"{line}\n" for line in json_lines(answers))

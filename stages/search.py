@@ -16,14 +16,15 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from stages import tables
 from stages.contract import Datum, Input, StageError, spool
 from stages.neighbours.backend import Rows
 from stages.neighbours.factory import open_searcher
 from stages.neighbours.settings import Settings, settings
 from stages.neighbours.topk import NONE, Searcher, TopK, merge
 from stages.neighbours.vectorset import VectorSet
-from stages.shown import shown
+from stages.sheetqueries import sheet_queries
+from stages.tables.images import Images, read_images
+from stages.tables.neighbours import Neighbours, write_neighbours
 from stages.vectors import read_vectors
 
 
@@ -32,7 +33,7 @@ class Segment:
     """A segment of the index, open: its name, its pictures and a searcher of their vectors."""
 
     name: str
-    images: tables.Images
+    images: Images
     rows: Mapping[str, int]  # of each id
     searcher: Searcher
 
@@ -42,7 +43,7 @@ class Queries:
     """The pictures of one entry and their vectors, in the same order."""
 
     entry: str
-    images: tables.Images
+    images: Images
     points: VectorSet
 
 
@@ -54,14 +55,14 @@ def start(environment: Mapping[str, str]) -> "Search":
 Read = TypeVar("Read")
 
 
-class Last(Generic[Read]):
+class InputCache(Generic[Read]):
     """What was read of one input of the last datum, for as long as the datums that follow have the same."""
 
     def __init__(self, read: Callable[[Input], Read]) -> None:
         self._read = read
         self._held: tuple[tuple[str, str], Read] | None = None
 
-    def of(self, each: Input) -> Read:
+    def get(self, each: Input) -> Read:
         """What the input holds. Without a commit nothing says that it is the same as before."""
         key = (each.commit, each.repo_path)
         if self._held is None or not each.commit or key != self._held[0]:
@@ -75,26 +76,26 @@ class Search:
     for the segments that follow.
 
     The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<entry>. Writes
-    /<entry>/<b>.parquet (tables.Neighbours): for each query its K nearest in the segment, itself first, then by
+    /<entry>/<b>.parquet (Neighbours): for each query its K nearest in the segment, itself first, then by
     distance, then by id, with the thumbnails of those that the sheets show. Nothing for an entry without pictures.
     """
 
     def __init__(self, chosen: Settings, environment: Mapping[str, str]) -> None:
         self._settings = chosen
-        self._segments = Last(lambda index: _read_segment(index, chosen, environment))
-        self._queries = Last(lambda queries: _read_queries(queries, chosen))
+        self._segments = InputCache(lambda index: _read_segment(index, chosen, environment))
+        self._queries = InputCache(lambda queries: _read_queries(queries, chosen))
 
     def __call__(self, datum: Datum) -> None:
-        queries = self._queries.of(datum.inputs["queries"])
+        queries = self._queries.get(datum.inputs["queries"])
         if queries is None:
             print("search: this entry has no pictures to search for")
             return
-        segment = self._segments.of(datum.inputs["index"])
+        segment = self._segments.get(datum.inputs["index"])
         _check_models(segment, queries)
         found = self._find(segment, queries)
         target = datum.out / queries.entry / f"{segment.name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
-        tables.write_neighbours(_table(segment, queries, found, self._settings), target)
+        write_neighbours(_table(segment, queries, found, self._settings), target)
         print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
 
     def _find(self, segment: Segment, queries: Queries) -> TopK:
@@ -128,7 +129,7 @@ def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         into = Path(directory)
-        images = tables.read_images(spool(_file(index, "images.parquet"), into))
+        images = read_images(spool(_file(index, "images.parquet"), into))
         vectors = read_vectors(spool(_file(index, "vectors.npy"), into), images.dimension)
     if len(vectors) != len(images) or not len(images):
         raise StageError(
@@ -156,7 +157,7 @@ def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
         return None
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         into = Path(directory)
-        images = tables.read_images(spool(table, into))
+        images = read_images(spool(table, into))
         if not len(images):
             return None
         vectors = read_vectors(spool(queries.path / "vectors.npy", into), images.dimension)
@@ -180,12 +181,12 @@ def _check_models(segment: Segment, queries: Queries) -> None:
         )
 
 
-def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) -> tables.Neighbours:
+def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) -> Neighbours:
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()
     ids = [queries.images.ids[each] for each in query.tolist()]
-    drawn = set(shown(queries.entry, queries.images.ids))
-    return tables.Neighbours(
+    drawn = set(sheet_queries(queries.entry, queries.images.ids))
+    return Neighbours(
         queries=ids,
         ranks=rank.astype(np.int32),
         ids=[segment.images.ids[row] for row in rows],

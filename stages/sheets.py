@@ -13,9 +13,10 @@ from io import BytesIO
 from PIL import Image, ImageDraw
 
 from stages import captions, wording
-from stages.answers import Answer, Answers, Match, paths
+from stages.answers import Answer, Answers, Match
 from stages.lettering import fitted, font, spelt, wrapped
-from stages.shown import GRID_QUERIES
+from stages.sheetqueries import GRID_QUERIES
+from stages.sources import paths
 
 NEIGHBOUR_COLUMNS = 3
 """How many neighbours are drawn beside each query, as in the original system; the page shows all K."""

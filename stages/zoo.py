@@ -20,7 +20,7 @@ from stages.backbones import describe, first_line, load_backbone, load_keras, sa
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, parse_spec
 from stages.contract import StageError
 from stages.embedders import Embedder
-from stages.precision import PRECISIONS, Change, change, in_precision
+from stages.precision import PRECISIONS, Drift, drift, in_precision
 
 DEFAULT_IMAGE_SIZE = 96
 _SMALLEST, _LARGEST = 32, 1024  # pixels: below, nothing is left after five halvings; above, a batch fills the memory
@@ -98,13 +98,13 @@ def make_backbone(
     return spec
 
 
-def compare(source: str, weights: Path | None, directory: Path, pictures: Path) -> Change:
+def compare(source: str, weights: Path | None, directory: Path, pictures: Path) -> Drift:
     """What the precision of the named backbone in the directory changed, measured on the pictures in a .npy file, uint8
     RGB (n, S, S, 3)."""
     spec = parse_spec((directory / SPEC_FILE).read_bytes())
     samples = np.load(pictures)
     exact = Embedder(*NAMED[source](spec.image_size, weights))
-    return change(exact(samples), Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(samples))
+    return drift(exact(samples), Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(samples))
 
 
 def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:

@@ -19,6 +19,7 @@ import numpy as np
 from cuml.neighbors import NearestNeighbors
 
 from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
+from stages.neighbours.selection import smallest
 
 _ROUNDINGS = 4  # per multiply-add, see above
 SHARE = 0.4  # of the free GPU memory for the library; the search's own tiles and the queries need the rest
@@ -52,8 +53,7 @@ class Cuml:
         found = [self._ask(self._fit(part), part, queries, count) for part in self._parts]
         distances = np.concatenate([each[0] for each in found], axis=1)
         rows = np.concatenate([each[1] for each in found], axis=1)
-        best = np.argpartition(distances, count - 1, axis=1)[:, :count]
-        return np.take_along_axis(distances, best, axis=1), np.take_along_axis(rows, best, axis=1)
+        return smallest(distances, rows, count)
 
     def _fit(self, part: slice) -> Any:
         library = self._library[part]

@@ -15,10 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.answers import Answers, Match, Segment, json_lines, merge
+from stages.answers import Answers, Match, ReadSegment, json_lines, merge
 from stages.contract import StageError
-from stages.packs import Rejection, Source
-from stages.tables import Images, Neighbours, read_neighbours, write_neighbours
+from stages.packs import Rejection
+from stages.sources import Source
+from stages.tables.images import Images
+from stages.tables.neighbours import Neighbours, read_neighbours, write_neighbours
 
 QUERY, OTHER = "0" * 64, "1" * 64
 MODEL = "a" * 64
@@ -34,7 +36,7 @@ def source(path: str) -> Source:
 
 def segment(
     rows: Sequence[tuple[str, str, float, Sequence[Source]]], k: int = 3, model: str = MODEL, metric: str = "euclidean"
-) -> Segment:
+) -> ReadSegment:
     """A segment's table, written, of (query, id, distance, sources), in any order."""
     ordered = sorted(rows, key=lambda row: (row[0], row[2], row[1]))
     queries = [row[0] for row in ordered]

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.distinct import DistinctPictures
-from stages.packs import Source
 from stages.pictures import picture_id
+from stages.sources import Source
 
 
 def picture(shade: int) -> np.ndarray:

@@ -20,8 +20,9 @@ from stages.backbones import describe, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
 from stages.embedders import Embedder
-from stages.packs import Picture, Rejection, Source, read_rejections, write_pack, write_rejections
-from stages.tables import read_images
+from stages.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
+from stages.sources import Source
+from stages.tables.images import read_images
 
 SIZE = 32
 

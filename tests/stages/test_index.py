@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages import index, tables
+from stages import index
 from stages.contract import Datum, Input, StageError
-from stages.packs import Source
+from stages.sources import Source
+from stages.tables.images import Images, merge_images, read_images, write_images
 
 MODEL = "5eed" * 16
 
@@ -22,7 +23,7 @@ def write_bucket(
     """One bucket as the features stage writes it; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
-    images = tables.Images(
+    images = Images(
         ids=ids,
         sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
@@ -30,7 +31,7 @@ def write_bucket(
         image_size=96,
         dimension=dimension or vectors.shape[1],
     )
-    tables.write_images(images, directory / f"{bucket}.parquet")
+    write_images(images, directory / f"{bucket}.parquet")
     np.save(directory / f"{bucket}.npy", vectors.astype(np.float32))
     return ids
 
@@ -60,8 +61,8 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     vectors = np.load(written / "vectors.npy")
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
-    images = tables.read_images(written / "images.parquet")
-    assert images == tables.merge([tables.read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
+    images = read_images(written / "images.parquet")
+    assert images == merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
     assert (written / "index.json").read_text() == (
         f'{{"count": 60, "dimension": 12, "image_size": 96, "k": 3, "metric": "euclidean", "model": "{MODEL}"}}\n'
     )
@@ -129,12 +130,12 @@ def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
 
 
 def test_how_the_pictures_are_parted_makes_no_difference(segment: Path, tmp_path: Path) -> None:
-    whole = tables.merge([tables.read_images(path) for path in sorted(segment.glob("*.parquet"))])
+    whole = merge_images([read_images(path) for path in sorted(segment.glob("*.parquet"))])
     vectors = np.concatenate([np.load(path) for path in sorted(segment.glob("*.npy"))])
     parted = tmp_path / "parted" / "a"
     parted.mkdir(parents=True)
     for number, rows in enumerate((slice(0, 60, 3), slice(1, 60, 3), slice(2, 60, 3), slice(10, 20))):
-        tables.write_images(whole.part(rows), parted / f"{number}.parquet")
+        write_images(whole.part(rows), parted / f"{number}.parquet")
         np.save(parted / f"{number}.npy", vectors[rows])
     one, other = run(segment, tmp_path / "one"), run(parted, tmp_path / "other")
     for path in one.iterdir():

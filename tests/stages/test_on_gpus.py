@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages import tables
 from stages.neighbours.factory import gpu_visible
-from stages.packs import Source
+from stages.sources import Source
+from stages.tables import images as tables
 
 NO_GPU = not gpu_visible(os.environ)
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(NO_GPU, reason="no NVIDIA GPU")]

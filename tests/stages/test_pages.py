@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from stages.answers import Answer, Answers, Match
-from stages.packs import Rejection, Source
+from stages.packs import Rejection
 from stages.pages import page
+from stages.sources import Source
 
 VOID = {"meta", "img"}
 

@@ -11,7 +11,7 @@ from pipelines.library.models import Precision
 from stages.backbones import describe, save_backbone
 from stages.backbonespec import Weights
 from stages.contract import StageError
-from stages.precision import PRECISIONS, change, in_precision
+from stages.precision import PRECISIONS, drift, in_precision
 from stages.zoo import make_backbone
 
 
@@ -60,11 +60,11 @@ def test_it_is_another_model(model: keras.Model, tmp_path: Path) -> None:
 
 def test_the_change_counts_neighbours_that_stay_and_how_far_vectors_moved() -> None:
     before = np.array([[0, 0], [1, 0], [3, 0], [7, 0], [15, 0]], np.float32)
-    assert change(before, before, k=1) == change(before, before.copy(), k=1)
-    assert (change(before, before, k=1).kept, change(before, before, k=1).furthest) == (1, 0)
+    assert drift(before, before, k=1) == drift(before, before.copy(), k=1)
+    assert (drift(before, before, k=1).kept, drift(before, before, k=1).furthest) == (1, 0)
     after = before.copy()
     after[1] = [2.5, 0]  # its nearest was the first picture, and now is the third
-    found = change(before, after, k=1)
+    found = drift(before, after, k=1)
     assert (found.kept, found.furthest, found.pictures) == (pytest.approx(0.8), pytest.approx(1.5), 5)
     assert str(found).startswith("80.0% of the 1 nearest of 5 sample pictures are those of float32; vectors differ")
 
@@ -72,7 +72,7 @@ def test_the_change_counts_neighbours_that_stay_and_how_far_vectors_moved() -> N
 def test_the_order_among_the_nearest_does_not_count() -> None:
     before = np.array([[0], [1], [-1.1], [50]], np.float32)
     after = np.array([[0], [1.1], [-1], [50]], np.float32)
-    assert change(before, after, k=2).kept == 1
+    assert drift(before, after, k=2).kept == 1
 
 
 def test_a_file_has_its_own_precision(model: keras.Model, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from PIL import Image
 
 from stages import names, preprocess
 from stages.contract import Datum, Input, StageError
-from stages.packs import Picture, Source, read_pack, read_packs, read_rejections
+from stages.packs import Picture, read_pack, read_packs, read_rejections
 from stages.pictures import picture_id
+from stages.sources import Source
 
 Tree = dict[str, bytes]
 

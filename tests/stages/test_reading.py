@@ -16,8 +16,8 @@ from stages import names, reading, stl10
 from stages.contract import Input
 from stages.kinds import why_unreadable
 from stages.limits import LIMITS, Limits
-from stages.packs import Source
 from stages.reading import Decoded, Refused
+from stages.sources import Source
 
 SIDE = 8
 

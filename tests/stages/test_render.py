@@ -19,11 +19,13 @@ from pipelines.library.samples import library_crops, open_photograph, query_crop
 from stages import render
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path
-from stages.packs import Rejection, Source, write_rejections
+from stages.packs import Rejection, write_rejections
 from stages.render import true_name
+from stages.sheetqueries import GRID_QUERIES, PAGE_QUERIES, sheet_queries
 from stages.sheets import MARGIN, TILE
-from stages.shown import GRID_QUERIES, SHOWN_QUERIES, shown
-from stages.tables import Images, Neighbours, write_images, write_neighbours
+from stages.sources import Source
+from stages.tables.images import Images, write_images
+from stages.tables.neighbours import Neighbours, write_neighbours
 
 MODEL = "5eed" * 16
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]
@@ -75,7 +77,7 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
 def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[Picture], k: int = 3) -> Path:
     """What search writes for an entry: a table for each first digit of the library's ids."""
     directory.mkdir(parents=True)
-    visible = set(shown(directory.name, [query.id for query in queries]))
+    visible = set(sheet_queries(directory.name, [query.id for query in queries]))
     for digit in sorted({picture.id[0] for picture in library}):
         members = [picture for picture in library if picture.id[0] == digit]
         rows = []
@@ -174,17 +176,17 @@ def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(tmp_path: Path, l
         for label in ("brick", "clock", "coins", "motorcycle")
         for number, crop in enumerate(library_crops(open_photograph(label), label, 0), start=1)
     ]
-    assert len({picture.id for picture in many}) == len(many) == SHOWN_QUERIES + 20
+    assert len({picture.id for picture in many}) == len(many) == PAGE_QUERIES + 20
     left = write_queries(tmp_path / "queries" / "trip", many)
     right = write_search(tmp_path / "search" / "trip", many, library[:9])
     entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
 
     names = {picture.id: picture.sources[0].path for picture in many}
-    chosen = shown("trip", names)
+    chosen = sheet_queries("trip", names)
     html = (entry / "index.html").read_text("utf-8")
     assert re.findall(r'alt="Query picture ([^"]*)"', html) == sorted(names[query] for query in chosen)
-    assert html.count("<img ") == 4 * SHOWN_QUERIES
-    assert f"index.html shows {SHOWN_QUERIES} of {len(many)} queries" in html
+    assert html.count("<img ") == 4 * PAGE_QUERIES
+    assert f"index.html shows {PAGE_QUERIES} of {len(many)} queries" in html
     assert len(lines(entry)) == len(many)
 
     with Image.open(entry / "grid.png") as image:

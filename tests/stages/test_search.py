@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages import search, tables
+from stages import search
 from stages.contract import Datum, Input, StageError
-from stages.packs import Source
-from stages.shown import SHOWN_QUERIES, shown
+from stages.sheetqueries import PAGE_QUERIES, sheet_queries
+from stages.sources import Source
+from stages.tables.images import Images, read_images, write_images
+from stages.tables.neighbours import Neighbours, read_neighbours
 
 MODEL = "5eed" * 16
 CPU = {"CUDA_VISIBLE_DEVICES": ""}
@@ -24,7 +26,7 @@ def write_pictures(
 ) -> Path:
     """Vectors and their table as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
-    images = tables.Images(
+    images = Images(
         ids=ids,
         sources=[(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids],
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
@@ -32,7 +34,7 @@ def write_pictures(
         image_size=image_size,
         dimension=vectors.shape[1],
     )
-    tables.write_images(images, directory / "images.parquet")
+    write_images(images, directory / "images.parquet")
     np.save(directory / "vectors.npy", vectors.astype(np.float32))
     return directory
 
@@ -51,9 +53,9 @@ def datum(segment: Path, entry: Path, out: Path, commit: str = "", asked: str = 
     )
 
 
-def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = CPU) -> tables.Neighbours:
+def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = CPU) -> Neighbours:
     search.start({**CPU, **environment})(datum(segment, entry, out))
-    return tables.read_neighbours(out / entry.name / f"{segment.name}.parquet")
+    return read_neighbours(out / entry.name / f"{segment.name}.parquet")
 
 
 class Pipes:
@@ -102,7 +104,7 @@ def entry(tmp_path: Path, library: np.ndarray) -> Path:
 def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, library: np.ndarray) -> None:
     found = run(segment, entry, tmp_path / "out", {"K": "4"})
     assert (found.model, found.metric, found.k) == (MODEL, "euclidean", 4)
-    queries = tables.read_images(entry / "images.parquet").ids
+    queries = read_images(entry / "images.parquet").ids
     vectors = np.load(entry / "vectors.npy").astype(np.float64)
     rows = iter(found)
     for query, vector in zip(queries, vectors, strict=True):
@@ -184,8 +186,8 @@ def test_thumbnails_ride_only_for_the_queries_that_are_shown(segment: Path, tmp_
     names = ids("c", 130)
     entry = write_pictures(tmp_path / "queries" / "many", names, np.random.default_rng(1).normal(size=(130, 10)))
     found = run(segment, entry, tmp_path / "out")
-    drawn = set(shown("many", names))
-    assert len(drawn) == SHOWN_QUERIES
+    drawn = set(sheet_queries("many", names))
+    assert len(drawn) == PAGE_QUERIES
     assert {row.query for row in found if row.thumbnail is not None} == drawn
     assert {row.query for row in found if row.thumbnail is None} == set(names) - drawn
 
@@ -224,7 +226,7 @@ def test_an_entry_is_read_once_and_kept_for_the_next_segment(
 
     other = write_pictures(tmp_path / "again" / "trip", ids("e", 2), library[:2])
     process(datum(second, other, tmp_path / "lazy", "1234", "decaf"))  # the entry at another commit
-    assert set(tables.read_neighbours(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
+    assert set(read_neighbours(tmp_path / "lazy" / "trip" / "b.parquet").queries) == set(ids("e", 2))
 
 
 def test_another_commit_or_path_is_another_segment(
@@ -238,7 +240,7 @@ def test_another_commit_or_path_is_another_segment(
     assert (tmp_path / "out" / "trip" / "a.parquet").read_bytes() != before
     second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library)
     process(datum(second, entry, tmp_path / "out", "5678"))
-    assert tables.read_neighbours(tmp_path / "out" / "trip" / "b.parquet").ids[0].startswith("b")
+    assert read_neighbours(tmp_path / "out" / "trip" / "b.parquet").ids[0].startswith("b")
 
 
 def test_plain_directories_are_never_taken_for_the_same(

@@ -12,8 +12,9 @@ from PIL import Image
 
 from stages import sheets
 from stages.answers import Answer, Answers, Match
-from stages.packs import Rejection, Source
+from stages.packs import Rejection
 from stages.sheets import TILE, grid
+from stages.sources import Source
 
 COLOURS = ("red", "lime", "blue", "yellow", "magenta", "cyan", "orange", "purple")
 

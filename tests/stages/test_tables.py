@@ -12,18 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stages.contract import StageError
-from stages.tables import (
-    Images,
-    Neighbour,
-    Neighbours,
-    Source,
-    merge,
-    read_images,
-    read_neighbours,
-    unite,
-    write_images,
-    write_neighbours,
-)
+from stages.sources import Source, unite
+from stages.tables.images import Images, merge_images, read_images, write_images
+from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
 # any str at all, lone surrogates and NUL too: a path is whatever the user's file system holds
@@ -124,16 +115,16 @@ def test_wrong_order_and_lengths_are_refused() -> None:
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
     again = replace(an_image("a"), sources=[(Source("0.jpg", "0" * 64),)])
-    merged = merge([an_image("b"), an_image("a"), again])
+    merged = merge_images([an_image("b"), an_image("a"), again])
     assert list(merged.ids) == ["a", "b"]
     assert merged.sources[0] == unite(an_image("a").sources[0], again.sources[0])
-    assert merge([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == merged
+    assert merge_images([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == merged
     with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
-        merge([an_image("a"), an_image("b", model="n" * 64)])
+        merge_images([an_image("a"), an_image("b", model="n" * 64)])
     with pytest.raises(StageError, match=r"image size 96.*image size 64"):
-        merge([an_image("a"), an_image("b", image_size=64)])
+        merge_images([an_image("a"), an_image("b", image_size=64)])
     with pytest.raises(ValueError, match="nothing"):
-        merge([])
+        merge_images([])
 
 
 def test_unite_sorts_by_path_and_drops_repeats() -> None:

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.shown import GRID_QUERIES, SHOWN_QUERIES, shown
+from stages.sheetqueries import GRID_QUERIES, PAGE_QUERIES, sheet_queries
 
 IDS = [hashlib.sha256(b"%d" % n).hexdigest() for n in range(300)]
 ids_of_an_entry = st.lists(st.sampled_from(IDS), max_size=250)
@@ -18,13 +18,13 @@ ids_of_an_entry = st.lists(st.sampled_from(IDS), max_size=250)
 def test_order_and_repetition_do_not_matter(entry: str, ids: list[str], random: Random) -> None:
     again = ids + ids[: len(ids) // 2]
     random.shuffle(again)
-    assert shown(entry, again) == shown(entry, ids)
+    assert sheet_queries(entry, again) == sheet_queries(entry, ids)
 
 
 @given(st.text(), ids_of_an_entry)
 def test_all_are_shown_up_to_the_limit(entry: str, ids: list[str]) -> None:
-    chosen = shown(entry, ids)
-    assert len(chosen) == min(SHOWN_QUERIES, len(set(ids)))
+    chosen = sheet_queries(entry, ids)
+    assert len(chosen) == min(PAGE_QUERIES, len(set(ids)))
     assert len(set(chosen)) == len(chosen)
     assert set(chosen) <= set(ids)
 
@@ -32,16 +32,16 @@ def test_all_are_shown_up_to_the_limit(entry: str, ids: list[str]) -> None:
 @given(st.text(), st.sets(st.sampled_from(IDS), min_size=1))
 def test_one_more_query_displaces_at_most_one(entry: str, ids: set[str]) -> None:
     newcomer = min(ids)
-    before = shown(entry, ids - {newcomer})
-    assert len(set(before) - set(shown(entry, ids))) <= 1
+    before = sheet_queries(entry, ids - {newcomer})
+    assert len(set(before) - set(sheet_queries(entry, ids))) <= 1
 
 
 def test_the_entry_is_the_seed() -> None:
-    assert shown("holiday", IDS)[:GRID_QUERIES] != shown("garden", IDS)[:GRID_QUERIES]
+    assert sheet_queries("holiday", IDS)[:GRID_QUERIES] != sheet_queries("garden", IDS)[:GRID_QUERIES]
 
 
 def test_the_choice_never_changes_between_versions() -> None:
     """Sheets of years ago must come out alike, so the order is spelt out here a second time."""
     key = {query: hashlib.sha256(f"7:holiday:{query}".encode()).hexdigest() for query in IDS}
-    assert shown("holiday", IDS) == sorted(IDS, key=key.__getitem__)[:SHOWN_QUERIES]
-    assert [query[:8] for query in shown("holiday", IDS)[:3]] == ["3068430d", "0e652381", "82416496"]
+    assert sheet_queries("holiday", IDS) == sorted(IDS, key=key.__getitem__)[:PAGE_QUERIES]
+    assert [query[:8] for query in sheet_queries("holiday", IDS)[:3]] == ["3068430d", "0e652381", "82416496"]

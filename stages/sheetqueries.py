@@ -9,20 +9,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-SHOWN_QUERIES = 100
+PAGE_QUERIES = 100
 """The most queries of one entry whose neighbours are drawn."""
 
 GRID_QUERIES = 5
 """How many of the shown queries, from the front, the result grid draws."""
 
 
-def shown(entry: str, ids: Iterable[str]) -> list[str]:
-    """Chooses the queries of `entry` to draw: at most `SHOWN_QUERIES` distinct ids, the grid's `GRID_QUERIES` first.
+def sheet_queries(entry: str, ids: Iterable[str]) -> list[str]:
+    """Chooses the queries of `entry` to draw: at most `PAGE_QUERIES` distinct ids, the grid's `GRID_QUERIES` first.
 
     The choice is a function of the entry's name and of the set of ids alone: neither the order of `ids` nor Python's
     version or hash seed matters. Adding one query to an entry displaces at most one of the others.
     """
-    return sorted(set(ids), key=lambda query: (_ticket(entry, query), query))[:SHOWN_QUERIES]
+    return sorted(set(ids), key=lambda query: (_ticket(entry, query), query))[:PAGE_QUERIES]
 
 
 def _ticket(entry: str, query: str) -> bytes:

@@ -1,0 +1,99 @@
+"""Tables of pictures: the rows of a vectors file, with ids, sources and thumbnails."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from stages.contract import StageError
+from stages.sources import Source, unite
+from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+
+_SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa.binary())])
+
+
+@dataclass(frozen=True)
+class Images:
+    """n distinct pictures, sorted by id: what a vectors file (n, dimension) holds row by row."""
+
+    ids: Sequence[str]  # n × 64 hex digits, strictly ascending
+    sources: Sequence[Sequence[Source]]  # n × at least one
+    thumbnails: Sequence[bytes]  # n JPEG files
+    model: str  # identity hash of the backbone that the vectors came from
+    image_size: int  # side of the normalised pictures in pixels
+    dimension: int  # length of one vector
+
+    def __post_init__(self) -> None:
+        if not len(self.ids) == len(self.sources) == len(self.thumbnails):
+            raise ValueError("columns of a table of pictures differ in length")
+        if any(a >= b for a, b in pairwise(self.ids)):
+            raise ValueError("ids of a table of pictures must be distinct and sorted")
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def part(self, rows: slice) -> "Images":
+        """Some of the pictures."""
+        return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])
+
+
+def write_images(images: Images, path: Path) -> None:
+    """Writes a table of pictures; equal values give equal bytes."""
+    facts = {"model": images.model, "image_size": str(images.image_size), "dimension": str(images.dimension)}
+    columns = {"id": images.ids, "sources": stored_sources(images.sources), "thumbnail": images.thumbnails}
+    write_table(columns, _SCHEMA, facts, path)
+
+
+def read_images(file: Path | BinaryIO) -> Images:
+    """Reads what write_images wrote, from a path or a seekable binary file.
+
+    Raises StageError if it is no such table.
+    """
+    table, facts = read_table(file, _SCHEMA, "model", "image_size", "dimension")
+    return Images(
+        ids=table["id"].to_pylist(),
+        sources=true_sources(table["sources"].to_pylist()),
+        thumbnails=table["thumbnail"].to_pylist(),
+        model=facts["model"],
+        image_size=int(facts["image_size"]),
+        dimension=int(facts["dimension"]),
+    )
+
+
+def merge_images(parts: Sequence[Images]) -> Images:
+    """One table of several. A picture that several have is one, with the sources of all.
+
+    Raises StageError if they come from different models or image sizes, ValueError for no parts.
+    """
+    if not parts:
+        raise ValueError("nothing to merge")
+    first = parts[0]
+    for part in parts:
+        if (part.model, part.image_size, part.dimension) != (first.model, first.image_size, first.dimension):
+            raise StageError(
+                f"vectors of two models cannot be mixed: {_described(first)} and {_described(part)}. "
+                "Both must come from one commit of the repo models; wait until features has recomputed all pictures, "
+                "or start it again with: pachctl run pipeline features"
+            )
+    sources: dict[str, Sequence[Source]] = {}
+    thumbnails: dict[str, bytes] = {}
+    for part in parts:
+        for id, from_, thumbnail in zip(part.ids, part.sources, part.thumbnails, strict=True):
+            sources[id] = unite(sources[id], from_) if id in sources else from_
+            thumbnails[id] = thumbnail
+    ids = sorted(sources)
+    return Images(
+        ids=ids,
+        sources=[sources[id] for id in ids],
+        thumbnails=[thumbnails[id] for id in ids],
+        model=first.model,
+        image_size=first.image_size,
+        dimension=first.dimension,
+    )
+
+
+def _described(images: Images) -> str:
+    return f"{images.model} (image size {images.image_size}, {images.dimension} dimensions)"

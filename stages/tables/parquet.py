@@ -1,0 +1,80 @@
+"""Tables as Parquet files: equal values give equal bytes, for one version of pyarrow. Knows columns and types only."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stages.contract import StageError
+from stages.sources import Source
+
+SOURCES = pa.list_(pa.struct([("path", pa.string()), ("sha256", pa.string())]))
+# Ids and hashes are hex digits, and a query is in many rows: search's tables are a third of what they would be.
+_COMPRESSION = dict.fromkeys(
+    ("query", "rank", "id", "distance", "sources.list.element.path", "sources.list.element.sha256"), "ZSTD"
+) | {"thumbnail": "NONE"}  # they are JPEG
+_ROWS_PER_GROUP = 1 << 16  # part of the file's bytes, so it must not come from a default that may change
+
+# Arrow's strings are strict UTF-8; a file name need not be. NUL cannot be in a name, so it opens the escape.
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_STORED = re.compile("\0([0-9a-f]{4})")
+
+
+def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, str]]]:
+    """A column of sources as Arrow takes it; the type is SOURCES."""
+    return [
+        [{"path": _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path), "sha256": sha256} for path, sha256 in row]
+        for row in sources
+    ]
+
+
+def true_sources(rows: list[list[dict[str, str]]]) -> list[tuple[Source, ...]]:
+    """A column of sources from what `stored_sources` gave."""
+    return [tuple(Source(_true_path(item["path"]), item["sha256"]) for item in row) for row in rows]
+
+
+def _true_path(stored: str) -> str:
+    return _STORED.sub(lambda c: chr(int(c[1], 16)), stored) if "\0" in stored else stored
+
+
+def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[str, str], path: Path) -> None:
+    """Writes the columns, in the schema's types, and the facts as the file's metadata."""
+    with pq.ParquetWriter(
+        path,
+        schema,
+        version="2.6",
+        data_page_version="1.0",
+        compression=_COMPRESSION,
+        use_dictionary=False,
+        write_statistics=False,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(pa.table(dict(columns), schema=schema), row_group_size=_ROWS_PER_GROUP)
+        writer.add_key_value_metadata(dict(sorted(facts.items())))
+
+
+def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[pa.Table, dict[str, str]]:
+    """A table that has the schema's columns, and these facts of its metadata.
+
+    Raises StageError if the file is not such a table.
+    """
+    try:
+        # partitioning=None: a directory named like "a=b" in the path must not become a column
+        table = pq.read_table(file, partitioning=None)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise StageError(f"{_name(file)} is not a table that lookalike wrote: {error}") from error
+    metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+    missing = [name for name in (*schema.names, *facts) if name not in table.schema.names and name not in metadata]
+    if missing:
+        raise StageError(
+            f"{_name(file)} is not a table that this version of lookalike wrote: it lacks {', '.join(missing)}. "
+            "Reprocess the pipeline that wrote it: pachctl update pipeline --reprocess -f its spec"
+        )
+    return table, {name: metadata[name] for name in facts}
+
+
+def _name(file: Path | BinaryIO) -> str:
+    return file.name if isinstance(file, Path) else str(getattr(file, "name", "the stream"))
