@@ -76,7 +76,6 @@ lint: $(READY) $(STUBS_READY) ## Check style, types and the layering of the pack
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
-	@MYPYPATH=docker $(BIN)/mypy docker/*.py
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/hadolint docker/Dockerfile
 

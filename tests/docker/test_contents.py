@@ -40,7 +40,7 @@ def test_the_images_tags_are_the_projects_version() -> None:
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_a_lock_holds_what_its_stages_import(name: str) -> None:
-    distributions = packages_distributions() | GPU_ONLY
+    distributions = {**packages_distributions(), **GPU_ONLY}
     locked = pins(PROJECT / "docker" / f"{name}.lock")
     for module in contents(environments()[name]).imported:
         assert any(each.lower() in locked for each in distributions[module]), f"{module} is not in {name}.lock"

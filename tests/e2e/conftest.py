@@ -2,7 +2,6 @@
 
 import io
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from PIL import Image
 
 from stages.backbonespec import Weights
 from tests.e2e.world import MakeWorld, Paint, World
+from tests.servers import StartPachd
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
@@ -17,7 +17,7 @@ def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> by
     patches = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), np.uint8)
     picture = Image.fromarray(patches).resize((size, size), Image.Resampling.BICUBIC)
     if variant:
-        red, green, blue = picture.getpixel((0, 0))
+        red, green, blue = (int(value) for value in np.asarray(picture)[0, 0])
         picture.putpixel((variant % size, variant // size), (red ^ 255, green, blue))
     file = io.BytesIO()
     picture.save(file, kind)
@@ -53,7 +53,7 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def make_world(start_shared_pachd: Any, tmp_path_factory: pytest.TempPathFactory) -> MakeWorld:
+def make_world(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> MakeWorld:
     """See MakeWorld."""
 
     def make(name: str) -> World:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipelines.specifications import reading
-from tests.e2e.world import MakeWorld, Paint, World
+from tests.e2e.world import Job, MakeWorld, Paint, World
 
 NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
 
@@ -20,7 +19,7 @@ NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
 class Step:
     """How the jobs ended, by pipeline; the reasons in the meta commits of those that failed; what `status` said."""
 
-    jobs: dict[str, Any]
+    jobs: dict[str, Job]
     reasons: dict[str, list[str]]
     status: str
 
@@ -38,7 +37,7 @@ def changed(**environment: str) -> list[reading.Spec]:
     return found
 
 
-def reasons(world: World, jobs: Mapping[str, Any]) -> dict[str, list[str]]:
+def reasons(world: World, jobs: Mapping[str, Job]) -> dict[str, list[str]]:
     """The reasons that the meta commits of failed jobs hold."""
     found = {}
     for pipeline, job in jobs.items():

@@ -13,7 +13,6 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from contents import PREFIX, PROJECT, contents, environments
@@ -23,6 +22,7 @@ from pipelines.library import samples
 from pipelines.specifications import reading
 from stages.zoo import make_backbone
 from tests.e2e.world import MakeWorld, World
+from tests.servers import StartPachd
 
 VERSION = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
 IMAGES = {name: f"{PREFIX}{name}:{VERSION}" for name in LARGEST}
@@ -178,7 +178,7 @@ def test_every_stage_gives_in_its_image_the_bytes_that_it_gives_here(
 
 def test_the_whole_dag_in_containers_gives_what_processes_give(
     make_world: MakeWorld,
-    start_shared_pachd: Any,
+    start_shared_pachd: StartPachd,
     pictures: Path,
     backbone: Path,
     tmp_path_factory: pytest.TempPathFactory,

@@ -9,14 +9,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from stages.pictures import picture_id
-from tests.e2e.world import MakeWorld, Paint
+from tests.e2e.world import Job, MakeWorld, Paint
 
 PER_QUERY = ("preprocess-queries", "features-queries")
 PER_PICTURE = ("preprocess", "features", "index")
@@ -27,7 +26,7 @@ BELOW = ("search", "render")
 class Step:
     """What a change led to: the jobs by pipeline, their datums by state, and the outputs' hashes after it."""
 
-    jobs: dict[str, Any]
+    jobs: dict[str, Job]
     datums: dict[str, dict[str, int]]
     trees: dict[str, dict[str, bytes]]
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
@@ -18,6 +17,7 @@ from pipelines.library import ingest, models, queries
 from pipelines.library.pictures import Source
 from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
+from tests.servers import Localpachd
 
 OUTPUTS = tuple(spec.name for spec in reading.load())
 INPUTS = tuple(reading.sources(reading.load()))
@@ -44,7 +44,7 @@ class Job:
         return self.processed, self.skipped, self.failed
 
 
-def _job(info: Any) -> Job:
+def _job(info: pps_pb2.JobInfo) -> Job:
     return Job(
         info.job.pipeline.name,
         info.job.id,
@@ -60,7 +60,7 @@ def _job(info: Any) -> Job:
 class World:
     """A server with its state in `root`, and what people do with lookalike there. `scratch` is for files of theirs."""
 
-    def __init__(self, start: Callable[[Path], Any], root: Path, scratch: Path) -> None:
+    def __init__(self, start: Callable[[Path], Localpachd], root: Path, scratch: Path) -> None:
         self._start = start
         self.root = root
         self.pachd = start(root)

@@ -1,19 +1,17 @@
-"""Pipelines that run by the clock: each tick another datum, or the one tick that is always new. Nobody waits for it."""
+"""Pipelines that run by the clock: each tick adds a datum, or replaces the one before. No test waits for a tick."""
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from conftest import Example
+from tests.examples.example import Example
 
 
 @pytest.fixture
-def secret(example: "Example", tmp_path: Path) -> Iterator[str]:
-    """The name of a secret that says where the database is."""
+def secret(example: Example, tmp_path: Path) -> Iterator[str]:
+    """The name of a secret that holds the path of the database."""
     (tmp_path / "database").write_text('{"tea": 1}')
     name = f"{example.project}-secret"
     example.client.create_secret(name, {"source": str(tmp_path / "database")})
@@ -21,7 +19,7 @@ def secret(example: "Example", tmp_path: Path) -> Iterator[str]:
     example.client.delete_secret(name)
 
 
-def test_every_tick_adds_a_datum(example: "Example", secret: str, tmp_path: Path) -> None:
+def test_every_tick_adds_a_datum(example: Example, secret: str, tmp_path: Path) -> None:
     example.create("query.yaml", words={"SECRET": secret, "OVERWRITE": "false"})
     assert example.went("query") == ("JOB_SUCCESS", {})
     assert example.went("query", example.tick("query")) == ("JOB_SUCCESS", {"processed": 1, "total": 1})
@@ -34,7 +32,7 @@ def test_every_tick_adds_a_datum(example: "Example", secret: str, tmp_path: Path
     assert {f"{tick}.json" for tick in example.files("query_tick")} == set(answers)
 
 
-def test_with_overwrite_the_newest_tick_is_the_only_one(example: "Example", secret: str, tmp_path: Path) -> None:
+def test_with_overwrite_only_the_newest_tick_remains(example: Example, secret: str, tmp_path: Path) -> None:
     example.create("query.yaml", words={"SECRET": secret, "OVERWRITE": "true"})
     for tea in (1, 2):
         (tmp_path / "database").write_text(f'{{"tea": {tea}}}')
@@ -44,7 +42,7 @@ def test_with_overwrite_the_newest_tick_is_the_only_one(example: "Example", secr
         assert len(example.files("query_tick")) == 1
 
 
-def test_a_cross_with_ticks_is_done_again_at_each(example: "Example", tmp_path: Path) -> None:
+def test_a_cross_with_ticks_is_processed_at_each_tick(example: Example, tmp_path: Path) -> None:
     example.repo("urls")
     example.put("urls", {"/urls/news": "page", "/urls/gone": "nowhere"})
     (tmp_path / "page").mkdir()

@@ -1,12 +1,9 @@
 """A second command decides whether a datum that failed fails its job, or is left out."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Example
+from tests.examples.example import Example
 
 
-def test_failed_datums_are_forgiven_or_not(example: "Example") -> None:
+def test_failed_datums_are_forgiven_or_not(example: Example) -> None:
     example.repo("input")
     example.create("error_test.json")
     first = example.put("input", {"/file1": "foo\n"})
@@ -14,8 +11,8 @@ def test_failed_datums_are_forgiven_or_not(example: "Example") -> None:
     second = example.put("input", {"/file2": "bar\n"})
     assert example.went("error_test", second) == ("JOB_SUCCESS", {"skipped": 1, "recovered": 1, "total": 2})
     assert example.files("error_test") == {"/file1": "foo\n"}
-    # After each of its attempts, each of which found an empty /pfs/out.
-    assert example.said("error_test") == ["attempt at file2 left file2"] * 2
+    # Once for each attempt; each one found an empty /pfs/out.
+    assert example.log("error_test") == ["attempt at file2 left file2"] * 2
 
     third = example.put("input", {"/file3": "baz\n"})
     assert example.went("error_test", third) == (

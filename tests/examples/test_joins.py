@@ -1,10 +1,8 @@
-"""Files of two repos that belong together by what their names have in common, and those that belong to nothing."""
+"""Files of two repos joined by a part of their names, and those without a counterpart."""
 
 import json
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from conftest import Example
+from tests.examples.example import Example
 
 
 def store(name: str, zipcode: str) -> str:
@@ -24,7 +22,7 @@ ORDERS = {
 }
 
 
-def test_inner_join(example: "Example") -> None:
+def test_inner_join(example: Example) -> None:
     example.repo("stores", "purchases")
     example.put("stores", STORES)
     example.put("purchases", ORDERS)
@@ -44,7 +42,7 @@ def test_inner_join(example: "Example") -> None:
     assert example.files("reduce_inner")["/20.txt"] == "South\nnuts\nNew\nlost\n"
 
 
-def test_outer_join(example: "Example") -> None:
+def test_outer_join(example: Example) -> None:
     example.repo("stores", "returns")
     example.put("stores", STORES)
     example.put("returns", ORDERS)
@@ -57,7 +55,7 @@ def test_outer_join(example: "Example") -> None:
         "/20/ORDER3_STOREID2.txt": "South\nnuts\n",
         "/UNKNOWN/ORDER4_STOREID7.txt": "no such store\nlost\n",
     }
-    # Once there is such a store the two are one datum, and that of the lonely return is gone with what it had written.
+    # Once there is such a store the two are one datum; the datum of the lone return is gone, and its output with it.
     opened = example.put("stores", {"/STOREID7.txt": store("New", "20"), "/STOREID5.txt": None})
     assert example.went("outer_join", opened) == ("JOB_SUCCESS", {"processed": 1, "skipped": 3, "total": 4})
     assert [*example.files("outer_join")] == [

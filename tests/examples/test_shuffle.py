@@ -1,15 +1,12 @@
-"""Files sorted into other directories by links to placeholders: no byte of them passes through the user's code."""
+"""Files sorted into other directories by links to placeholders: the user's code reads none of their bytes."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Example
+from tests.examples.example import Example
 
 
-def test_shuffle(example: "Example") -> None:
+def test_shuffle(example: Example) -> None:
     example.repo("fruits", "pricing")
     example.put(
-        "fruits", {"/apple.jpeg": b"\xff\xd8 apple", "/mango.jpeg": b"\xff\xd8 mango", "/notes.txt": "no fruit"}
+        "fruits", {"/apple.jpeg": b"\xff\xd8 apple", "/mango.jpeg": b"\xff\xd8 mango", "/notes.txt": "not a fruit"}
     )
     example.put("pricing", {"/apple.json": '{"price": 100}', "/mango.json": '{"price": 10}'})
     example.create("shuffle.json")
@@ -20,7 +17,7 @@ def test_shuffle(example: "Example") -> None:
         "/mango/cost.json": b'{"price": 10}',
         "/mango/img.jpeg": b"\xff\xd8 mango",
     }
-    assert example.said("shuffle") == []
+    assert example.log("shuffle") == []
     assert example.job("shuffle").stats.download_bytes == 0
 
     dearer = example.put("pricing", {"/apple.json": '{"price": 120}', "/mango.json": None})

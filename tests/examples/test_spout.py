@@ -1,13 +1,11 @@
-"""A pipeline without input that runs for ever and commits what it receives, and an ordinary one below it."""
+"""A pipeline without input that runs forever and commits what it receives, and an ordinary one below it."""
 
 import itertools
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from conftest import Example
+from tests.examples.example import Example
 
 
-def test_what_a_spout_receives_is_processed(example: "Example") -> None:
+def test_the_messages_of_a_spout_are_processed(example: Example) -> None:
     example.create("spout.json", "processor.json")
     lines = example.client.get_pipeline_logs("spout", follow=True, project_name=example.project)
     said = (line.message.split() for line in lines if line.user)

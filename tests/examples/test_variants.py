@@ -1,12 +1,9 @@
 """Samples, a directory each, compared with a reference: paths from variables, a working directory, links and copies."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from conftest import Example
+from tests.examples.example import Example
 
 
-def test_likelihoods_and_joint_call(example: "Example") -> None:
+def test_likelihoods_and_joint_call(example: Example) -> None:
     example.repo("reference", "samples")
     example.put("reference", {"/ref.fasta": "a\nb\n", "/ref.dict": "x\n"})
     example.put("samples", {"/mother/mother.bam": "a\nc\n", "/mother/notes/today": "well\n"})
@@ -24,7 +21,7 @@ def test_likelihoods_and_joint_call(example: "Example") -> None:
         **{f"/all{path}": text for path, text in likelihoods.items()},
         "/joint.vcf": "c\nd\n", "/reference/ref.dict": "x\n", "/reference/ref.fasta": "a\nb\n",
     }  # fmt: skip
-    # The commits that it read: of the set that the child's files opened, and where that has none the branch's head.
-    *_, said = example.said("joint_call")
+    # The commits that it read: of the child's commit set, or the branch's head where the set has none.
+    *_, said = example.log("joint_call")
     (reference,) = example.client.list_commit("reference", project_name=example.project)
     assert said == f"{child} {reference.commit.id}"

@@ -1,12 +1,12 @@
 """Tests of localpachd itself talk to localpachd, whatever PACHD_ADDRESS says."""
 
-from typing import Any
-
 import pytest
 import python_pachyderm
 
+from tests.servers import Pachd
+
 
 @pytest.fixture(scope="session")
-def client(localpachd: Any) -> python_pachyderm.Client:
+def client(localpachd: Pachd) -> python_pachyderm.Client:
     """The official client, connected to the shared localpachd."""
     return localpachd.client()

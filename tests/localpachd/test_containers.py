@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import python_pachyderm
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from tests import containers
+from tests.servers import StartPachd
 
-Client = python_pachyderm.Client
 in_containers = pytest.mark.docker
 
 
@@ -45,11 +45,11 @@ def put(client: Client, **files: bytes) -> None:
             writer.put_file_from_bytes(f"/{name}", data)
 
 
-def newest(client: Client, name: str) -> Any:
+def newest(client: Client, name: str) -> pps_pb2.JobInfo:
     return next(iter(client.list_job(name)))
 
 
-def finished(client: Client, name: str) -> Any:
+def finished(client: Client, name: str) -> pps_pb2.JobInfo:
     eventually(lambda: list(client.list_job(name)))
     return next(iter(client.inspect_job(newest(client, name).job.id, name, wait=True)))
 
@@ -72,7 +72,7 @@ def eventually(holds: Callable[[], Any]) -> Any:
 
 
 @in_containers
-def test_pipelines_run_in_their_images_one_after_the_other(start_pachd: Any, tmp_path: Path, image: str) -> None:
+def test_pipelines_run_in_their_images_one_after_the_other(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     client = start_pachd(tmp_path / "root", "--runner", "docker").client()
     client.create_repo("texts")
     put(client, a=b"one two\n", b=b"three\n")
@@ -90,7 +90,7 @@ def test_pipelines_run_in_their_images_one_after_the_other(start_pachd: Any, tmp
 
 
 @in_containers
-def test_failures_and_their_words_are_those_of_processes(start_pachd: Any, tmp_path: Path, image: str) -> None:
+def test_failures_and_their_words_are_those_of_processes(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     client = start_pachd(tmp_path / "root", "--runner", "docker").client()
     client.create_repo("texts")
     put(client, a=b"", b=b"")
@@ -108,7 +108,7 @@ def test_failures_and_their_words_are_those_of_processes(start_pachd: Any, tmp_p
 
 
 @in_containers
-def test_a_stopped_job_leaves_no_container(start_pachd: Any, tmp_path: Path, image: str) -> None:
+def test_a_stopped_job_leaves_no_container(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     root = tmp_path / "root"
     client = start_pachd(root, "--runner", "docker").client()
     client.create_repo("texts")
@@ -123,7 +123,7 @@ def test_a_stopped_job_leaves_no_container(start_pachd: Any, tmp_path: Path, ima
 
 
 @in_containers
-def test_a_killed_server_goes_on_and_its_containers_do_not(start_pachd: Any, tmp_path: Path, image: str) -> None:
+def test_a_killed_server_goes_on_and_its_containers_do_not(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     root = tmp_path / "root"
     server = start_pachd(root, "--runner", "docker")
     client = server.client()
@@ -144,7 +144,7 @@ def test_a_killed_server_goes_on_and_its_containers_do_not(start_pachd: Any, tmp
 
 @in_containers
 def test_an_image_that_is_not_there_is_a_crashing_pipeline(
-    start_pachd: Any, tmp_path: Path, image: str, late: str
+    start_pachd: StartPachd, tmp_path: Path, image: str, late: str
 ) -> None:
     client = start_pachd(tmp_path / "root", "--runner", "docker").client()
     client.create_repo("texts")
@@ -160,7 +160,7 @@ def test_an_image_that_is_not_there_is_a_crashing_pipeline(
 
 
 @in_containers
-def test_a_spout_commits_from_its_container(start_pachd: Any, tmp_path: Path, image: str) -> None:
+def test_a_spout_commits_from_its_container(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     client = start_pachd(tmp_path / "root", "--runner", "docker").client()
     script = (
         "import json, os, python_pachyderm, time\n"

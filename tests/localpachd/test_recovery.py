@@ -13,6 +13,8 @@ import python_pachyderm
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests.servers import Localpachd, StartPachd
+
 PFS = 'PFS="${LOCALPACHD_PFS:-/pfs}"'
 
 
@@ -32,11 +34,11 @@ def put(client: python_pachyderm.Client, names: str) -> None:
             writer.put_file_from_bytes(f"/{name}", name.encode())
 
 
-def newest(client: python_pachyderm.Client, name: str) -> Any:
+def newest(client: python_pachyderm.Client, name: str) -> pps_pb2.JobInfo:
     return next(iter(client.list_job(name)))
 
 
-def finished(client: python_pachyderm.Client, name: str) -> Any:
+def finished(client: python_pachyderm.Client, name: str) -> pps_pb2.JobInfo:
     return next(iter(client.inspect_job(newest(client, name).job.id, name, wait=True)))
 
 
@@ -86,7 +88,7 @@ def waiting(tmp_path: Path, go: Path) -> str:
     )
 
 
-def test_a_killed_server_goes_on_where_it_was(start_pachd: Any, tmp_path: Path, go: Path) -> None:
+def test_a_killed_server_goes_on_where_it_was(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("texts")
@@ -114,7 +116,7 @@ def test_a_killed_server_goes_on_where_it_was(start_pachd: Any, tmp_path: Path, 
     assert content(client, "copy2") == content(client, "copy")
 
 
-def test_user_code_does_not_outlive_the_server(start_pachd: Any, tmp_path: Path, go: Path) -> None:
+def test_user_code_does_not_outlive_the_server(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("texts")
@@ -137,7 +139,7 @@ def children(process: int) -> list[int]:
     return found
 
 
-def test_a_stopped_server_goes_on_as_well(start_pachd: Any, tmp_path: Path, go: Path) -> None:
+def test_a_stopped_server_goes_on_as_well(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("texts")
@@ -152,10 +154,10 @@ def test_a_stopped_server_goes_on_as_well(start_pachd: Any, tmp_path: Path, go: 
     assert content(client, "copy") == {f"/{name}": name.encode() for name in "abcd"}
 
 
-def test_killed_again_and_again_the_result_is_the_same(start_pachd: Any, tmp_path: Path) -> None:
+def test_killed_again_and_again_the_result_is_the_same(start_pachd: StartPachd, tmp_path: Path) -> None:
     script = 'cp "$PFS"/in/* "$PFS/out/"\necho done'
 
-    def build(root: Path, killed: Callable[[Any], Any]) -> dict[str, dict[str, bytes]]:
+    def build(root: Path, killed: Callable[[Localpachd], Localpachd]) -> dict[str, dict[str, bytes]]:
         server = start_pachd(root)
         server.client().create_repo("texts")
         put(server.client(), "abcdef")
@@ -172,7 +174,7 @@ def test_killed_again_and_again_the_result_is_the_same(start_pachd: Any, tmp_pat
         assert finished(server.client(), "two").state == pps_pb2.JOB_SUCCESS
         return {repo: hashes(server.client(), repo) for repo in ("one", "two")}
 
-    def restarted(server: Any) -> Any:
+    def restarted(server: Localpachd) -> Localpachd:
         # A line of the newest job shows that it is somewhere in the middle, or over.
         client = server.client()
         next(iter(client.get_job_logs("one", newest(client, "one").job.id, follow=True)))

@@ -9,7 +9,6 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -17,6 +16,7 @@ import python_pachyderm
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd import server
+from tests.servers import StartPachd
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_says_where_it_listens_and_ends_when_told(start_pachd: Any, tmp_path: Path) -> None:
+def test_it_says_where_it_listens_and_ends_when_told(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     version = server.client().get_remote_version()
     assert (version.major, version.minor, version.micro) == (2, 7, 8)
@@ -35,7 +35,7 @@ def test_it_says_where_it_listens_and_ends_when_told(start_pachd: Any, tmp_path:
     assert (tmp_path / "root.log").read_text() == ""
 
 
-def test_two_servers_do_not_share_a_root(start_pachd: Any, tmp_path: Path) -> None:
+def test_two_servers_do_not_share_a_root(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     second = run("--root", str(tmp_path / "root"), "--port", "0")
     assert second.returncode == 1
@@ -46,7 +46,7 @@ def test_two_servers_do_not_share_a_root(start_pachd: Any, tmp_path: Path) -> No
     )
 
 
-def test_a_root_that_was_killed_is_free_again(start_pachd: Any, tmp_path: Path) -> None:
+def test_a_root_that_was_killed_is_free_again(start_pachd: StartPachd, tmp_path: Path) -> None:
     start_pachd(tmp_path / "root").kill()
     start_pachd(tmp_path / "root")
 
@@ -88,7 +88,7 @@ def test_a_root_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_its_identity_outlives_it(start_pachd: Any, tmp_path: Path) -> None:
+def test_its_identity_outlives_it(start_pachd: StartPachd, tmp_path: Path) -> None:
     first = start_pachd(tmp_path / "root")
     before = first.client().inspect_cluster()
     first.stop()
@@ -99,7 +99,7 @@ def test_its_identity_outlives_it(start_pachd: Any, tmp_path: Path) -> None:
     assert before.version_warnings_ok
 
 
-def test_a_client_that_waits_is_let_go_when_the_server_stops(start_pachd: Any, tmp_path: Path) -> None:
+def test_a_client_that_waits_is_let_go_when_the_server_stops(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("in")
@@ -112,7 +112,7 @@ def test_a_client_that_waits_is_let_go_when_the_server_stops(start_pachd: Any, t
         next(commits)
 
 
-def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: Any, tmp_path: Path) -> None:
+def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: StartPachd, tmp_path: Path) -> None:
     """Datums that were done stay done; the one in progress starts again; nothing is left half."""
     server = start_pachd(tmp_path / "root")
     client = server.client()
@@ -140,7 +140,9 @@ def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: Any, t
     assert ran.read_text().split() == ["a", "b", "b"]
 
 
-def test_a_server_that_is_told_to_stop_leaves_its_jobs_for_the_next_one(start_pachd: Any, tmp_path: Path) -> None:
+def test_a_server_that_is_told_to_stop_leaves_its_jobs_for_the_next_one(
+    start_pachd: StartPachd, tmp_path: Path
+) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("in")

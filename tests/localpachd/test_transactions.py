@@ -1,7 +1,6 @@
 """Open transactions on a server of our own: they outlive it, and every one of them can be deleted at once."""
 
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -9,14 +8,15 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.api.requests import Requests
 from localpachd.api.schema import transaction_pb2
+from tests.servers import StartPachd
 
 
 def test_every_request_that_a_transaction_can_hold_has_its_step() -> None:
-    steps = Requests(None, None).steps  # type: ignore[arg-type]  # nothing is run
+    steps = Requests(None, None)._steps  # type: ignore[arg-type]  # nothing is run
     assert set(steps) == set(transaction_pb2.TransactionRequest.DESCRIPTOR.fields_by_name)
 
 
-def test_a_transaction_outlives_a_killed_server(tmp_path: Path, start_pachd: Any) -> None:
+def test_a_transaction_outlives_a_killed_server(tmp_path: Path, start_pachd: StartPachd) -> None:
     pachd = start_pachd(tmp_path / "root")
     client = pachd.client()
     client.create_repo("in")
@@ -49,7 +49,7 @@ def test_a_transaction_outlives_a_killed_server(tmp_path: Path, start_pachd: Any
     assert {each.repo.name for each in last.list_repo()} == {"in", "p", "other"}
 
 
-def test_all_transactions_can_be_deleted_at_once(tmp_path: Path, start_pachd: Any) -> None:
+def test_all_transactions_can_be_deleted_at_once(tmp_path: Path, start_pachd: StartPachd) -> None:
     client = start_pachd(tmp_path / "root").client()
     begun = [client.start_transaction() for _ in range(3)]
     client.transaction_id = begun[0].id

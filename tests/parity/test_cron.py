@@ -2,13 +2,16 @@
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
+
+from tests.parity.places import MakeInput, Place
 
 NEVER = pps_pb2.Input(cron=pps_pb2.CronInput(name="tick", spec="@never"))
 
 
-def test_run_cron_makes_a_tick_and_a_job(place, client) -> None:
+def test_run_cron_makes_a_tick_and_a_job(place: Place, client: Client) -> None:
     name = place.pipeline("ls /pfs/tick > /pfs/out/seen", input=NEVER)
     client.run_cron(name)
     (tick,) = place.paths(f"{name}_tick")
@@ -18,7 +21,7 @@ def test_run_cron_makes_a_tick_and_a_job(place, client) -> None:
     assert place.read(name, "/seen") == tick.removeprefix("/") + "\n"
 
 
-def test_a_cron_input_is_shown_with_its_repo_and_start(place, client) -> None:
+def test_a_cron_input_is_shown_with_its_repo_and_start(place: Place, client: Client) -> None:
     name = place.pipeline("true", input=NEVER)
     (info,) = client.inspect_pipeline(name, details=True)
     cron = info.details.input.cron
@@ -29,19 +32,19 @@ def test_a_cron_input_is_shown_with_its_repo_and_start(place, client) -> None:
     assert f"{name}_tick" not in {each.repo.name for each in client.list_repo()}
 
 
-def test_run_cron_of_a_pipeline_without_cron_inputs_is_refused(place, pfs, client) -> None:
+def test_run_cron_of_a_pipeline_without_cron_inputs_is_refused(place: Place, pfs: MakeInput, client: Client) -> None:
     name = place.pipeline("true", input=pfs(place.repo()))
     with pytest.raises(grpc.RpcError, match="pipeline doesn't have a cron input"):
         client.run_cron(name)
 
 
-def test_a_wrong_schedule_is_refused(place, client) -> None:
+def test_an_invalid_schedule_is_refused(place: Place, client: Client) -> None:
     wrong = pps_pb2.Input(cron=pps_pb2.CronInput(name="tick", spec="soon"))
     with pytest.raises(grpc.RpcError, match="error parsing cron-spec"):
         place.pipeline("true", input=wrong)
 
 
-def test_a_branch_with_a_trigger_follows_another(place, client) -> None:
+def test_a_branch_with_a_trigger_follows_another(place: Place, client: Client) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     trigger = pfs_pb2.Trigger(branch="master", commits=2, all=True)
@@ -58,7 +61,7 @@ def test_a_branch_with_a_trigger_follows_another(place, client) -> None:
     assert client.inspect_branch(repo, "staging").head.id == fourth
 
 
-def test_an_input_with_a_trigger_has_a_branch_of_its_own(place, pfs, client) -> None:
+def test_an_input_with_a_trigger_has_a_branch_of_its_own(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     trigger = pfs_pb2.Trigger(commits=1)
     name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in", trigger=trigger))
@@ -68,7 +71,7 @@ def test_an_input_with_a_trigger_has_a_branch_of_its_own(place, pfs, client) -> 
     assert client.inspect_branch(repo, branch).trigger.branch == "master"
 
 
-def test_a_wrong_trigger_is_refused(place, client) -> None:
+def test_an_invalid_trigger_is_refused(place: Place, client: Client) -> None:
     repo = place.repo()
     for trigger, text in (
         (pfs_pb2.Trigger(branch="master", size="huge"), "invalid trigger size"),

@@ -2,12 +2,18 @@
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+
+from tests.parity.places import MakeInput, Place, Refusal
+
+Copied = tuple[str, str, str, str]
+"""A repo, a pipeline that copies its files, and the commits of its two jobs, the second of which has one new datum."""
 
 
 @pytest.fixture
-def copied(place, pfs) -> tuple[str, str, str, str]:
-    """A pipeline `in` -> copy with two jobs, the second of which has one new datum: (repo, pipeline, both commits)."""
+def copied(place: Place, pfs: MakeInput) -> Copied:
+    """See Copied."""
     repo = place.repo()
     name = place.pipeline("ls /pfs/in\ncp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"), datum_tries=1)
     first = place.put(repo, a="1", b="22")
@@ -17,7 +23,7 @@ def copied(place, pfs) -> tuple[str, str, str, str]:
     return repo, name, first, second
 
 
-def test_what_another_job_processed_is_shown_as_skipped(copied, client) -> None:
+def test_datums_that_another_job_processed_are_shown_as_skipped(copied: Copied, client: Client) -> None:
     repo, name, first, second = copied
     listed = list(client.list_datum(name, second))
     assert [each.datum.id for each in listed] == sorted(each.datum.id for each in listed)
@@ -33,7 +39,7 @@ def test_what_another_job_processed_is_shown_as_skipped(copied, client) -> None:
     assert new.data[0].file.commit.id == second
 
 
-def test_one_datum_names_where_its_files_are(copied, client) -> None:
+def test_a_datum_names_the_directory_of_its_files(copied: Copied, client: Client) -> None:
     _, name, _, second = copied
     (new,) = client.list_datum(name, second, datum_filter=pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.SUCCESS]))
     info = client.inspect_datum(name, second, new.datum.id)
@@ -46,7 +52,7 @@ def test_one_datum_names_where_its_files_are(copied, client) -> None:
         assert file.read() == b"333"
 
 
-def test_pages_of_datums(copied, client) -> None:
+def test_pages_of_datums(copied: Copied, client: Client) -> None:
     _, name, _, second = copied
     ids = [each.datum.id for each in client.list_datum(name, second)]
     assert [each.datum.id for each in client.list_datum(name, second, number=2)] == ids[:2]
@@ -54,7 +60,7 @@ def test_pages_of_datums(copied, client) -> None:
     assert [each.datum.id for each in client.list_datum(name, second, number=2, reverse=True)] == ids[:0:-1]
 
 
-def test_datums_that_an_input_would_make(copied, client, pfs) -> None:
+def test_datums_that_an_input_would_make(copied: Copied, client: Client, pfs: MakeInput) -> None:
     repo = copied[0]
     found = list(client.list_datum(input=pps_pb2.Input(cross=[pfs(repo, name="x"), pfs(repo, "/", name="y")])))
     assert {tuple(file.file.path for file in each.data) for each in found} == {("/a", "/"), ("/b", "/"), ("/c", "/")}
@@ -64,7 +70,7 @@ def test_datums_that_an_input_would_make(copied, client, pfs) -> None:
         list(client.list_datum(input=cron))
 
 
-def test_what_no_list_can_be_asked_for(copied, client, pfs, refusal) -> None:
+def test_invalid_list_requests(copied: Copied, client: Client, pfs: MakeInput, refusal: Refusal) -> None:
     repo, name, _, second = copied
     stub = pps_pb2_grpc.APIStub(client._channel)
     job = pps_pb2.Job(id=second, pipeline=pps_pb2.Pipeline(name=name))
@@ -74,15 +80,17 @@ def test_what_no_list_can_be_asked_for(copied, client, pfs, refusal) -> None:
     assert refusal(stub.ListDatum, endless)[1] == "number must be > 0 when reverse is set"
 
 
-def test_an_input_is_sorted_and_given_its_defaults_before_it_is_listed(copied, client, pfs) -> None:
-    """Members by the names they were given; one that was given none comes first, under its repo's."""
+def test_an_input_is_sorted_and_given_its_defaults_before_it_is_listed(
+    copied: Copied, client: Client, pfs: MakeInput
+) -> None:
+    """Members are sorted by their names as given; one without a name comes first and is named like its repo."""
     repo = copied[0]
     crossed = pps_pb2.Input(cross=[pfs(repo, name="z"), pfs(repo, "b"), pfs(repo, "/a/", name="y")])
     (datum,) = [each for each in client.list_datum(input=crossed) if each.data[2].file.path == "/c"]
     assert [file.file.path for file in datum.data] == ["/b", "/a", "/c"]
 
 
-def test_joins_and_groups(place, client) -> None:
+def test_joins_and_groups(place: Place, client: Client) -> None:
     repo = place.repo()
     place.put(repo, left_a="1", left_b="2", right_b="3", right_c="4")
 
@@ -102,7 +110,7 @@ def test_joins_and_groups(place, client) -> None:
     assert paths(union) == {("/left/a",), ("/left/b",), ("/right/b",), ("/right/c",)}
 
 
-def test_logs_are_found_by_pipeline_job_and_datum(copied, client) -> None:
+def test_logs_are_found_by_pipeline_job_and_datum(copied: Copied, client: Client) -> None:
     _, name, first, second = copied
     lines = [line for line in client.get_pipeline_logs(name) if line.user]
     assert sorted(line.message.strip() for line in lines) == ["a", "b", "c"]
@@ -114,7 +122,7 @@ def test_logs_are_found_by_pipeline_job_and_datum(copied, client) -> None:
     assert [line.message.strip() for line in of_path] == ["a"]
 
 
-def test_errors_of_logs(client, copied) -> None:
+def test_errors_of_logs(client: Client, copied: Copied) -> None:
     with pytest.raises(grpc.RpcError, match='could not get job information for "'):
         list(client.get_job_logs(copied[1], "0" * 12 + "4" + "0" * 19))
     with pytest.raises(grpc.RpcError, match="could not get pipeline information for"):

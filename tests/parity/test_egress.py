@@ -1,10 +1,15 @@
-"""Egress through the official client, as far as it needs no object store."""
+"""Egress through the official client. Nothing here needs an object store."""
 
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests.parity.places import MakeInput, Place
 
-def test_a_target_is_shown_and_an_output_without_files_needs_no_copy(place, pfs, client) -> None:
+
+def test_a_target_is_shown_and_an_output_without_files_needs_no_copy(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     target = pps_pb2.Egress(object_storage=pfs_pb2.ObjectStorageEgress(url="s3://bucket/dir"))
     name = place.pipeline("true", input=pfs(place.repo()), egress=target)
     (info,) = client.inspect_pipeline(name, details=True)

@@ -2,24 +2,15 @@
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-NOBODY = "0" * 12 + "4" + "0" * 19
+from tests.parity.places import EXISTS, NOBODY, NOT_FOUND, UNKNOWN, MakeInput, Place, Refusal
 
-
-def refusal(call, *arguments, **options) -> tuple[grpc.StatusCode, str]:
-    with pytest.raises(grpc.RpcError) as refused:
-        result = call(*arguments, **options)
-        if result is not None and not hasattr(result, "DESCRIPTOR"):
-            list(result)
-    return refused.value.code(), refused.value.details()
-
-
-UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
 TRUE = pps_pb2.Transform(image="ubuntu:20.04", cmd=["true"])
 
 
-def test_pipelines_that_are_not_there(client) -> None:
+def test_missing_pipelines(client: Client, refusal: Refusal) -> None:
     text = (
         'pipeline was not inspected: couldn\'t find up to date spec for pipeline "default/ghost": '
         'branch "master" not found in repo default/ghost.spec'
@@ -34,7 +25,7 @@ def test_pipelines_that_are_not_there(client) -> None:
     client.delete_pipeline("ghost")
 
 
-def test_jobs_and_datums_that_are_not_there(place, pfs, client) -> None:
+def test_missing_jobs_and_datums(place: Place, pfs: MakeInput, client: Client, refusal: Refusal) -> None:
     repo = place.repo()
     name = place.pipeline("true", input=pfs(repo))
     commit = place.put(repo, a="1")
@@ -46,7 +37,7 @@ def test_jobs_and_datums_that_are_not_there(place, pfs, client) -> None:
     )
 
 
-def test_names_that_are_taken(place, pfs, client) -> None:
+def test_taken_names(place: Place, pfs: MakeInput, client: Client, refusal: Refusal) -> None:
     repo = place.repo()
     name = place.pipeline("true", input=pfs(repo))
     assert refusal(client.create_pipeline, name, transform=TRUE, input=pfs(repo)) == (
@@ -62,7 +53,7 @@ def test_names_that_are_taken(place, pfs, client) -> None:
     )
 
 
-def test_inputs_that_cannot_be(place, pfs, client) -> None:
+def test_invalid_inputs(place: Place, pfs: MakeInput, client: Client, refusal: Refusal) -> None:
     repo, name = place.repo(), place.unique("p")
 
     def create(given: pps_pb2.Input) -> tuple[grpc.StatusCode, str]:
@@ -76,7 +67,7 @@ def test_inputs_that_cannot_be(place, pfs, client) -> None:
     assert refusal(client.inspect_pipeline, name)[0] is NOT_FOUND
 
 
-def test_specifications_that_cannot_be(place, pfs, client) -> None:
+def test_invalid_specifications(place: Place, pfs: MakeInput, client: Client, refusal: Refusal) -> None:
     repo = place.repo()
     assert refusal(client.create_pipeline, "a" * 60, transform=TRUE, input=pfs(repo)) == (
         UNKNOWN,
@@ -92,7 +83,7 @@ def test_specifications_that_cannot_be(place, pfs, client) -> None:
     )
 
 
-def test_a_pipelines_output_is_not_written_by_hand(place, pfs, client) -> None:
+def test_users_cannot_write_a_pipelines_output(place: Place, pfs: MakeInput, client: Client, refusal: Refusal) -> None:
     name = place.pipeline("true", input=pfs(place.repo()))
     assert refusal(client.start_commit, name, "master") == (
         UNKNOWN,
@@ -103,13 +94,13 @@ def test_a_pipelines_output_is_not_written_by_hand(place, pfs, client) -> None:
     assert code is UNKNOWN
 
 
-def test_authentication_is_not_there_and_says_so(client) -> None:
+def test_authentication_is_reported_as_not_activated(client: Client, refusal: Refusal) -> None:
     code, text = refusal(client.who_am_i)
     assert code is grpc.StatusCode.UNIMPLEMENTED
     assert "the auth service is not activated" in text
 
 
-def test_files_and_branches_that_are_not_there(place, client) -> None:
+def test_missing_files_and_branches(place: Place, client: Client, refusal: Refusal) -> None:
     repo = place.repo()
     place.put(repo, b="1")
     assert client.path_exists((repo, "master"), "/b")

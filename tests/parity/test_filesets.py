@@ -1,55 +1,59 @@
-"""File sets by their calls: made from a stream or a commit, read, put together, put into commits, and kept alive."""
+"""File sets: created from a stream or a commit, read, composed, added to commits, and renewed."""
 
 import io
 import tarfile
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from google.protobuf.wrappers_pb2 import BytesValue
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from tests.parity.places import Place, Refusal, commit_of
+
+CreateFileSet = Callable[..., str]
+"""Makes a file set from changes and returns its id."""
+
+ReadFile = Callable[[str, str], str]
+"""The text of a file of a file set: read(id, path)."""
 
 
-def _add(path: str, data: str) -> Any:
+def _add(path: str, data: str) -> pfs_pb2.ModifyFileRequest:
     return pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue(value=data.encode())))
 
 
-def _delete(path: str) -> Any:
+def _delete(path: str) -> pfs_pb2.ModifyFileRequest:
     return pfs_pb2.ModifyFileRequest(delete_file=pfs_pb2.DeleteFile(path=path))
 
 
-def _commit(repo: str, id_: str = "", branch: str = "") -> Any:
-    place = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
-    return pfs_pb2.Commit(repo=place, id=id_, branch=pfs_pb2.Branch(repo=place, name=branch))
+def _of(made: str) -> pfs_pb2.Commit:
+    return commit_of("__filesets__", made)
 
 
-def _of(made: str) -> Any:
-    return _commit("__filesets__", made)
-
-
-def _file(made: str, path: str) -> Any:
+def _file(made: str, path: str) -> pfs_pb2.File:
     return pfs_pb2.File(commit=_of(made), path=path)
 
 
 @pytest.fixture
-def create(stub: Any) -> Callable[..., str]:
-    """Makes a file set from changes and returns its id."""
+def create(stub: pfs_pb2_grpc.APIStub) -> CreateFileSet:
+    """See CreateFileSet."""
     return lambda *changes: str(stub.CreateFileSet(iter(changes)).file_set_id)
 
 
 @pytest.fixture
-def read(stub: Any) -> Callable[[str, str], str]:
-    """The text of a file of a file set."""
+def read(stub: pfs_pb2_grpc.APIStub) -> ReadFile:
+    """See ReadFile."""
     return lambda made, path: b"".join(
         each.value for each in stub.GetFile(pfs_pb2.GetFileRequest(file=_file(made, path)))
     ).decode()
 
 
-def test_every_reader_reads_a_file_set(stub: Any, create, read) -> None:
+def test_every_reader_reads_a_file_set(stub: pfs_pb2_grpc.APIStub, create: CreateFileSet, read: ReadFile) -> None:
     made = create(_add("/a", "1"), _add("/d/b", "2"), _add("/d/b", "3"), _add("/c", "x"), _delete("/c"))
 
-    def paths(call: Any, request: Any) -> list[str]:
+    def paths(call: Callable[[Message], Iterable[pfs_pb2.FileInfo]], request: Message) -> list[str]:
         return [info.file.path for info in call(request)]
 
     assert paths(stub.ListFile, pfs_pb2.ListFileRequest(file=_file(made, "/"))) == ["/a", "/d/"]
@@ -67,7 +71,9 @@ def test_every_reader_reads_a_file_set(stub: Any, create, read) -> None:
     assert stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=_of(made))).commit.id == made
 
 
-def test_one_on_top_of_the_other(stub: Any, create, read, refusal) -> None:
+def test_composing_puts_one_set_on_top_of_another(
+    stub: pfs_pb2_grpc.APIStub, create: CreateFileSet, read: ReadFile, refusal: Refusal
+) -> None:
     below = create(_add("/f", "1"), _add("/g", "2"), _add("/h", "3"))
     above = create(_add("/f", "+"), _delete("/g"), _add("/g", "new"), _delete("/h"))
     for compact in (False, True):
@@ -80,28 +86,30 @@ def test_one_on_top_of_the_other(stub: Any, create, read, refusal) -> None:
         )  # fmt: skip
 
 
-def test_into_a_commit_and_out_of_it(stub: Any, client, place, create, read, refusal) -> None:
+def test_into_a_commit_and_out_of_it(
+    stub: pfs_pb2_grpc.APIStub, client: Client, place: Place, create: CreateFileSet, read: ReadFile, refusal: Refusal
+) -> None:
     repo = place.repo()
     place.put(repo, a="1", b="2")
     with client.commit(repo, "master") as commit:
         made = create(_add("/a", "+"), _delete("/b"), _add("/c", "3"))
-        stub.AddFileSet(pfs_pb2.AddFileSetRequest(commit=_commit(repo, commit.id), file_set_id=made))
+        stub.AddFileSet(pfs_pb2.AddFileSetRequest(commit=commit_of(repo, commit.id), file_set_id=made))
         assert place.paths(repo, commit.id) == ["/a", "/c"]
     assert (place.read(repo, "/a"), place.read(repo, "/c")) == ("1+", "3")
-    request = pfs_pb2.AddFileSetRequest(commit=_commit(repo, commit.id), file_set_id=made)
+    request = pfs_pb2.AddFileSetRequest(commit=commit_of(repo, commit.id), file_set_id=made)
     assert refusal(stub.AddFileSet, request) == (
         grpc.StatusCode.UNKNOWN, f"commit default/{repo}@{commit.id} has already finished",
     )  # fmt: skip
-    got = stub.GetFileSet(pfs_pb2.GetFileSetRequest(commit=_commit(repo, branch="master"))).file_set_id
+    got = stub.GetFileSet(pfs_pb2.GetFileSetRequest(commit=commit_of(repo, branch="master"))).file_set_id
     assert (read(got, "/a"), read(got, "/c")) == ("1+", "3")
-    # It stays what it was when the branch moves on, and can be copied from.
+    # It keeps its content when the branch moves, and its files can be copied.
     place.put(repo, a=None)
     assert read(got, "/a") == "1+"
     copy = pfs_pb2.CopyFile(dst="/copied", src=_file(got, "/a"))
     assert read(create(pfs_pb2.ModifyFileRequest(copy_file=copy)), "/copied") == "1+"
 
 
-def test_shards_are_ranges_to_read_by(stub: Any, create) -> None:
+def test_shards_are_ranges_to_read_by(stub: pfs_pb2_grpc.APIStub, create: CreateFileSet) -> None:
     made = create(*(_add(f"/{place}", "x") for place in range(5)))
     (shard,) = stub.ShardFileSet(pfs_pb2.ShardFileSetRequest(file_set_id=made)).shards
     assert (shard.lower, shard.upper) == ("", "")
@@ -110,7 +118,9 @@ def test_shards_are_ranges_to_read_by(stub: Any, create) -> None:
     assert [info.file.path for info in found] == ["/1", "/2"]
 
 
-def test_a_life_is_renewed_within_limits(stub: Any, create, refusal) -> None:
+def test_a_lifetime_is_renewed_within_limits(
+    stub: pfs_pb2_grpc.APIStub, create: CreateFileSet, refusal: Refusal
+) -> None:
     made = create(_add("/f", "1"))
     stub.RenewFileSet(pfs_pb2.RenewFileSetRequest(file_set_id=made, ttl_seconds=1800))
     for seconds, text in (
@@ -121,7 +131,9 @@ def test_a_life_is_renewed_within_limits(stub: Any, create, refusal) -> None:
         assert refusal(stub.RenewFileSet, request) == (grpc.StatusCode.UNKNOWN, text)
 
 
-def test_what_cannot_be_is_refused(stub: Any, client, place, create, refusal) -> None:
+def test_invalid_requests_are_refused(
+    stub: pfs_pb2_grpc.APIStub, client: Client, place: Place, create: CreateFileSet, refusal: Refusal
+) -> None:
     short = "parsing fileset.ID: too short to be ID len=5"
     for call, request in (
         (stub.RenewFileSet, pfs_pb2.RenewFileSetRequest(file_set_id="ghost", ttl_seconds=60)),
@@ -132,7 +144,7 @@ def test_what_cannot_be_is_refused(stub: Any, client, place, create, refusal) ->
         assert refusal(call, request) == (grpc.StatusCode.UNKNOWN, short)
     request = pfs_pb2.ShardFileSetRequest(file_set_id="0" * 32)
     assert refusal(stub.ShardFileSet, request)[1].startswith("path does not exist")
-    ghost = pfs_pb2.GetFileSetRequest(commit=_commit(place.unique("ghost"), branch="master"))
+    ghost = pfs_pb2.GetFileSetRequest(commit=commit_of(place.unique("ghost"), branch="master"))
     assert refusal(stub.GetFileSet, ghost)[0] is grpc.StatusCode.NOT_FOUND
     with pytest.raises(grpc.RpcError, match="cannot set commit"):
         create(pfs_pb2.ModifyFileRequest(set_commit=_of("0" * 32)))

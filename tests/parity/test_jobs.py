@@ -1,12 +1,15 @@
-"""Jobs through the official client: counters, skipping, failure, what follows downstream, stopping and waiting."""
+"""Jobs through the official client: counters, skipping, failure and its effect downstream, stopping, waiting."""
 
 import grpc
 import pytest
 from google.protobuf import duration_pb2
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests.parity.places import MakeInput, Place
 
-def test_a_job_of_each_commit_counts_what_it_did(place, pfs, client) -> None:
+
+def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
     first = place.job(name, place.put(repo, a="1", b="2"))
@@ -20,7 +23,7 @@ def test_a_job_of_each_commit_counts_what_it_did(place, pfs, client) -> None:
     assert place.paths(name) == ["/a", "/b", "/c"]
 
 
-def test_deleting_an_input_deletes_what_was_made_of_it(place, pfs) -> None:
+def test_deleting_an_input_deletes_its_output(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
     place.job(name, place.put(repo, a="1", b="2"))
@@ -29,7 +32,7 @@ def test_deleting_an_input_deletes_what_was_made_of_it(place, pfs) -> None:
     assert place.paths(name) == ["/b"]
 
 
-def test_no_datums_is_success(place, pfs) -> None:
+def test_no_datums_is_success(place: Place, pfs: MakeInput) -> None:
     empty, repo = place.repo("a"), place.repo("b")
     crossed = pps_pb2.Input(cross=[pfs(empty), pfs(repo)])
     name = place.pipeline("exit 1", input=crossed)
@@ -37,7 +40,9 @@ def test_no_datums_is_success(place, pfs) -> None:
     assert (job.state, job.data_total) == (pps_pb2.JOB_SUCCESS, 0)
 
 
-def test_a_failed_datum_fails_the_job_and_makes_downstream_unrunnable(place, pfs, client) -> None:
+def test_a_failed_datum_fails_the_job_and_makes_downstream_unrunnable(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     repo = place.repo()
     name = place.pipeline("cp /pfs/in/* /pfs/out/\ntest ! -e /pfs/in/bad", input=pfs(repo, name="in"), datum_tries=1)
     below = place.pipeline("true", input=pfs(name, name="upstream"))
@@ -51,17 +56,17 @@ def test_a_failed_datum_fails_the_job_and_makes_downstream_unrunnable(place, pfs
     assert unrunnable.reason == "unrunnable because the following upstream pipelines failed: upstream"
     (output,) = client.inspect_commit((name, "master", commit))
     assert output.error == job.reason
-    # What the failed job wrote can be read there, but nobody builds on it.
+    # The output of the failed job can be read there, but no later commit builds on it.
     assert place.paths(name, commit) == ["/good"]
-    healed = place.job(name, place.put(repo, bad=None))
-    assert (healed.state, healed.data_processed, healed.data_skipped) == (pps_pb2.JOB_SUCCESS, 1, 0)
+    fixed = place.job(name, place.put(repo, bad=None))
+    assert (fixed.state, fixed.data_processed, fixed.data_skipped) == (pps_pb2.JOB_SUCCESS, 1, 0)
 
 
 def _states(*states: int) -> pps_pb2.ListDatumRequest.Filter:
     return pps_pb2.ListDatumRequest.Filter(state=list(states))
 
 
-def test_two_datums_with_one_path_fail_the_job_at_its_end(place, pfs) -> None:
+def test_two_datums_with_one_path_fail_the_job_at_its_end(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     name = place.pipeline("echo x > /pfs/out/same", input=pfs(repo))
     job = place.job(name, place.put(repo, a="1", b="2"))
@@ -69,7 +74,7 @@ def test_two_datums_with_one_path_fail_the_job_at_its_end(place, pfs) -> None:
     assert job.reason.startswith("duplicate path output by different datums (")
 
 
-def test_err_cmd_recovers_a_datum_and_it_is_tried_again_by_the_next_job(place, pfs) -> None:
+def test_a_datum_that_err_cmd_recovers_is_tried_again_by_the_next_job(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     recovering = pps_pb2.Transform(err_cmd=["true"])
     name = place.pipeline("echo x > /pfs/out/x; exit 1", transform=recovering, input=pfs(repo), datum_tries=2)
@@ -80,14 +85,14 @@ def test_err_cmd_recovers_a_datum_and_it_is_tried_again_by_the_next_job(place, p
     assert (again.data_recovered, again.data_skipped) == (2, 0)
 
 
-def test_accepted_return_codes_are_success(place, pfs) -> None:
+def test_accepted_return_codes_are_success(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     accepting = pps_pb2.Transform(accept_return_code=[7])
     name = place.pipeline("exit 7", transform=accepting, input=pfs(repo), datum_tries=1)
     assert place.job(name, place.put(repo, a="1")).state == pps_pb2.JOB_SUCCESS
 
 
-def test_a_datum_that_takes_too_long_fails(place, pfs) -> None:
+def test_a_datum_that_takes_too_long_fails(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     name = place.pipeline(
         "sleep 600", input=pfs(repo), datum_tries=1, datum_timeout=duration_pb2.Duration(nanos=300_000_000)
@@ -95,7 +100,7 @@ def test_a_datum_that_takes_too_long_fails(place, pfs) -> None:
     assert place.job(name, place.put(repo, a="1")).state == pps_pb2.JOB_FAILURE
 
 
-def test_a_job_that_takes_too_long_is_killed(place, pfs) -> None:
+def test_a_job_that_takes_too_long_is_killed(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     name = place.pipeline("sleep 600", input=pfs(repo), job_timeout=duration_pb2.Duration(seconds=1))
     job = place.job(name, place.put(repo, a="1"))
@@ -103,7 +108,9 @@ def test_a_job_that_takes_too_long_is_killed(place, pfs) -> None:
     assert "timed out" in job.reason
 
 
-def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(place, pfs, client) -> None:
+def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     repo = place.repo()
     name = place.pipeline("sleep 600", input=pfs(repo))
     commit = place.put(repo, a="1")
@@ -116,7 +123,7 @@ def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(place, pfs, c
     assert place.job(name, commit).reason == "enough"
 
 
-def test_a_deleted_job_is_gone(place, pfs, client) -> None:
+def test_a_deleted_job_is_gone(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("true", input=pfs(repo))
     commit = place.put(repo, a="1")
@@ -127,7 +134,7 @@ def test_a_deleted_job_is_gone(place, pfs, client) -> None:
     assert commit not in {info.job.id for info in client.list_job(pipeline_name=name)}
 
 
-def test_a_set_of_jobs_comes_upstream_first_and_can_be_waited_for(place, pfs, client) -> None:
+def test_a_set_of_jobs_comes_upstream_first_and_can_be_waited_for(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     above = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
     below = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(above, name="in"))
@@ -140,7 +147,7 @@ def test_a_set_of_jobs_comes_upstream_first_and_can_be_waited_for(place, pfs, cl
     assert place.read(below, "/a") == "1"
 
 
-def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(place, pfs, client) -> None:
+def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("true", input=pfs(repo))
     commits = [place.put(repo, a=str(number)) for number in range(3)]
@@ -155,7 +162,7 @@ def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(place, pfs, client)
     assert [info.job.id for info in reading] == [commits[1]]
 
 
-def test_a_filter_on_the_state_is_evaluated(place, pfs, client) -> None:
+def test_a_filter_on_the_state_is_evaluated(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("exit 1", input=pfs(repo), datum_tries=1)
     commit = place.put(repo, a="1")
@@ -168,7 +175,7 @@ def test_a_filter_on_the_state_is_evaluated(place, pfs, client) -> None:
     assert commit not in ids('.state == "JOB_SUCCESS"')
 
 
-def test_an_open_input_holds_the_job_back(place, pfs, client) -> None:
+def test_an_open_input_holds_the_job_back(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
     commit = client.start_commit(repo, "master")
@@ -180,7 +187,7 @@ def test_an_open_input_holds_the_job_back(place, pfs, client) -> None:
     assert place.read(name, "/a") == "1"
 
 
-def test_a_restarted_datum_loses_its_attempt(place, pfs, client) -> None:
+def test_restarting_a_datum_costs_an_attempt(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     name = place.pipeline("echo hanging; sleep 100000", input=pfs(repo), datum_tries=2)

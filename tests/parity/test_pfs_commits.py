@@ -1,31 +1,26 @@
-"""The life of a commit: open, finish, wait, subscribe, refer to."""
+"""The life of a commit: starting, finishing, waiting, subscribing; and references to commits."""
 
 import threading
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
 
 import grpc
 import pytest
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-UNKNOWN, NOT_FOUND = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND
-NOBODY = "0" * 12 + "4" + "0" * 19
-
-
-def branch(repo: str, name: str = "master") -> Any:
-    return pfs_pb2.Branch(repo=pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default")), name=name)
+from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of
 
 
-def inspect(client: Any, *reference: str, state: int = pfs_pb2.STARTED) -> Any:
+def inspect(client: Client, *reference: str | None, state: int = pfs_pb2.STARTED) -> pfs_pb2.CommitInfo:
     (info,) = client.inspect_commit(reference, state)
     return info
 
 
-def ids(infos: Any) -> list[str]:
+def ids(infos: Iterable[pfs_pb2.CommitInfo]) -> list[str]:
     return [info.commit.id for info in infos]
 
 
-def test_a_commit_from_start_to_finish(client: Any, place: Any) -> None:
+def test_a_commit_from_start_to_finish(client: Client, place: Place) -> None:
     repo = place.repo()
     opened = client.start_commit(repo, "master", description="first")
     assert (opened.branch.repo.name, opened.branch.name) == (repo, "master")
@@ -44,7 +39,7 @@ def test_a_commit_from_start_to_finish(client: Any, place: Any) -> None:
     assert info.details.size_bytes == 5
 
 
-def test_a_finished_commit_stays_as_it_is(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_a_finished_commit_stays_as_it_is(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     commit = place.put(repo, a="1")
     text = f"commit default/{repo}@{commit} has already finished"
@@ -53,7 +48,7 @@ def test_a_finished_commit_stays_as_it_is(client: Any, place: Any, refusal: Call
     assert place.paths(repo) == ["/a"]
 
 
-def test_an_open_head_holds_up_the_next_commit(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_an_open_head_holds_up_the_next_commit(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     opened = client.start_commit(repo, "master")
     assert refusal(client.start_commit, repo, "master") == (
@@ -63,7 +58,7 @@ def test_an_open_head_holds_up_the_next_commit(client: Any, place: Any, refusal:
     client.finish_commit(opened)
 
 
-def test_a_parent_may_be_named(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_a_parent_may_be_named(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     first = place.put(repo, a="1")
     place.put(repo, b="2")
@@ -78,7 +73,7 @@ def test_a_parent_may_be_named(client: Any, place: Any, refusal: Callable[..., A
     )
 
 
-def test_what_was_said_to_have_failed_is_readable_and_no_base(client: Any, place: Any) -> None:
+def test_a_failed_commit_is_readable_but_its_content_is_not_inherited(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     failed = client.start_commit(repo, "master")
@@ -93,7 +88,7 @@ def test_what_was_said_to_have_failed_is_readable_and_no_base(client: Any, place
     assert inspect(client, repo, after).parent_commit.id == failed.id
 
 
-def test_a_file_where_a_directory_is_fails_the_commit(client: Any, place: Any) -> None:
+def test_a_file_where_a_directory_is_fails_the_commit(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, p="1")
     with client.commit(repo, "master") as commit:
@@ -102,7 +97,7 @@ def test_a_file_where_a_directory_is_fails_the_commit(client: Any, place: Any) -
     assert info.error == "file / directory path collision (/p/q)"
 
 
-def test_one_path_from_two_datums_fails_the_commit(client: Any, place: Any) -> None:
+def test_one_path_from_two_datums_fails_the_commit(client: Client, place: Place) -> None:
     repo = place.repo()
     with client.commit(repo, "master") as commit, client.modify_file_client(commit) as files:
         files.put_file_from_bytes("/p", b"1", datum="one")
@@ -111,10 +106,10 @@ def test_one_path_from_two_datums_fails_the_commit(client: Any, place: Any) -> N
     assert info.error == "duplicate path output by different datums (/p from one and /p from two)"
 
 
-def test_waiting_ends_when_the_commit_does(client: Any, place: Any) -> None:
+def test_waiting_ends_when_the_commit_does(client: Client, place: Place) -> None:
     repo = place.repo()
     opened = client.start_commit(repo, "master")
-    seen: list[Any] = []
+    seen: list[pfs_pb2.CommitInfo] = []
     waiting = threading.Thread(target=lambda: seen.extend(client.wait_commit((repo, opened.id))))
     waiting.start()
     assert inspect(client, repo, opened.id, state=pfs_pb2.READY).commit.id == opened.id
@@ -125,11 +120,11 @@ def test_waiting_ends_when_the_commit_does(client: Any, place: Any) -> None:
     assert seen[0].HasField("finished")
 
 
-def test_a_commit_is_ready_when_all_it_is_made_from_is_finished(client: Any, place: Any) -> None:
+def test_a_commit_is_ready_when_its_provenance_is_finished(client: Client, place: Place) -> None:
     a, b = place.repo("a"), place.repo("b")
-    client.create_branch(b, "master", provenance=[branch(a)])
+    client.create_branch(b, "master", provenance=[branch_of(a)])
     opened = client.start_commit(a, "master")
-    seen: list[Any] = []
+    seen: list[pfs_pb2.CommitInfo] = []
     waiting = threading.Thread(target=lambda: seen.append(inspect(client, b, opened.id, state=pfs_pb2.READY)))
     waiting.start()
     client.finish_commit(opened)
@@ -137,7 +132,7 @@ def test_a_commit_is_ready_when_all_it_is_made_from_is_finished(client: Any, pla
     assert seen[0].commit.id == opened.id
 
 
-def test_commits_are_listed_newest_first(client: Any, place: Any) -> None:
+def test_commits_are_listed_newest_first(client: Client, place: Place) -> None:
     repo = place.repo()
     made = [place.put(repo, f=str(number)) for number in range(4)]
     assert ids(client.list_commit(repo)) == made[::-1]
@@ -148,7 +143,7 @@ def test_commits_are_listed_newest_first(client: Any, place: Any) -> None:
     assert ids(client.list_commit(repo, (repo, "master^"), number=1)) == [made[2]]
 
 
-def test_commits_are_listed_by_origin(client: Any, place: Any) -> None:
+def test_commits_are_listed_by_origin(client: Client, place: Place) -> None:
     repo = place.repo()
     client.create_branch(repo, "empty")
     made = client.inspect_branch(repo, "empty").head.id
@@ -158,7 +153,7 @@ def test_commits_are_listed_by_origin(client: Any, place: Any) -> None:
     assert ids(client.list_commit(repo, origin_kind=pfs_pb2.AUTO)) == [made]
 
 
-def test_lists_of_commits_that_cannot_be(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_invalid_lists_of_commits(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     commit = place.put(repo, a="1")
     assert refusal(client.list_commit, "ghost") == (NOT_FOUND, "repo default/ghost not found")
@@ -172,7 +167,7 @@ def test_lists_of_commits_that_cannot_be(client: Any, place: Any, refusal: Calla
     )
 
 
-def test_history_is_addressed_by_branch_id_and_ancestry(client: Any, place: Any) -> None:
+def test_history_is_addressed_by_branch_id_and_ancestry(client: Client, place: Place) -> None:
     repo = place.repo()
     made = [place.put(repo, f=str(number)) for number in range(4)]
     for reference, meant in {
@@ -185,7 +180,7 @@ def test_history_is_addressed_by_branch_id_and_ancestry(client: Any, place: Any)
 
 
 @pytest.mark.parametrize("expression", ["master^4", "master~9", "master.5"])
-def test_history_ends(client: Any, place: Any, refusal: Callable[..., Any], expression: str) -> None:
+def test_history_ends(client: Client, place: Place, refusal: Refusal, expression: str) -> None:
     repo = place.repo()
     for number in range(4):
         place.put(repo, f=str(number))
@@ -195,11 +190,11 @@ def test_history_ends(client: Any, place: Any, refusal: Callable[..., Any], expr
     )
 
 
-def test_references_that_lead_nowhere(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_invalid_references(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     place.put(repo, a="1")
 
-    def refused(*reference: Any) -> tuple[grpc.StatusCode, str]:
+    def refused(*reference: str | None) -> tuple[grpc.StatusCode, str]:
         return refusal(client.inspect_commit, (repo, *reference))
 
     assert refused("ghost") == (NOT_FOUND, f'branch "ghost" not found in repo default/{repo}')
@@ -215,19 +210,19 @@ def test_references_that_lead_nowhere(client: Any, place: Any, refusal: Callable
     )
 
 
-def test_a_set_names_the_commit_that_its_members_were_made_from(client: Any, place: Any) -> None:
+def test_a_set_names_the_commit_that_its_members_were_made_from(client: Client, place: Place) -> None:
     a, models, b = place.repo("a"), place.repo("models"), place.repo("b")
-    client.create_branch(b, "master", provenance=[branch(a), branch(models)])
+    client.create_branch(b, "master", provenance=[branch_of(a), branch_of(models)])
     pushed, commit = place.put(models, m="1"), place.put(a, x="1")
     place.put(models, m="2")
     assert inspect(client, b, commit).commit.id == commit
-    assert inspect(client, models, commit).commit.id == pushed, "none of this set is in models"
+    assert inspect(client, models, commit).commit.id == pushed, "the set has no commit in models"
 
 
-def test_a_subscriber_gets_what_is_there_and_what_comes(client: Any, place: Any) -> None:
+def test_a_subscriber_gets_existing_and_later_commits(client: Client, place: Place) -> None:
     repo = place.repo()
     made = [place.put(repo, f="1"), place.put(repo, f="2")]
-    place_elsewhere(client, repo)
+    commit_elsewhere(client, repo)
     stream = client.subscribe_commit(repo, "master")
     assert [next(stream).commit.id for _ in range(2)] == made
     made.append(place.put(repo, f="3"))
@@ -240,17 +235,17 @@ def test_a_subscriber_gets_what_is_there_and_what_comes(client: Any, place: Any)
     later.cancel()
 
 
-def place_elsewhere(client: Any, repo: str) -> None:
+def commit_elsewhere(client: Client, repo: str) -> None:
     """A commit on another branch, which a subscriber must not see."""
     with client.commit(repo, "elsewhere"):
         pass
 
 
-def test_a_subscriber_may_wait_for_a_state(client: Any, place: Any) -> None:
+def test_a_subscriber_may_wait_for_a_state(client: Client, place: Place) -> None:
     repo = place.repo()
     opened = client.start_commit(repo, "master")
     stream = client.subscribe_commit(repo, "master", state=pfs_pb2.FINISHED)
-    seen: list[Any] = []
+    seen: list[pfs_pb2.CommitInfo] = []
     waiting = threading.Thread(target=lambda: seen.append(next(stream)))
     waiting.start()
     client.finish_commit(opened)
@@ -260,7 +255,9 @@ def test_a_subscriber_may_wait_for_a_state(client: Any, place: Any) -> None:
     stream.cancel()
 
 
-def test_an_open_commit_can_be_emptied(client: Any, place: Any, stub: Any, refusal: Callable[..., Any]) -> None:
+def test_an_open_commit_can_be_cleared(
+    client: Client, place: Place, stub: pfs_pb2_grpc.APIStub, refusal: Refusal
+) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     opened = client.start_commit(repo, "master")

@@ -1,22 +1,28 @@
 """Finding the commits that changed a file."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import grpc
 import pytest
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from tests.parity.places import Place, Refusal, commit_of
+
+
+class Find(Protocol):
+    """Searches for the commits that changed a file, from a commit or the head of master backwards. An answer is its
+    kind, the commit it names, and how many were searched."""
+
+    def __call__(self, repo: str, path: str, commit: str = "", limit: int = 0) -> list[tuple[str, str, int]]: ...
 
 
 @pytest.fixture
-def find(stub: Any) -> Callable[..., list[tuple[str, str, int]]]:
-    """Each answer as what it says, of which commit, and how many were searched."""
+def find(stub: pfs_pb2_grpc.APIStub) -> Find:
+    """See Find."""
 
     def search(repo: str, path: str, commit: str = "", limit: int = 0) -> list[tuple[str, str, int]]:
-        named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
-        start = pfs_pb2.Commit(
-            repo=named, id=commit, branch=pfs_pb2.Branch(repo=named, name="" if commit else "master")
-        )
+        start = commit_of(repo, commit, "" if commit else "master")
         replies = list(stub.FindCommits(pfs_pb2.FindCommitsRequest(start=start, file_path=path, limit=limit)))
         kinds = [reply.WhichOneof("result") for reply in replies]
         return [
@@ -27,7 +33,7 @@ def find(stub: Any) -> Callable[..., list[tuple[str, str, int]]]:
     return search
 
 
-def test_additions_and_removals_are_found_newest_first(place: Any, find: Any) -> None:
+def test_additions_and_removals_are_found_newest_first(place: Place, find: Find) -> None:
     repo = place.repo()
     first, second, third, fourth = (
         place.put(repo, a="1"),
@@ -42,14 +48,14 @@ def test_additions_and_removals_are_found_newest_first(place: Any, find: Any) ->
     assert find(repo, "/c")[0] == ("found", fourth, 0)
 
 
-def test_only_the_file_itself_counts(place: Any, find: Any) -> None:
+def test_only_the_file_itself_counts(place: Place, find: Find) -> None:
     repo = place.repo()
     only = place.put(repo, a_b="1")
     assert find(repo, "/a") == find(repo, "/a/bc") == [("last", only, 1)]
     assert find(repo, "/a/b") == [("found", only, 0), ("last", only, 1)]
 
 
-def test_an_open_commit_cannot_be_searched(client: Any, place: Any, find: Any, refusal: Callable[..., Any]) -> None:
+def test_an_open_commit_cannot_be_searched(client: Client, place: Place, find: Find, refusal: Refusal) -> None:
     repo = place.repo()
     commit = client.start_commit(repo, "master")
     assert refusal(find, repo, "/a", commit.id) == (

@@ -2,31 +2,27 @@
 
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
 from google.protobuf.wrappers_pb2 import BytesValue
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.mixin.pfs import ModifyFileClient
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-UNKNOWN, NOT_FOUND = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND
-
-
-def commit_of(repo: str, branch: str = "master", commit: str = "") -> Any:
-    named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
-    return pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name=branch), id=commit)
+from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, Place, Refusal, commit_of
 
 
-def added(path: str, data: bytes | None, datum: str = "") -> Any:
+def added(path: str, data: bytes | None, datum: str = "") -> pfs_pb2.ModifyFileRequest:
     raw = BytesValue(value=data) if data is not None else None
     return pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, datum=datum, raw=raw))
 
 
-def tree(client: Any, repo: str, reference: str = "master") -> dict[str, bytes]:
+def tree(client: Client, repo: str, reference: str = "master") -> dict[str, bytes]:
     found = {}
     for info in client.walk_file((repo, reference), "/"):
         if info.file_type == pfs_pb2.FILE:
@@ -35,7 +31,7 @@ def tree(client: Any, repo: str, reference: str = "master") -> dict[str, bytes]:
     return found
 
 
-def test_an_addition_appends_and_overwriting_is_removing_before(client: Any, place: Any) -> None:
+def test_adding_appends_and_putting_replaces(client: Client, place: Place) -> None:
     repo = place.repo()
     client.put_file_bytes((repo, "master"), "/f", b"one")
     client.put_file_bytes((repo, "master"), "/f", b"two", append=True)
@@ -49,7 +45,7 @@ def test_an_addition_appends_and_overwriting_is_removing_before(client: Any, pla
     assert tree(client, repo) == {"/f": b"three46", "/g": b"5"}
 
 
-def test_a_write_to_a_finished_branch_is_a_commit_of_its_own(client: Any, place: Any) -> None:
+def test_a_write_to_a_finished_branch_is_a_commit_of_its_own(client: Client, place: Place) -> None:
     repo = place.repo()
     client.put_file_bytes((repo, "master"), "/a", b"1")
     client.put_file_bytes((repo, "master"), "/b", b"2")
@@ -60,7 +56,7 @@ def test_a_write_to_a_finished_branch_is_a_commit_of_its_own(client: Any, place:
     assert tree(client, repo) == {"/a": b"1", "/b": b"2"}
 
 
-def test_an_open_commit_takes_many_writes_and_stays_open(client: Any, place: Any) -> None:
+def test_an_open_commit_takes_many_writes_and_stays_open(client: Client, place: Place) -> None:
     repo = place.repo()
     with client.commit(repo, "master") as commit:
         for number in range(40):
@@ -72,7 +68,7 @@ def test_an_open_commit_takes_many_writes_and_stays_open(client: Any, place: Any
     assert tree(client, repo)["/00"] == b"0by branch"
 
 
-def test_writers_side_by_side_lose_nothing(client: Any, place: Any) -> None:
+def test_concurrent_writers_lose_nothing(client: Client, place: Place) -> None:
     repo = place.repo()
     with client.commit(repo, "master") as commit:
 
@@ -90,7 +86,7 @@ def test_writers_side_by_side_lose_nothing(client: Any, place: Any) -> None:
     assert len(found) == 9
 
 
-def test_content_comes_from_files_objects_and_bytes(client: Any, place: Any, tmp_path: Path) -> None:
+def test_content_comes_from_files_objects_and_bytes(client: Client, place: Place, tmp_path: Path) -> None:
     repo = place.repo()
     lines = b"".join(b"line %d\n" % number for number in range(2000))
     (tmp_path / "local").write_bytes(lines)
@@ -104,7 +100,7 @@ def test_content_comes_from_files_objects_and_bytes(client: Any, place: Any, tmp
     }  # fmt: skip
 
 
-def test_big_files_keep_every_byte(client: Any, place: Any) -> None:
+def test_big_files_keep_every_byte(client: Client, place: Place) -> None:
     repo = place.repo()
     data = b"".join(number.to_bytes(4, "big") for number in range(5_500_000))  # more than one message and one chunk
     client.put_file_bytes((repo, "master"), "/big", data)
@@ -115,10 +111,10 @@ def test_big_files_keep_every_byte(client: Any, place: Any) -> None:
     assert info.size_bytes == len(data) + 4
 
 
-def test_deleting_is_exact_or_recursive(client: Any, place: Any) -> None:
+def test_deleting_is_exact_or_recursive(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, a="1", d_x="2", d_e_y="3", dd="4")
-    client.delete_file((repo, "master"), "/d")  # a directory without its slash is no file
+    client.delete_file((repo, "master"), "/d")  # without a slash it names a file, and there is no such file
     client.delete_file((repo, "master"), "/nothing")
     assert list(tree(client, repo)) == ["/a", "/d/e/y", "/d/x", "/dd"]
     client.delete_file((repo, "master"), "/d/")
@@ -131,7 +127,7 @@ def test_deleting_is_exact_or_recursive(client: Any, place: Any) -> None:
     assert tree(client, repo) == {"/d/w": b"6"}
 
 
-def test_copies_of_files_and_directories(client: Any, place: Any) -> None:
+def test_copies_of_files_and_directories(client: Client, place: Place) -> None:
     repo, other = place.repo(), place.repo("other")
     place.put(repo, f="1", d_x="2", d_e_y="3", dx="4")
     client.copy_file((repo, "master"), "/d", (other, "master"), "/copied")
@@ -144,7 +140,7 @@ def test_copies_of_files_and_directories(client: Any, place: Any) -> None:
     assert len(tree(client, other)) == 6
 
 
-def test_a_copy_reads_what_was_there_before_the_stream(client: Any, place: Any) -> None:
+def test_a_copy_reads_the_content_before_the_stream(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, f="old")
     with client.modify_file_client((repo, "master")) as files:
@@ -153,7 +149,7 @@ def test_a_copy_reads_what_was_there_before_the_stream(client: Any, place: Any) 
     assert tree(client, repo) == {"/f": b"new", "/g": b"old"}
 
 
-def test_a_tag_removes_only_its_own(client: Any, place: Any) -> None:
+def test_deleting_by_tag_leaves_other_tags(client: Client, place: Place) -> None:
     repo = place.repo()
     with client.modify_file_client((repo, "master")) as files:
         files.put_file_from_bytes("/a", b"1", datum="one")
@@ -166,7 +162,7 @@ def test_a_tag_removes_only_its_own(client: Any, place: Any) -> None:
     assert list(tree(client, repo)) == ["/b", "/c"]
 
 
-def test_a_path_is_cleaned(client: Any, place: Any) -> None:
+def test_a_path_is_cleaned(client: Client, place: Place) -> None:
     repo = place.repo()
     for path in ("a", "//b//c", "/d/"):
         client.put_file_bytes((repo, "master"), path, b"1")
@@ -187,9 +183,7 @@ def test_a_path_is_cleaned(client: Any, place: Any) -> None:
         ("./a", "relative file paths are not allowed"),
     ],
 )
-def test_paths_that_no_file_can_have(
-    client: Any, place: Any, refusal: Callable[..., Any], path: str, reason: str
-) -> None:
+def test_invalid_paths(client: Client, place: Place, refusal: Refusal, path: str, reason: str) -> None:
     repo = place.repo()
     text = f"path ({path}) invalid: {reason}"
     assert refusal(client.put_file_bytes, (repo, "master"), path, b"1", append=True) == (UNKNOWN, text)
@@ -198,17 +192,17 @@ def test_paths_that_no_file_can_have(
 
 
 @pytest.mark.parametrize("path", ["/a b", "/a'b\"c", "/a#b", "/a~b", "/a;b&c|d", "/...", "/a:b=c,d", "/$HOME", "/-r"])
-def test_odd_paths_that_files_can_have(client: Any, place: Any, path: str) -> None:
+def test_unusual_but_valid_paths(client: Client, place: Place, path: str) -> None:
     repo = place.repo()
     client.put_file_bytes((repo, "master"), path, b"1")
     assert tree(client, repo) == {path: b"1"}
 
 
-def test_streams_that_are_not_understood(place: Any, stub: Any, refusal: Callable[..., Any]) -> None:
+def test_invalid_streams(place: Place, stub: pfs_pb2_grpc.APIStub, refusal: Refusal) -> None:
     repo = place.repo()
-    opening = pfs_pb2.ModifyFileRequest(set_commit=commit_of(repo))
+    opening = pfs_pb2.ModifyFileRequest(set_commit=commit_of(repo, branch="master"))
 
-    def send(*requests: Any) -> Any:
+    def send(*requests: pfs_pb2.ModifyFileRequest) -> tuple[grpc.StatusCode, str]:
         return refusal(stub.ModifyFile, iter(requests))
 
     assert send(added("/a", b"1")) == (UNKNOWN, "first message must be a commit")
@@ -216,14 +210,18 @@ def test_streams_that_are_not_understood(place: Any, stub: Any, refusal: Callabl
     assert send(opening, pfs_pb2.ModifyFileRequest()) == (UNKNOWN, "unrecognized message type")
 
 
-def test_a_message_without_a_source_makes_an_empty_file(client: Any, place: Any, stub: Any) -> None:
+def test_a_message_without_a_source_makes_an_empty_file(
+    client: Client, place: Place, stub: pfs_pb2_grpc.APIStub
+) -> None:
     repo = place.repo()
-    stub.ModifyFile(iter((pfs_pb2.ModifyFileRequest(set_commit=commit_of(repo)), added("/empty", None))))
+    stub.ModifyFile(
+        iter((pfs_pb2.ModifyFileRequest(set_commit=commit_of(repo, branch="master")), added("/empty", None)))
+    )
     (info,) = client.list_file((repo, "master"), "/")
     assert (info.file.path, info.size_bytes, info.file_type) == ("/empty", 0, pfs_pb2.FILE)
 
 
-def test_a_failing_stream_changes_nothing(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_a_failing_stream_changes_nothing(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     commit = place.put(repo, a="1")
 
@@ -238,19 +236,18 @@ def test_a_failing_stream_changes_nothing(client: Any, place: Any, refusal: Call
     assert [info.commit.id for info in client.list_commit(repo)] == [commit]
 
 
-def test_targets_that_are_not_there(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_missing_targets(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
-    nobody = "0" * 12 + "4" + "0" * 19
     assert refusal(client.put_file_bytes, ("ghost", "master"), "/a", b"1") == (
         NOT_FOUND,
         "repo default/ghost not found",
     )
-    assert refusal(client.put_file_bytes, (repo, nobody), "/a", b"1") == (
+    assert refusal(client.put_file_bytes, (repo, NOBODY), "/a", b"1") == (
         NOT_FOUND,
-        f"commit default/{repo}@{nobody} not found",
+        f"commit default/{repo}@{NOBODY} not found",
     )
     client.put_file_bytes((repo, "fresh"), "/a", b"1")
-    assert tree(client, repo, "fresh") == {"/a": b"1"}, "a branch that is not there is made"
+    assert tree(client, repo, "fresh") == {"/a": b"1"}, "a missing branch is created"
 
 
 _PATHS = st.sampled_from(["/a", "/a-b", "/b", "/d/a", "/d/b", "/d/e/f", "/d-x/y"])
@@ -268,7 +265,7 @@ def apply(files: dict[str, bytes], kind: str, path: str, data: bytes) -> None:
         files[path] = (files.get(path, b"") if kind == "append" else b"") + data
 
 
-def send(files: Any, kind: str, path: str, data: bytes) -> None:
+def send(files: ModifyFileClient, kind: str, path: str, data: bytes) -> None:
     if kind == "delete":
         files.delete_file(path)
     else:
@@ -278,7 +275,7 @@ def send(files: Any, kind: str, path: str, data: bytes) -> None:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(streams=st.lists(st.lists(_STEPS, min_size=1, max_size=5), min_size=1, max_size=4))
 def test_streams_do_what_a_dictionary_would(
-    client: Any, place: Any, streams: list[list[tuple[str, str, bytes]]]
+    client: Client, place: Place, streams: list[list[tuple[str, str, bytes]]]
 ) -> None:
     repo = place.repo()
     files: dict[str, bytes] = {}
@@ -291,7 +288,7 @@ def test_streams_do_what_a_dictionary_would(
 
 
 @pytest.fixture
-def many(client: Any, place: Any) -> Iterator[str]:
+def many(client: Client, place: Place) -> Iterator[str]:
     """A repo with 3,000 files, put as one stream."""
     repo = place.repo("many")
     with client.modify_file_client((repo, "master")) as files:
@@ -300,7 +297,7 @@ def many(client: Any, place: Any) -> Iterator[str]:
     yield repo
 
 
-def test_thousands_of_files_in_one_stream(client: Any, many: str) -> None:
+def test_thousands_of_files_in_one_stream(client: Client, many: str) -> None:
     infos = list(client.walk_file((many, "master"), "/"))
     assert sum(info.file_type == pfs_pb2.FILE for info in infos) == 3000
     assert infos[0].file.path == "/"

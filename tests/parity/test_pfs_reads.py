@@ -2,26 +2,25 @@
 
 import io
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
-from typing import Any
 
-import grpc
 import pytest
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-UNKNOWN, NOT_FOUND = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND
+from tests.parity.places import NOT_FOUND, UNKNOWN, Place, Refusal, commit_of
 
 
 @pytest.fixture
-def repo(place: Any) -> str:
+def repo(place: Place) -> str:
     """A repo with a small tree."""
     name: str = place.repo("tree")
     place.put(name, a="1", b="22", d_x="333", d_e_y="4444", d_e_z="5", f_y="6")
     return name
 
 
-def paths(infos: Any) -> list[str]:
+def paths(infos: Iterable[pfs_pb2.FileInfo]) -> list[str]:
     return [info.file.path for info in infos]
 
 
@@ -33,13 +32,11 @@ def file_hash(data: bytes) -> bytes:
     return digest(digest(data))
 
 
-def message(repo: str, path: str, **fields: Any) -> Any:
-    named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
-    commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
-    return pfs_pb2.File(commit=commit, path=path, **fields)
+def message(repo: str, path: str, **fields: str) -> pfs_pb2.File:
+    return pfs_pb2.File(commit=commit_of(repo, branch="master"), path=path, **fields)
 
 
-def test_a_file_and_a_directory_described(client: Any, repo: str) -> None:
+def test_a_file_and_a_directory_described(client: Client, repo: str) -> None:
     file = client.inspect_file((repo, "master"), "/d/x")
     head = client.inspect_branch(repo, "master").head.id
     assert (file.file.path, file.file_type, file.size_bytes, file.file.datum) == ("/d/x", pfs_pb2.FILE, 3, "default")
@@ -53,14 +50,14 @@ def test_a_file_and_a_directory_described(client: Any, repo: str) -> None:
     assert directory.hash == digest(below + file_hash(b"333"))
 
 
-def test_an_open_commit_has_no_time_of_commitment(client: Any, place: Any) -> None:
+def test_an_open_commit_has_no_time_of_commitment(client: Client, place: Place) -> None:
     name = place.repo()
     with client.commit(name, "master") as commit:
         client.put_file_bytes(commit, "/a", b"1")
         assert not client.inspect_file(commit, "/a").HasField("committed")
 
 
-def test_a_list_holds_the_immediate_entries_in_path_order(client: Any, repo: str) -> None:
+def test_a_list_holds_the_immediate_entries_in_path_order(client: Client, repo: str) -> None:
     assert paths(client.list_file((repo, "master"), "/")) == ["/a", "/b", "/d/", "/f/"]
     assert paths(client.list_file((repo, "master"), "/d")) == ["/d/e/", "/d/x"]
     assert paths(client.list_file((repo, "master"), "/d/")) == ["/d/e/", "/d/x"]
@@ -68,7 +65,7 @@ def test_a_list_holds_the_immediate_entries_in_path_order(client: Any, repo: str
     assert paths(client.list_file((repo, "master"), "/nothing")) == []
 
 
-def test_a_directory_sorts_as_its_path_with_the_slash(client: Any, place: Any) -> None:
+def test_a_directory_sorts_as_its_path_with_the_slash(client: Client, place: Place) -> None:
     name = place.repo()
     with client.modify_file_client((name, "master")) as files:
         for path in ("/a/x", "/a-b", "/a.b", "/a0"):
@@ -76,7 +73,7 @@ def test_a_directory_sorts_as_its_path_with_the_slash(client: Any, place: Any) -
     assert paths(client.list_file((name, "master"), "/")) == ["/a-b", "/a.b", "/a/", "/a0"]
 
 
-def test_a_walk_holds_the_node_and_all_below(client: Any, repo: str) -> None:
+def test_a_walk_holds_the_node_and_everything_below(client: Client, repo: str) -> None:
     assert paths(client.walk_file((repo, "master"), "/d")) == ["/d/", "/d/e/", "/d/e/y", "/d/e/z", "/d/x"]
     assert paths(client.walk_file((repo, "master"), "/a")) == ["/a"]
     assert paths(client.walk_file((repo, "master"), "/"))[:3] == ["/", "/a", "/b"]
@@ -99,11 +96,11 @@ def test_a_walk_holds_the_node_and_all_below(client: Any, repo: str) -> None:
         ("/nothing*", []),
     ],
 )
-def test_globs(client: Any, repo: str, pattern: str, found: list[str]) -> None:
+def test_globs(client: Client, repo: str, pattern: str, found: list[str]) -> None:
     assert paths(client.glob_file((repo, "master"), pattern)) == found
 
 
-def test_an_empty_commit_has_not_even_a_root(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_an_empty_commit_has_no_root(client: Client, place: Place, refusal: Refusal) -> None:
     name = place.repo()
     commit = place.put(name)
     assert paths(client.list_file((name, "master"), "/")) == []
@@ -113,7 +110,7 @@ def test_an_empty_commit_has_not_even_a_root(client: Any, place: Any, refusal: C
     assert (code, text) == (NOT_FOUND, f"file / not found in repo default/{name} at commit {commit}")
 
 
-def test_one_file_is_read_from_anywhere(client: Any, place: Any) -> None:
+def test_one_file_is_read_from_anywhere(client: Client, place: Place) -> None:
     name = place.repo()
     data = bytes(range(256)) * 4000
     client.put_file_bytes((name, "master"), "/f", data)
@@ -125,18 +122,18 @@ def test_one_file_is_read_from_anywhere(client: Any, place: Any) -> None:
         assert file.read() == data[10:]
 
 
-def test_a_glob_may_name_the_one_file(client: Any, repo: str) -> None:
+def test_a_glob_may_match_the_one_file(client: Client, repo: str) -> None:
     with client.get_file((repo, "master"), "/d/[wx]") as file:
         assert file.read() == b"333"
 
 
 @pytest.mark.parametrize("path", ["/d", "/", "/d*"])
-def test_a_directory_is_not_read_as_a_file(client: Any, repo: str, refusal: Callable[..., Any], path: str) -> None:
+def test_a_directory_is_not_read_as_a_file(client: Client, repo: str, refusal: Refusal, path: str) -> None:
     text = "cannot get directory or non-regular file. Use GetFileTAR instead"
     assert refusal(client.get_file, (repo, "master"), path) == (UNKNOWN, text)
 
 
-def test_many_files_are_not_read_as_one(client: Any, repo: str, refusal: Callable[..., Any]) -> None:
+def test_many_files_are_not_read_as_one(client: Client, repo: str, refusal: Refusal) -> None:
     assert refusal(client.get_file, (repo, "master"), "/d/e/*") == (
         UNKNOWN,
         "matched multiple files. Use GetFileTAR instead",
@@ -161,13 +158,13 @@ def members(archive: tarfile.TarFile) -> dict[str, bytes | None]:
         ("/d", {"d": None, "d/e": None, "d/e/y": b"4444", "d/e/z": b"5", "d/x": b"333"}),
     ],
 )
-def test_archives_hold_what_matches_and_all_below(
-    client: Any, repo: str, path: str, found: dict[str, bytes | None]
+def test_archives_hold_the_matches_and_everything_below(
+    client: Client, repo: str, path: str, found: dict[str, bytes | None]
 ) -> None:
     assert members(client.get_file_tar((repo, "master"), path)) == found
 
 
-def test_archives_name_their_members_absolutely(repo: str, stub: Any) -> None:
+def test_archives_name_their_members_absolutely(repo: str, stub: pfs_pb2_grpc.APIStub) -> None:
     stream = stub.GetFileTAR(pfs_pb2.GetFileRequest(file=message(repo, "/f")))
     with tarfile.open(fileobj=io.BytesIO(b"".join(each.value for each in stream))) as archive:
         directory, file = archive.getmembers()
@@ -175,7 +172,7 @@ def test_archives_name_their_members_absolutely(repo: str, stub: Any) -> None:
     assert (file.mode, file.mtime) == (0, 0)
 
 
-def test_what_is_not_there(client: Any, repo: str, refusal: Callable[..., Any]) -> None:
+def test_missing_files(client: Client, repo: str, refusal: Refusal) -> None:
     commit = client.inspect_branch(repo, "master").head.id
     target = (repo, None, commit)
     text = f"file /nothing not found in repo default/{repo} at commit {commit}"
@@ -190,17 +187,17 @@ def test_what_is_not_there(client: Any, repo: str, refusal: Callable[..., Any]) 
         assert refusal(call, (repo, "ghost"), "/") == (NOT_FOUND, f'branch "ghost" not found in repo default/{repo}')
 
 
-def test_pages_of_lists_and_walks(client: Any, place: Any) -> None:
+def test_pages_of_lists_and_walks(client: Client, place: Place) -> None:
     name = place.repo()
     with client.modify_file_client((name, "master")) as files:
         for path in ("/a", "/b", "/c/x", "/c/y", "/d", "/e"):
             files.put_file_from_bytes(path, b"1")
     target = (name, "master")
 
-    def page(call: Any, **options: Any) -> list[str]:
+    def page(call: Callable[..., Iterable[pfs_pb2.FileInfo]], **options: object) -> list[str]:
         return paths(call(target, "/", **options))
 
-    def marker(path: str) -> Any:
+    def marker(path: str) -> pfs_pb2.File:
         return message(name, path)
 
     assert page(client.list_file, number=2) == ["/a", "/b"]
@@ -214,7 +211,7 @@ def test_pages_of_lists_and_walks(client: Any, place: Any) -> None:
     assert page(client.walk_file, number=2, reverse=True, pagination_marker=marker("/c/y")) == ["/c/x", "/c/"]
 
 
-def test_pages_that_cannot_be(client: Any, repo: str, refusal: Callable[..., Any]) -> None:
+def test_invalid_pages(client: Client, repo: str, refusal: Refusal) -> None:
     for call in (client.list_file, client.walk_file):
         assert refusal(call, (repo, "master"), "/", reverse=True) == (
             UNKNOWN,
@@ -226,7 +223,7 @@ def test_pages_that_cannot_be(client: Any, repo: str, refusal: Callable[..., Any
         )
 
 
-def test_path_ranges_of_globs_and_archives(repo: str, stub: Any) -> None:
+def test_path_ranges_of_globs_and_archives(repo: str, stub: pfs_pb2_grpc.APIStub) -> None:
     def found(lower: str, upper: str) -> list[str]:
         limits = pfs_pb2.PathRange(lower=lower, upper=upper)
         request = pfs_pb2.GlobFileRequest(commit=message(repo, "").commit, pattern="/*", path_range=limits)
@@ -241,7 +238,7 @@ def test_path_ranges_of_globs_and_archives(repo: str, stub: Any) -> None:
         assert archive.getnames() == ["/d/e/z", "/d/x"]
 
 
-def test_a_datum_tag_restricts_what_is_read(client: Any, place: Any, stub: Any) -> None:
+def test_a_datum_tag_restricts_what_is_read(client: Client, place: Place, stub: pfs_pb2_grpc.APIStub) -> None:
     name = place.repo()
     with client.modify_file_client((name, "master")) as files:
         files.put_file_from_bytes("/a", b"1", datum="one")
@@ -251,11 +248,11 @@ def test_a_datum_tag_restricts_what_is_read(client: Any, place: Any, stub: Any) 
     assert stub.InspectFile(pfs_pb2.InspectFileRequest(file=message(name, "/", datum="two"))).size_bytes == 2
 
 
-def differences(stream: Any) -> list[tuple[str, str]]:
+def differences(stream: Iterable[pfs_pb2.DiffFileResponse]) -> list[tuple[str, str]]:
     return [(each.new_file.file.path, each.old_file.file.path) for each in stream]
 
 
-def test_differences_to_the_parent_and_to_anything(client: Any, repo: str, place: Any) -> None:
+def test_differences_to_the_parent_and_to_anything(client: Client, repo: str, place: Place) -> None:
     place.put(repo, a="other", b=None, c="3")
     assert differences(client.diff_file((repo, "master"), "/")) == [
         ("/", "/"), ("/a", "/a"), ("", "/b"), ("/c", ""),
@@ -268,7 +265,7 @@ def test_differences_to_the_parent_and_to_anything(client: Any, repo: str, place
     ]  # fmt: skip
 
 
-def test_the_first_commit_differs_from_nothing(client: Any, place: Any) -> None:
+def test_the_first_commit_differs_from_nothing(client: Client, place: Place) -> None:
     name = place.repo()
     place.put(name, a="1")
     assert differences(client.diff_file((name, "master"), "/")) == [("/", ""), ("/a", "")]

@@ -1,28 +1,20 @@
-"""Taking commits away: squashing keeps what they hold in their children, dropping loses it."""
+"""Removing commits: squashing keeps their content in their children, dropping loses it."""
 
-from collections.abc import Callable
-from typing import Any
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2
-
-NOBODY = "0" * 12 + "4" + "0" * 19
-UNKNOWN = grpc.StatusCode.UNKNOWN
+from tests.parity.places import NOBODY, UNKNOWN, MakeInput, Place, Refusal, branch_of
 
 
-def branch(repo: str, name: str = "master") -> Any:
-    return pfs_pb2.Branch(repo=pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default")), name=name)
-
-
-def line(client: Any, repo: str) -> list[str]:
+def history(client: Client, repo: str) -> list[str]:
     return [info.commit.id for info in client.list_commit(repo, all=True)]
 
 
-def test_what_is_squashed_survives_in_the_child(client: Any, place: Any) -> None:
+def test_squashed_content_survives_in_the_child(client: Client, place: Place) -> None:
     repo = place.repo()
     first, second, third = place.put(repo, a="1"), place.put(repo, b="2"), place.put(repo, c="3")
     client.squash_commit(second)
-    assert line(client, repo) == [third, first]
+    assert history(client, repo) == [third, first]
     assert place.paths(repo) == ["/a", "/b", "/c"]
     assert place.paths(repo, first) == ["/a"]
     info = next(iter(client.inspect_commit((repo, third))))
@@ -30,21 +22,21 @@ def test_what_is_squashed_survives_in_the_child(client: Any, place: Any) -> None
     assert [child.id for child in next(iter(client.inspect_commit((repo, first)))).child_commits] == [third]
 
 
-def test_what_is_dropped_is_lost(client: Any, place: Any) -> None:
+def test_dropped_content_is_lost(client: Client, place: Place) -> None:
     repo = place.repo()
     first, second = place.put(repo, a="1"), place.put(repo, b="2")
     client.drop_commit(second)
-    assert line(client, repo) == [first]
+    assert history(client, repo) == [first]
     assert place.paths(repo) == ["/a"]
     assert client.inspect_branch(repo, "master").head.id == first
 
 
-def test_dropping_the_only_commit_leaves_an_empty_one(client: Any, place: Any) -> None:
+def test_dropping_the_only_commit_leaves_an_empty_one(client: Client, place: Place) -> None:
     repo = place.repo()
     only = place.put(repo, a="1")
     client.drop_commit(only)
     head = client.inspect_branch(repo, "master").head.id
-    assert head != only and line(client, repo) == [head]
+    assert head != only and history(client, repo) == [head]
     info = next(iter(client.inspect_commit((repo, "master"))))
     assert info.origin.kind == pfs_pb2.AUTO and info.HasField("finished")
     assert place.paths(repo) == []
@@ -52,7 +44,7 @@ def test_dropping_the_only_commit_leaves_an_empty_one(client: Any, place: Any) -
     assert place.paths(repo) == ["/b"]
 
 
-def test_a_failed_child_reads_as_before(client: Any, stub: Any, place: Any) -> None:
+def test_a_failed_child_reads_as_before(client: Client, stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     second = place.put(repo, b="2")
@@ -67,7 +59,7 @@ def test_a_failed_child_reads_as_before(client: Any, stub: Any, place: Any) -> N
     assert place.paths(repo) == ["/a", "/b", "/d"]
 
 
-def test_squashing_and_dropping_move_the_branches_that_end_there(client: Any, place: Any) -> None:
+def test_squashing_and_dropping_move_the_branches_that_end_there(client: Client, place: Place) -> None:
     repo = place.repo()
     first, second, third = place.put(repo, a="1"), place.put(repo, b="2"), place.put(repo, c="3")
     client.create_branch(repo, "there", head_commit=(repo, "master", second))
@@ -76,7 +68,7 @@ def test_squashing_and_dropping_move_the_branches_that_end_there(client: Any, pl
     assert client.inspect_branch(repo, "master").head.id == third
 
 
-def test_squash_needs_finished_children(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_squash_needs_finished_children(client: Client, place: Place, refusal: Refusal) -> None:
     repo = place.repo()
     first, second = place.put(repo, a="1"), place.put(repo, b="2")
     text = "cannot squash a commit that has no children as that would cause data loss, use the drop operation instead"
@@ -92,13 +84,13 @@ def test_squash_needs_finished_children(client: Any, place: Any, refusal: Callab
     )
     client.finish_commit(child)
     client.squash_commit(second)
-    assert line(client, repo) == [child.id, first]
+    assert history(client, repo) == [child.id, first]
 
 
-def test_what_others_depend_on_stays(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_commits_that_others_depend_on_stay(client: Client, place: Place, refusal: Refusal) -> None:
     a, b = place.repo("a"), place.repo("b")
     first = place.put(a, x="1")
-    client.create_branch(b, "master", provenance=[branch(a)])
+    client.create_branch(b, "master", provenance=[branch_of(a)])
     below = client.inspect_branch(b, "master").head.id
     for call in (client.squash_commit, client.drop_commit):
         assert refusal(call, first) == (
@@ -107,12 +99,14 @@ def test_what_others_depend_on_stays(client: Any, place: Any, refusal: Callable[
         )
 
 
-def test_a_set_that_is_not_there_goes_in_silence(client: Any) -> None:
+def test_removing_a_missing_set_succeeds_silently(client: Client) -> None:
     client.squash_commit(NOBODY)
     client.drop_commit(NOBODY)
 
 
-def test_a_pipeline_loses_the_output_and_the_job_of_what_is_dropped(client: Any, place: Any, pfs: Any) -> None:
+def test_a_pipeline_loses_the_output_and_the_job_of_a_dropped_commit(
+    client: Client, place: Place, pfs: MakeInput
+) -> None:
     repo = place.repo()
     first = place.put(repo, a="1")
     pipeline = place.pipeline(f"cp /pfs/{repo}/* /pfs/out/", input=pfs(repo))
@@ -120,25 +114,25 @@ def test_a_pipeline_loses_the_output_and_the_job_of_what_is_dropped(client: Any,
     assert place.job(pipeline, second).state
     client.drop_commit(second)
     assert place.paths(repo) == ["/a"] and place.paths(pipeline) == ["/a"]
-    assert line(client, repo) == [first] and second not in line(client, pipeline)
+    assert history(client, repo) == [first] and second not in history(client, pipeline)
     third = place.put(repo, c="3")
     place.job(pipeline, third)
     assert place.paths(pipeline) == ["/a", "/c"]
 
 
-def test_a_job_that_runs_is_killed_with_its_commit(client: Any, place: Any, pfs: Any) -> None:
+def test_a_running_job_is_killed_with_its_commit(client: Client, place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     pipeline = place.pipeline(f"test ! -e /pfs/{repo}/b || sleep 600", input=pfs(repo, "/"))
     second = place.put(repo, b="2")
     client.drop_commit(second)
-    assert second not in line(client, pipeline)
+    assert second not in history(client, pipeline)
     third = place.put(repo, c="3")
     info = place.job(pipeline, third)
     assert info.data_processed == 1 and not info.reason
 
 
-def test_the_version_of_a_pipeline_stays(client: Any, place: Any, pfs: Any, refusal: Callable[..., Any]) -> None:
+def test_the_version_of_a_pipeline_stays(client: Client, place: Place, pfs: MakeInput, refusal: Refusal) -> None:
     repo = place.repo()
     pipeline = place.pipeline("true", input=pfs(repo))
     version = client.inspect_pipeline(pipeline)

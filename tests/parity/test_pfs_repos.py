@@ -1,17 +1,18 @@
 """Projects and repos."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import grpc
 import pytest
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
+from tests.parity.places import EXISTS, NOT_FOUND, UNKNOWN, Place, Refusal, branch_of
+from tests.servers import Unique
 
 
 @pytest.fixture
-def project(client: Any, unique: Callable[[str], str]) -> Iterator[str]:
+def project(client: Client, unique: Unique) -> Iterator[str]:
     """A project of one's own, deleted with its repos."""
     name = unique("project")
     client.create_project(name, "of a test")
@@ -21,7 +22,7 @@ def project(client: Any, unique: Callable[[str], str]) -> Iterator[str]:
     client.delete_project(name)
 
 
-def test_a_repo_shows_what_it_was_made_with(client: Any, place: Any) -> None:
+def test_a_repo_shows_what_it_was_made_with(client: Client, place: Place) -> None:
     name = place.repo()
     client.create_repo(name, description="pictures", update=True)
     info = client.inspect_repo(name)
@@ -32,15 +33,15 @@ def test_a_repo_shows_what_it_was_made_with(client: Any, place: Any) -> None:
     assert list(info.branches) == []
 
 
-def test_an_update_makes_a_repo_that_is_not_there(client: Any, unique: Callable[[str], str]) -> None:
+def test_an_update_creates_a_missing_repo(client: Client, unique: Unique) -> None:
     name = unique("new")
     client.create_repo(name, update=True)
     assert client.inspect_repo(name).repo.name == name
     client.delete_repo(name)
-    client.delete_repo(name)  # once more is no failure
+    client.delete_repo(name)  # deleting it again succeeds
 
 
-def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Any, place: Any) -> None:
+def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Client, place: Place) -> None:
     name = place.repo()
     commit = place.put(name, a="12345", b="678")
     client.wait_commit((name, commit))
@@ -51,13 +52,13 @@ def test_a_repos_size_is_that_of_the_finished_head_of_master(client: Any, place:
     assert [branch.name for branch in client.inspect_repo(name).branches] == ["master"]
 
 
-def test_repos_are_listed_newest_first(client: Any, place: Any) -> None:
+def test_repos_are_listed_newest_first(client: Client, place: Place) -> None:
     made = [place.repo() for _ in range(3)]
     listed = [info.repo.name for info in client.list_repo() if info.repo.name in made]
     assert listed == made[::-1]
 
 
-def test_names_that_are_taken_or_cannot_be(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_taken_and_invalid_names(client: Client, place: Place, refusal: Refusal) -> None:
     name = place.repo()
     assert refusal(client.create_repo, name) == (EXISTS, f"repo default/{name} already exists")
     assert refusal(client.create_repo, "a b") == (
@@ -68,11 +69,11 @@ def test_names_that_are_taken_or_cannot_be(client: Any, place: Any, refusal: Cal
     assert refusal(client.inspect_repo, "ghost") == (NOT_FOUND, "repo default/ghost not found")
 
 
-def test_a_repo_that_others_are_made_from_stays_unless_forced(
-    client: Any, place: Any, refusal: Callable[..., Any]
+def test_a_repo_with_branches_downstream_is_deleted_only_by_force(
+    client: Client, place: Place, refusal: Refusal
 ) -> None:
     above, below = place.repo("above"), place.repo("below")
-    client.create_branch(below, "master", provenance=[branch(above)])
+    client.create_branch(below, "master", provenance=[branch_of(above)])
     assert refusal(client.delete_repo, above) == (
         UNKNOWN,
         f"delete branch default/{above}@master: branch master has [default/{below}@master] as subvenance, "
@@ -82,11 +83,7 @@ def test_a_repo_that_others_are_made_from_stays_unless_forced(
     assert list(client.inspect_branch(below, "master").direct_provenance) == []
 
 
-def branch(repo: str, name: str = "master") -> Any:
-    return pfs_pb2.Branch(repo=pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default")), name=name)
-
-
-def test_a_project_holds_repos_of_its_own(client: Any, project: str, place: Any) -> None:
+def test_a_project_holds_repos_of_its_own(client: Client, project: str, place: Place) -> None:
     name = place.repo()
     client.create_repo(name, project_name=project)
     assert client.inspect_repo(name, project_name=project).repo.project.name == project
@@ -95,7 +92,7 @@ def test_a_project_holds_repos_of_its_own(client: Any, project: str, place: Any)
     assert [(info.repo.project.name, info.repo.name) for info in inside] == [(project, name)]
 
 
-def test_projects_are_described_and_listed(client: Any, project: str) -> None:
+def test_projects_are_described_and_listed(client: Client, project: str) -> None:
     info = client.inspect_project(project)
     assert (info.project.name, info.description) == (project, "of a test")
     assert info.created_at.seconds > 0
@@ -104,7 +101,7 @@ def test_projects_are_described_and_listed(client: Any, project: str) -> None:
     assert {"default", project} <= {info.project.name for info in client.list_project()}
 
 
-def test_projects_that_are_not_there_taken_or_in_use(client: Any, project: str, refusal: Callable[..., Any]) -> None:
+def test_missing_taken_and_used_projects(client: Client, project: str, refusal: Refusal) -> None:
     assert refusal(client.inspect_project, "ghost") == (
         NOT_FOUND,
         'error getting project "ghost": project "ghost" not found',
@@ -131,12 +128,12 @@ def test_projects_that_are_not_there_taken_or_in_use(client: Any, project: str, 
         ("a" * 60, f'project name "{"a" * 60}" is 9 characters longer than the 51 max'),
     ],
 )
-def test_names_that_no_project_can_have(client: Any, refusal: Callable[..., Any], name: str, reason: str) -> None:
+def test_invalid_project_names(client: Client, refusal: Refusal, name: str, reason: str) -> None:
     assert refusal(client.create_project, name) == (UNKNOWN, f"invalid project name: {reason}")
 
 
-def test_the_repos_of_a_project_are_deleted_together_whatever_depends_on_what(
-    client: Any, stub: Any, unique: Callable[[str], str]
+def test_the_repos_of_a_project_are_deleted_together_in_any_order(
+    client: Client, stub: pfs_pb2_grpc.APIStub, unique: Unique
 ) -> None:
     name = unique("project")
     client.create_project(name)

@@ -1,15 +1,17 @@
-"""Files from URLs and to URLs. The directories are those of the server's machine, which must be this one."""
+"""Files read from URLs and written to URLs. The directories are the server's, so it must run on this machine."""
 
 import functools
 import http.server
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from tests.parity.places import Place, Refusal, commit_of
 
 
 @pytest.fixture
@@ -25,14 +27,14 @@ def site(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
-def test_files_from_the_web(client: Any, place: Any, site: str) -> None:
+def test_files_from_the_web(client: Client, place: Place, site: str) -> None:
     repo = place.repo()
     client.put_file_url((repo, "master"), "/a", f"{site}/one")
     client.put_file_url((repo, "master"), "/a", f"{site}/d/two", append=True)
     assert place.read(repo, "/a") == "12"
 
 
-def test_a_page_that_is_not_there(client: Any, place: Any, site: str, refusal: Callable[..., Any]) -> None:
+def test_a_missing_page(client: Client, place: Place, site: str, refusal: Refusal) -> None:
     repo = place.repo()
     code, text = refusal(client.put_file_url, (repo, "master"), "/a", f"{site}/three")
     assert code is grpc.StatusCode.UNKNOWN
@@ -40,28 +42,29 @@ def test_a_page_that_is_not_there(client: Any, place: Any, site: str, refusal: C
     assert list(client.list_branch(repo)) == []
 
 
-def test_an_unknown_scheme(client: Any, place: Any, refusal: Callable[..., Any]) -> None:
+def test_an_unknown_scheme(client: Client, place: Place, refusal: Refusal) -> None:
     refused = refusal(client.put_file_url, (place.repo(), "master"), "/a", "gopher://there/a")
     assert refused == (grpc.StatusCode.UNKNOWN, "unrecognized object store: gopher")
 
 
-def test_a_directory_there_and_back(client: Any, stub: Any, place: Any, site: str, tmp_path: Path) -> None:
+def test_a_directory_there_and_back(
+    client: Client, stub: pfs_pb2_grpc.APIStub, place: Place, site: str, tmp_path: Path
+) -> None:
     repo = place.repo()
     client.put_file_url((repo, "master"), "/x", f"file://{tmp_path}", recursive=True)
     assert place.paths(repo) == ["/x/d/two", "/x/one"]
-    named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
-    commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
-    file = pfs_pb2.File(commit=commit, path="/x/d")
+    file = pfs_pb2.File(commit=commit_of(repo, branch="master"), path="/x/d")
     assert list(stub.GetFileTAR(pfs_pb2.GetFileRequest(file=file, URL=f"file://{tmp_path}/back"))) == []
     assert [each.read_text() for each in (tmp_path / "back").rglob("*") if each.is_file()] == ["2"]
     assert (tmp_path / "back" / "x" / "d" / "two").read_text() == "2"
 
 
-def test_nothing_to_take_away(stub: Any, place: Any, refusal: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_missing_file_is_not_exported(
+    stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal, tmp_path: Path
+) -> None:
     repo = place.repo()
     commit_id = place.put(repo, a="1")
-    named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
-    file = pfs_pb2.File(commit=pfs_pb2.Commit(repo=named, id=commit_id), path="/b")
+    file = pfs_pb2.File(commit=commit_of(repo, commit_id), path="/b")
     refused = refusal(stub.GetFileTAR, pfs_pb2.GetFileRequest(file=file, URL=f"file://{tmp_path}/none"))
     assert refused == (
         grpc.StatusCode.NOT_FOUND,

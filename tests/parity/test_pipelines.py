@@ -1,18 +1,21 @@
-"""Pipelines through the official client: what is kept of a specification, states, versions, start, stop, delete."""
+"""Pipelines through the official client: specifications, states and versions; starting, stopping and deleting."""
 
 import grpc
 import pytest
 from google.protobuf import duration_pb2
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests.parity.places import MakeInput, Place
 
-def test_a_pipeline_is_shown_with_its_defaults(place, pfs, client) -> None:
+
+def test_a_pipeline_is_shown_with_its_defaults(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline(
         "true",
         input=pfs(repo),
-        description="what it does",
+        description="copies files",
         datum_timeout=duration_pb2.Duration(seconds=90),
         parallelism_spec=pps_pb2.ParallelismSpec(constant=2),
     )
@@ -22,7 +25,7 @@ def test_a_pipeline_is_shown_with_its_defaults(place, pfs, client) -> None:
     assert info.spec_commit.branch.repo.type == "spec"
     assert info.spec_commit.repo.name == info.spec_commit.branch.repo.name == name
     details = info.details
-    assert (details.description, details.output_branch, details.datum_tries) == ("what it does", "master", 3)
+    assert (details.description, details.output_branch, details.datum_tries) == ("copies files", "master", 3)
     assert (details.reprocess_spec, details.datum_timeout.seconds) == ("until_success", 90)
     assert details.parallelism_spec.constant == details.workers_requested == 2
     assert details.salt
@@ -32,13 +35,13 @@ def test_a_pipeline_is_shown_with_its_defaults(place, pfs, client) -> None:
     assert (details.input.pfs.repo_type, details.input.pfs.project) == ("user", "default")
 
 
-def test_without_details_there_are_none(place, pfs, client) -> None:
+def test_details_are_left_out_unless_asked_for(place: Place, pfs: MakeInput, client: Client) -> None:
     name = place.pipeline("true", input=pfs(place.repo()))
     (info,) = client.inspect_pipeline(name, details=False)
     assert not info.HasField("details")
 
 
-def test_members_of_a_cross_are_sorted_by_name(place, pfs, client) -> None:
+def test_members_of_a_cross_are_sorted_by_name(place: Place, pfs: MakeInput, client: Client) -> None:
     first, second = place.repo("a"), place.repo("b")
     crossed = pps_pb2.Input(cross=[pfs(second, name="z"), pfs(first, name="m")])
     name = place.pipeline("true", input=crossed)
@@ -46,7 +49,9 @@ def test_members_of_a_cross_are_sorted_by_name(place, pfs, client) -> None:
     assert [member.pfs.name for member in info.details.input.cross] == ["m", "z"]
 
 
-def test_an_update_is_a_new_version_with_the_old_salt_and_a_job_that_skips_all(place, pfs, client) -> None:
+def test_an_update_is_a_new_version_with_the_old_salt_and_a_job_that_skips_all(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     repo = place.repo()
     place.put(repo, a="1", b="2")
     name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
@@ -62,7 +67,7 @@ def test_an_update_is_a_new_version_with_the_old_salt_and_a_job_that_skips_all(p
     assert place.read(name, "/a") == "1"
 
 
-def test_reprocess_draws_a_new_salt_and_runs_everything(place, pfs, client) -> None:
+def test_reprocess_draws_a_new_salt_and_runs_everything(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     place.put(repo, a="1", b="2")
     name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
@@ -77,7 +82,7 @@ def test_reprocess_draws_a_new_salt_and_runs_everything(place, pfs, client) -> N
     assert place.read(name, "/a") == "new\n"
 
 
-def test_earlier_versions_can_be_seen(place, pfs, client) -> None:
+def test_earlier_versions_can_be_seen(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("echo one", input=pfs(repo))
     place.pipeline("echo two", name=name, input=pfs(repo))
@@ -89,7 +94,7 @@ def test_earlier_versions_can_be_seen(place, pfs, client) -> None:
         list(client.inspect_pipeline(name + "~5"))
 
 
-def test_a_filter_on_the_state_is_evaluated(place, pfs, client) -> None:
+def test_a_filter_on_the_state_is_evaluated(place: Place, pfs: MakeInput, client: Client) -> None:
     name = place.pipeline("true", input=pfs(place.repo()))
     client.stop_pipeline(name)
 
@@ -100,7 +105,7 @@ def test_a_filter_on_the_state_is_evaluated(place, pfs, client) -> None:
     assert name in names(".stopped")
 
 
-def test_a_stopped_pipeline_gets_no_jobs_and_catches_up_with_one(place, pfs, client) -> None:
+def test_a_stopped_pipeline_gets_no_jobs_and_catches_up_with_one(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
@@ -117,7 +122,9 @@ def test_a_stopped_pipeline_gets_no_jobs_and_catches_up_with_one(place, pfs, cli
     assert place.paths(name) == ["/a", "/b", "/c"]
 
 
-def test_deleting_takes_the_repos_along_and_keep_repo_leaves_the_output(place, pfs, client) -> None:
+def test_deleting_removes_the_repos_and_keep_repo_leaves_the_output(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     name = place.pipeline("cp /pfs/*/* /pfs/out/", input=pfs(repo))
@@ -130,7 +137,9 @@ def test_deleting_takes_the_repos_along_and_keep_repo_leaves_the_output(place, p
     assert name not in {info.repo.name for info in client.list_repo(type="")}
 
 
-def test_a_pipeline_with_a_pipeline_downstream_is_not_deleted_unforced(place, pfs, client) -> None:
+def test_a_pipeline_with_a_pipeline_downstream_is_deleted_only_by_force(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     above = place.pipeline("true", input=pfs(place.repo()))
     below = place.pipeline("true", input=pfs(above))
     with pytest.raises(grpc.RpcError, match="subvenance"):
@@ -140,18 +149,18 @@ def test_a_pipeline_with_a_pipeline_downstream_is_not_deleted_unforced(place, pf
     assert info.repo.type == "spec"
 
 
-def test_repos_of_a_pipeline_have_their_types_and_descriptions(place, pfs, client) -> None:
+def test_repos_of_a_pipeline_have_their_types_and_descriptions(place: Place, pfs: MakeInput, client: Client) -> None:
     name = place.pipeline("true", input=pfs(place.repo()))
     found = {info.repo.type: info.description for info in client.list_repo(type="") if info.repo.name == name}
     assert set(found) == {"user", "spec", "meta"}
     assert found["user"] == f"Output repo for pipeline default/{name}."
 
 
-def test_a_pipeline_without_a_command_fails_with_a_reason(place, pfs, client) -> None:
+def test_a_pipeline_without_a_command_fails_with_a_reason(place: Place, pfs: MakeInput, client: Client) -> None:
     name = place.unique("p")
     repo = place.repo()
     client.create_pipeline(name, transform=pps_pb2.Transform(image="ubuntu:20.04"), input=pfs(repo))
-    # The controller looks at a new pipeline in its own time: its first job's end tells that it has.
+    # The controller sees a new pipeline after a while; the end of its first job shows that it has.
     commit = place.put(repo, a="1")
     (job,) = client.inspect_job(commit, pipeline_name=name, wait=True)
     assert job.state in (pps_pb2.JOB_FAILURE, pps_pb2.JOB_KILLED, pps_pb2.JOB_UNRUNNABLE)
@@ -160,7 +169,7 @@ def test_a_pipeline_without_a_command_fails_with_a_reason(place, pfs, client) ->
     client.delete_pipeline(name)
 
 
-def test_project_pipelines_stay_in_their_project(place, pfs, client) -> None:
+def test_project_pipelines_stay_in_their_project(place: Place, pfs: MakeInput, client: Client) -> None:
     project = place.unique("proj")
     client.create_project(project)
     repo, name = place.unique("in"), place.unique("p")

@@ -1,20 +1,15 @@
-"""Calls that few clients make: values kept on the server, storage looked through, and what is refused everywhere."""
-
-from typing import Any
+"""Calls that few clients make: the cache, the storage check, error details, and a call that every server refuses."""
 
 import grpc
 import pytest
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.wrappers_pb2 import BytesValue, StringValue
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.task import task_pb2
 
-
-@pytest.fixture(scope="module")
-def pps(client: Any) -> Any:
-    """The generated stub of pps."""
-    return pps_pb2_grpc.APIStub(client._channel)
+from tests.parity.places import Place, Refusal
 
 
 def _packed(text: str) -> AnyMessage:
@@ -23,7 +18,7 @@ def _packed(text: str) -> AnyMessage:
     return message
 
 
-def test_values_are_kept_until_their_tag_is_cleared(stub, place, refusal) -> None:
+def test_values_are_kept_until_their_tag_is_cleared(stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal) -> None:
     key, tag = place.unique("key"), place.unique("tag")
     added = pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path="/f", raw=BytesValue(value=b"1")))
     held = stub.CreateFileSet(iter([added])).file_set_id
@@ -39,35 +34,35 @@ def test_values_are_kept_until_their_tag_is_cleared(stub, place, refusal) -> Non
     assert "too short" in refusal(stub.PutCache, ghost)[1]
 
 
-def test_storage_is_counted_and_read(stub, place) -> None:
+def test_storage_is_counted_and_read(stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
     place.put(place.repo(), a=place.unique("content"))
 
-    def count(**wanted: Any) -> int:
+    def count(**wanted: bool | bytes) -> int:
         return int(stub.CheckStorage(pfs_pb2.CheckStorageRequest(**wanted)).chunk_object_count)
 
     assert count() > 0
-    # Others may write meanwhile, and nobody takes away.
+    # Others may write meanwhile; nobody deletes.
     assert count(read_chunk_data=True) >= count(chunk_begin=b"\xff" * 32)
 
 
-def test_a_commit_that_is_not_finished_is_named_in_the_details(stub, client, place) -> None:
+def test_the_error_details_name_the_unfinished_commit(stub: pfs_pb2_grpc.APIStub, client: Client, place: Place) -> None:
     repo = place.repo()
     commit = client.start_commit(repo, "master")
     with pytest.raises(grpc.RpcError) as refused:
         list(stub.FindCommits(pfs_pb2.FindCommitsRequest(start=commit, file_path="/a")))
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
     assert refused.value.details() == f"commit default/{repo}@{commit.id} not finished"
-    (details,) = [value for key, value in refused.value.trailing_metadata() if key == "grpc-status-details-bin"]
+    (details,) = [each.value for each in refused.value.trailing_metadata() if each.key == "grpc-status-details-bin"]
     for part in ("type.googleapis.com/google.rpc.ResourceInfo", "pfs:commit", commit.id, "commit not finished"):
         assert part.encode() in details
     client.finish_commit(commit)
 
 
-def test_pipelines_are_not_run_by_themselves(pps, refusal) -> None:
+def test_running_a_single_pipeline_is_unimplemented(pps_stub: pps_pb2_grpc.APIStub, refusal: Refusal) -> None:
     request = pps_pb2.RunPipelineRequest(pipeline=pps_pb2.Pipeline(name="any"))
-    assert refusal(pps.RunPipeline, request) == (grpc.StatusCode.UNKNOWN, "unimplemented")
+    assert refusal(pps_stub.RunPipeline, request) == (grpc.StatusCode.UNKNOWN, "unimplemented")
 
 
-def test_tasks_can_be_asked_for(pps, stub) -> None:
-    for call in (pps.ListTask, stub.ListTask):
+def test_tasks_are_listed(pps_stub: pps_pb2_grpc.APIStub, stub: pfs_pb2_grpc.APIStub) -> None:
+    for call in (pps_stub.ListTask, stub.ListTask):
         assert all(task.id for task in call(task_pb2.ListTaskRequest()))

@@ -1,16 +1,27 @@
 """Secrets: kept, listed without their values, and given to pipelines as variables and files."""
 
+from collections.abc import Iterator
+from typing import Protocol
+
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-UNKNOWN = grpc.StatusCode.UNKNOWN
+from tests.parity.places import UNKNOWN, MakeInput, Place, Refusal
+from tests.servers import Unique
+
+
+class MakeSecret(Protocol):
+    """Makes a secret and returns its name. `a_b` is the key a.b."""
+
+    def __call__(self, **data: str | bytes) -> str: ...
 
 
 @pytest.fixture
-def secret(client, unique):
-    """Makes secrets and returns their names; they are gone after the test."""
-    made = []
+def secret(client: Client, unique: Unique) -> Iterator[MakeSecret]:
+    """See MakeSecret; the secrets are deleted after the test."""
+    made: list[str] = []
 
     def create(**data: str | bytes) -> str:
         name = unique("secret")
@@ -23,17 +34,11 @@ def secret(client, unique):
         client.delete_secret(name)
 
 
-def _uses(*mounts) -> pps_pb2.Transform:
+def _uses(*mounts: dict[str, str]) -> pps_pb2.Transform:
     return pps_pb2.Transform(secrets=[pps_pb2.SecretMount(**mount) for mount in mounts])
 
 
-def _refusal(call, *arguments, **fields) -> tuple[grpc.StatusCode, str]:
-    with pytest.raises(grpc.RpcError) as refused:
-        call(*arguments, **fields)
-    return refused.value.code(), refused.value.details()
-
-
-def test_a_secret_is_shown_without_its_values(client, secret) -> None:
+def test_a_secret_is_shown_without_its_values(client: Client, secret: MakeSecret) -> None:
     name = secret(key="value")
     info = client.inspect_secret(name)
     assert (info.secret.name, info.type) == (name, "Opaque")
@@ -41,26 +46,26 @@ def test_a_secret_is_shown_without_its_values(client, secret) -> None:
     assert name in [each.secret.name for each in client.list_secret()]
 
 
-def test_a_name_is_taken_once(client, secret) -> None:
+def test_a_name_cannot_be_taken_twice(client: Client, secret: MakeSecret, refusal: Refusal) -> None:
     name = secret(key="value")
-    code, text = _refusal(client.create_secret, name, {"key": "other"})
+    code, text = refusal(client.create_secret, name, {"key": "other"})
     assert code is UNKNOWN
     assert text == f'failed to create secret: secrets "{name}" already exists'
 
 
-def test_secrets_that_are_not_there(client) -> None:
-    assert _refusal(client.inspect_secret, "ghost") == (UNKNOWN, 'failed to get secret: secrets "ghost" not found')
-    assert _refusal(client.delete_secret, "ghost") == (UNKNOWN, 'failed to delete secret: secrets "ghost" not found')
+def test_missing_secrets(client: Client, refusal: Refusal) -> None:
+    assert refusal(client.inspect_secret, "ghost") == (UNKNOWN, 'failed to get secret: secrets "ghost" not found')
+    assert refusal(client.delete_secret, "ghost") == (UNKNOWN, 'failed to delete secret: secrets "ghost" not found')
 
 
 @pytest.mark.parametrize("name", ["", "Upper", "under_score", "-dash", "../up", "a" * 254])
-def test_names_are_kubernetes(client, name) -> None:
-    code, text = _refusal(client.create_secret, name, {"key": "value"})
+def test_names_follow_the_rules_of_kubernetes(client: Client, refusal: Refusal, name: str) -> None:
+    code, text = refusal(client.create_secret, name, {"key": "value"})
     assert code is UNKNOWN
     assert text.startswith(f'failed to create secret: Secret "{name}" is invalid: metadata.name: ')
 
 
-def test_variables(place, pfs, secret) -> None:
+def test_variables(place: Place, pfs: MakeInput, secret: MakeSecret) -> None:
     repo, name = place.repo(), secret(user="alice", token=b"a b'\"$c\n")
     both = _uses({"name": name, "key": "user", "env_var": "WHO"}, {"name": name, "key": "token", "env_var": "TOKEN"})
     made = place.pipeline('printf "%s" "$WHO:$TOKEN" > /pfs/out/said', transform=both, input=pfs(repo))
@@ -68,7 +73,7 @@ def test_variables(place, pfs, secret) -> None:
     assert place.read(made, "/said") == "alice:a b'\"$c\n"
 
 
-def test_files(place, pfs, secret) -> None:
+def test_files(place: Place, pfs: MakeInput, secret: MakeSecret) -> None:
     repo, name = place.repo(), secret(user="alice", ca_pem=b"\x00\xff\n")
     mounted = _uses({"name": name, "mount_path": "/var/lookalike-test/secret"}, {"name": name, "mount_path": "/mnt"})
     script = "cat /mnt/user > /pfs/out/user; cd /var/lookalike-test/secret; ls > /pfs/out/names; cp ca.pem /pfs/out/pem"
@@ -80,13 +85,15 @@ def test_files(place, pfs, secret) -> None:
         assert file.read() == b"\x00\xff\n"
 
 
-def test_what_a_pipeline_wants_must_be_there(place, pfs, client, secret) -> None:
+def test_the_secrets_of_a_pipeline_must_exist(
+    place: Place, pfs: MakeInput, client: Client, secret: MakeSecret, refusal: Refusal
+) -> None:
     repo, name, made = place.repo(), secret(key="value"), place.unique("p")
 
-    def create(**mount) -> tuple[grpc.StatusCode, str]:
+    def create(**mount: str) -> tuple[grpc.StatusCode, str]:
         transform = _uses(mount)
         transform.MergeFrom(pps_pb2.Transform(cmd=["true"]))
-        return _refusal(client.create_pipeline, made, transform=transform, input=pfs(repo))
+        return refusal(client.create_pipeline, made, transform=transform, input=pfs(repo))
 
     assert create(name=name, env_var="E") == (UNKNOWN, f"secret {name} has env_var set but is missing key")
     assert create(name="ghost", mount_path="/s") == (UNKNOWN, "missing Kubernetes secret ghost")

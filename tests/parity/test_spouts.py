@@ -1,6 +1,9 @@
 """Spouts and services through the official client. The spout's code uses the same client inside."""
 
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
+
+from tests.parity.places import MakeInput, Place
 
 # A real cluster needs an image that holds the client.
 IMAGE = "pachyderm/python-pachyderm"
@@ -16,12 +19,14 @@ time.sleep(100000)
 """
 
 
-def spout(place, code: str) -> str:
+def spout(place: Place, code: str) -> str:
     script = f"exec python3 - <<'END'\n{code}\nEND"
     return place.pipeline(script, transform=pps_pb2.Transform(image=IMAGE), spout=pps_pb2.Spout())
 
 
-def test_a_spout_commits_to_its_output_and_pipelines_below_it_read_that(place, pfs, client) -> None:
+def test_a_spout_commits_to_its_output_and_pipelines_below_it_read_that(
+    place: Place, pfs: MakeInput, client: Client
+) -> None:
     name = spout(place, PYTHON)
     below = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(name, name="in"))
     for line in client.get_pipeline_logs(name, follow=True):
@@ -33,7 +38,7 @@ def test_a_spout_commits_to_its_output_and_pipelines_below_it_read_that(place, p
     assert place.paths(below) == ["/first", "/second"]
 
 
-def test_a_spout_has_no_jobs_and_no_meta_repo(place, client) -> None:
+def test_a_spout_has_no_jobs_and_no_meta_repo(place: Place, client: Client) -> None:
     name = spout(place, "import time; time.sleep(100000)")
     (info,) = client.inspect_pipeline(name, details=True)
     assert info.type == pps_pb2.PipelineInfo.PIPELINE_TYPE_SPOUT
@@ -44,7 +49,7 @@ def test_a_spout_has_no_jobs_and_no_meta_repo(place, client) -> None:
     assert above.repo.type == "spec"
 
 
-def test_a_service_has_one_job_that_runs_until_the_next(place, pfs, client) -> None:
+def test_a_service_has_one_job_that_runs_until_the_next(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     service = pps_pb2.Service(internal_port=8000)

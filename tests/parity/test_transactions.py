@@ -1,73 +1,66 @@
-"""Transactions: what is added to one is tried at once, and done when it is finished, all of it as one commit set."""
+"""Transactions: a request is tried when it is added; all are carried out, as one commit set, when it is finished."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
 
-NOBODY = "0" * 12 + "4" + "0" * 19
-Refusal = Callable[..., Any]
+from tests.parity.places import NOBODY, MakeInput, Place, Refusal, branch_of, commit_of, repo_of
+from tests.servers import Pachd, Unique
 
 
 @pytest.fixture
-def outside(pachd: Any) -> Any:
-    """A client that is in no transaction."""
+def outside(pachd: Pachd) -> Client:
+    """A client outside of every transaction."""
     return pachd.client()
 
 
 @pytest.fixture
-def begun(client: Any) -> Iterator[Any]:
-    """A transaction that the client is not in, gone after the test."""
+def begun(client: Client) -> Iterator[transaction_pb2.Transaction]:
+    """An open transaction that the client has not joined; deleted after the test."""
     transaction = client.start_transaction()
     yield transaction
     if any(info.transaction.id == transaction.id for info in client.list_transaction()):
         client.delete_transaction(transaction)
 
 
-def repo_of(name: str) -> Any:
-    return pfs_pb2.Repo(name=name, type="user", project=pfs_pb2.Project(name="default"))
+def at(name: str, commit: str) -> pfs_pb2.Commit:
+    return commit_of(name, commit, "master")
 
 
-def branch(name: str, of: str = "master") -> Any:
-    return pfs_pb2.Branch(repo=repo_of(name), name=of)
-
-
-def at(name: str, commit: str) -> Any:
-    return pfs_pb2.Commit(repo=repo_of(name), branch=branch(name), id=commit)
-
-
-def job(pipeline: str, commit: str) -> Any:
+def job(pipeline: str, commit: str) -> pps_pb2.Job:
     return pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=pipeline, project=pfs_pb2.Project(name="default")), id=commit)
 
 
-def repos(client: Any) -> set[str]:
+def repos(client: Client) -> set[str]:
     return {info.repo.name for info in client.list_repo()}
 
 
-def request(**fields: Any) -> Any:
+def request(**fields: Any) -> transaction_pb2.TransactionRequest:
     return transaction_pb2.TransactionRequest(**fields)
 
 
-def create_repo(name: str) -> Any:
+def create_repo(name: str) -> transaction_pb2.TransactionRequest:
     return request(create_repo=pfs_pb2.CreateRepoRequest(repo=repo_of(name)))
 
 
-def within(transaction: Any) -> tuple[tuple[str, str]]:
+def within(transaction: transaction_pb2.Transaction) -> tuple[tuple[str, str]]:
     """The metadata of a call that belongs to a transaction."""
     return (("pach-transaction", transaction.id),)
 
 
-def test_nothing_is_done_before_the_end_and_then_everything(client: Any, outside: Any, place: Any) -> None:
+def test_everything_is_done_at_the_end_and_nothing_before(client: Client, outside: Client, place: Place) -> None:
     with client.transaction() as transaction:
         a, b = place.repo("a"), place.repo("b")
         commit = client.start_commit(a, "master")
-        client.create_branch(b, "master", provenance=[branch(a)])
+        client.create_branch(b, "master", provenance=[branch_of(a)])
         assert not {a, b} & repos(outside)
         assert [info.transaction.id for info in outside.list_transaction()].count(transaction.id) == 1
     assert commit.id == transaction.id
@@ -79,9 +72,9 @@ def test_nothing_is_done_before_the_end_and_then_everything(client: Any, outside
     assert place.read(a, "/x") == "joint"
 
 
-def test_several_inputs_make_one_commit_downstream(client: Any, place: Any) -> None:
+def test_several_inputs_make_one_commit_downstream(client: Client, place: Place) -> None:
     a, b, c = (place.repo(stem) for stem in "abc")
-    client.create_branch(c, "master", provenance=[branch(a), branch(b)])
+    client.create_branch(c, "master", provenance=[branch_of(a), branch_of(b)])
     before = len(list(client.list_commit(c, all=True)))
     with client.transaction() as transaction:
         started = [client.start_commit(each, "master") for each in (a, b)]
@@ -93,7 +86,9 @@ def test_several_inputs_make_one_commit_downstream(client: Any, place: Any) -> N
     assert len({info.started.ToNanoseconds() for info in client.inspect_commit(transaction.id)}) == 1
 
 
-def test_a_transaction_can_be_looked_at(client: Any, unique: Any, begun: Any, outside: Any) -> None:
+def test_a_transaction_can_be_inspected(
+    client: Client, unique: Unique, begun: transaction_pb2.Transaction, outside: Client
+) -> None:
     a = unique("a")
     client.transaction_id = begun.id
     try:
@@ -113,7 +108,7 @@ def test_a_transaction_can_be_looked_at(client: Any, unique: Any, begun: Any, ou
     outside.delete_transaction(later)
 
 
-def test_unknown_transactions(client: Any, refusal: Refusal, unique: Any) -> None:
+def test_unknown_transactions(client: Client, refusal: Refusal, unique: Unique) -> None:
     missing = (grpc.StatusCode.NOT_FOUND, f"transactions {NOBODY} not found")
     assert refusal(client.inspect_transaction, NOBODY) == missing
     assert refusal(client.finish_transaction, NOBODY) == missing
@@ -125,7 +120,7 @@ def test_unknown_transactions(client: Any, refusal: Refusal, unique: Any) -> Non
     assert (code, text) == (grpc.StatusCode.UNKNOWN, "multiple active transactions found in context")
 
 
-def test_a_finished_or_deleted_transaction_is_gone(client: Any, refusal: Refusal) -> None:
+def test_a_finished_or_deleted_transaction_is_gone(client: Client, refusal: Refusal) -> None:
     for end in (client.finish_transaction, client.delete_transaction):
         transaction = client.start_transaction()
         end(transaction)
@@ -133,14 +128,14 @@ def test_a_finished_or_deleted_transaction_is_gone(client: Any, refusal: Refusal
         assert code is grpc.StatusCode.NOT_FOUND
 
 
-def test_an_empty_transaction_finishes_with_nothing(client: Any) -> None:
+def test_an_empty_transaction_does_nothing(client: Client) -> None:
     transaction = client.start_transaction()
     info = client.finish_transaction(transaction)
     assert info.transaction == transaction
     assert (len(info.requests), len(info.responses)) == (0, 0)
 
 
-def test_what_fails_is_not_added(client: Any, place: Any, refusal: Refusal) -> None:
+def test_a_failing_request_is_not_added(client: Client, place: Place, refusal: Refusal) -> None:
     with client.transaction() as transaction:
         a = place.repo("a")
         assert refusal(client.create_repo, a) == (
@@ -155,18 +150,20 @@ def test_what_fails_is_not_added(client: Any, place: Any, refusal: Refusal) -> N
     assert a in repos(client)
 
 
-def test_what_cannot_be_as_a_whole_is_not_added(client: Any, place: Any, refusal: Refusal) -> None:
+def test_a_request_that_contradicts_earlier_ones_is_not_added(client: Client, place: Place, refusal: Refusal) -> None:
     a, b = place.repo("a"), place.repo("b")
     with client.transaction() as transaction:
         client.create_branch(a, "x")
-        code, text = refusal(client.create_branch, b, "x", provenance=[branch(a, "y"), branch(a, "z")])
+        code, text = refusal(client.create_branch, b, "x", provenance=[branch_of(a, "y"), branch_of(a, "z")])
         assert code is grpc.StatusCode.UNKNOWN and text  # two branches of one repo, or two commits of one id
         assert len(client.inspect_transaction(transaction).requests) == 1
     assert [info.branch.name for info in client.list_branch(a)] == ["x"]
     assert list(client.list_branch(b)) == []
 
 
-def test_a_transaction_that_cannot_be_finished_stays(client: Any, place: Any, outside: Any, refusal: Refusal) -> None:
+def test_a_transaction_that_cannot_be_finished_stays(
+    client: Client, place: Place, outside: Client, refusal: Refusal
+) -> None:
     client.transaction_id = client.start_transaction().id
     try:
         a = place.repo("a")
@@ -187,7 +184,7 @@ def test_a_transaction_that_cannot_be_finished_stays(client: Any, place: Any, ou
     assert a in repos(outside) and other not in repos(outside)
 
 
-def test_an_exception_in_the_block_takes_it_back(client: Any, place: Any, refusal: Refusal) -> None:
+def test_an_exception_in_the_block_rolls_back(client: Client, place: Place, refusal: Refusal) -> None:
     with pytest.raises(ZeroDivisionError), client.transaction() as transaction:
         a = place.repo("a")
         raise ZeroDivisionError
@@ -195,7 +192,7 @@ def test_an_exception_in_the_block_takes_it_back(client: Any, place: Any, refusa
     assert refusal(client.inspect_transaction, transaction)[0] is grpc.StatusCode.NOT_FOUND
 
 
-def test_every_kind_of_request_of_pfs(client: Any, place: Any, outside: Any) -> None:
+def test_every_kind_of_request_of_pfs(client: Client, place: Place, outside: Client) -> None:
     a, b, doomed = place.repo("a"), place.repo("b"), place.repo("doomed")
     first, second, third = (place.put(a, x=each) for each in "123")
     list(client.wait_commit(third))
@@ -221,9 +218,11 @@ def test_every_kind_of_request_of_pfs(client: Any, place: Any, outside: Any) -> 
     assert info.description == "of a transaction" and info.HasField("finished")
 
 
-def test_other_calls_take_no_notice_of_transactions(client: Any, place: Any, begun: Any, stub: Any) -> None:
+def test_other_calls_ignore_transactions(
+    client: Client, place: Place, begun: transaction_pb2.Transaction, stub: pfs_pb2_grpc.APIStub
+) -> None:
     a = place.repo("a")
-    commit = pfs_pb2.Commit(repo=repo_of(a), branch=branch(a))
+    commit = commit_of(a, branch="master")
     changes = [
         pfs_pb2.ModifyFileRequest(set_commit=commit),
         pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path="/x", raw={"value": b"now"})),
@@ -234,7 +233,9 @@ def test_other_calls_take_no_notice_of_transactions(client: Any, place: Any, beg
     assert len(client.inspect_transaction(begun).requests) == 0
 
 
-def test_several_clients_add_to_one_transaction(pachd: Any, client: Any, unique: Any, begun: Any) -> None:
+def test_several_clients_add_to_one_transaction(
+    pachd: Pachd, client: Client, unique: Unique, begun: transaction_pb2.Transaction
+) -> None:
     names = [unique("r") for _ in range(4)]
 
     def add(name: str) -> None:
@@ -249,7 +250,7 @@ def test_several_clients_add_to_one_transaction(pachd: Any, client: Any, unique:
     assert (info.version, len(info.responses)) == (4, 4)
 
 
-def test_pipelines_begin_in_one_step(client: Any, place: Any, pfs: Any, outside: Any) -> None:
+def test_pipelines_begin_in_one_step(client: Client, place: Place, pfs: MakeInput, outside: Client) -> None:
     a = place.repo("a")
     place.put(a, x="one")
     with client.transaction() as transaction:
@@ -262,7 +263,7 @@ def test_pipelines_begin_in_one_step(client: Any, place: Any, pfs: Any, outside:
     assert [len(list(client.list_job(each))) for each in (upper, twice)] == [1, 1]
 
 
-def test_a_new_version_and_new_input_are_one_job(client: Any, place: Any, pfs: Any) -> None:
+def test_a_new_version_and_new_input_are_one_job(client: Client, place: Place, pfs: MakeInput) -> None:
     a = place.repo("a")
     place.put(a, x="one")
     name = place.pipeline(f"cp /pfs/{a}/x /pfs/out/", input=pfs(a))
@@ -277,7 +278,7 @@ def test_a_new_version_and_new_input_are_one_job(client: Any, place: Any, pfs: A
     assert [info.job.id for info in client.list_job(name)] == [transaction.id]
 
 
-def test_a_pipeline_and_its_first_input_are_one_job(client: Any, place: Any, pfs: Any) -> None:
+def test_a_pipeline_and_its_first_input_are_one_job(client: Client, place: Place, pfs: MakeInput) -> None:
     if "PACHD_ADDRESS" in os.environ:
         pytest.skip("on a real server the output's commit keeps the input as it was before the transaction")
     a = place.repo("a")
@@ -291,7 +292,7 @@ def test_a_pipeline_and_its_first_input_are_one_job(client: Any, place: Any, pfs
     assert place.read(name, "/x") == "two"
 
 
-def test_jobs_are_stopped_when_the_transaction_is_finished(client: Any, place: Any, pfs: Any) -> None:
+def test_jobs_are_stopped_when_the_transaction_is_finished(client: Client, place: Place, pfs: MakeInput) -> None:
     a = place.repo("a")
     name = place.pipeline("sleep 600", input=pfs(a))
     commit = place.put(a, x="1")
@@ -303,7 +304,9 @@ def test_jobs_are_stopped_when_the_transaction_is_finished(client: Any, place: A
     assert (info.state, info.reason) == (pps_pb2.JOB_KILLED, "enough")
 
 
-def test_a_job_gets_the_state_that_a_worker_gives_it(client: Any, place: Any, pfs: Any, refusal: Refusal) -> None:
+def test_a_job_gets_the_state_that_a_worker_gives_it(
+    client: Client, place: Place, pfs: MakeInput, refusal: Refusal
+) -> None:
     a = place.repo("a")
     name = place.pipeline("sleep 600", input=pfs(a))
     commit = place.put(a, x="1")
@@ -327,9 +330,9 @@ def test_a_job_gets_the_state_that_a_worker_gives_it(client: Any, place: Any, pf
     assert refusal(stub.UpdateJobState, update)[0] is grpc.StatusCode.NOT_FOUND
 
 
-def test_a_batch_is_done_at_once_and_as_a_whole(client: Any, place: Any, refusal: Refusal) -> None:
+def test_a_batch_is_done_at_once_and_as_a_whole(client: Client, place: Place, refusal: Refusal) -> None:
     a, b = place.unique("a"), place.unique("b")
-    start = request(start_commit=pfs_pb2.StartCommitRequest(branch=branch(a)))
+    start = request(start_commit=pfs_pb2.StartCommitRequest(branch=branch_of(a)))
     code, text = refusal(client.batch_transaction, [create_repo(a), start, create_repo(b), create_repo(a)])
     assert (code, text) == (
         grpc.StatusCode.ALREADY_EXISTS,
@@ -344,7 +347,7 @@ def test_a_batch_is_done_at_once_and_as_a_whole(client: Any, place: Any, refusal
     client.delete_repo(a, force=True)
 
 
-def test_a_request_for_nothing(client: Any, refusal: Refusal) -> None:
+def test_an_empty_request(client: Client, refusal: Refusal) -> None:
     assert refusal(client.batch_transaction, [request()]) == (
         grpc.StatusCode.UNKNOWN,
         "error running request 1 of 1: unrecognized transaction request type",
@@ -353,7 +356,7 @@ def test_a_request_for_nothing(client: Any, refusal: Refusal) -> None:
     assert len(stub.BatchTransaction(transaction_pb2.BatchTransactionRequest()).responses) == 0
 
 
-def test_a_trigger_fires_when_the_transaction_is_finished(client: Any, place: Any) -> None:
+def test_a_trigger_fires_when_the_transaction_is_finished(client: Client, place: Place) -> None:
     a = place.repo("a")
     place.put(a, x="1")
     client.create_branch(a, "live", trigger=pfs_pb2.Trigger(branch="master", commits=1))

@@ -18,6 +18,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Job, Jobs
 from pipelines.specifications import reading
+from tests.servers import Pachd, Unique
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +32,7 @@ def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def connection(client: python_pachyderm.Client, pachd: Any, unique: Callable[[str], str]) -> Iterator[Connection]:
+def connection(client: python_pachyderm.Client, pachd: Pachd, unique: Unique) -> Iterator[Connection]:
     """A connection that works in a project of its own, which goes with the test."""
     project = unique("t")
     client.create_project(project)
@@ -66,27 +67,27 @@ def stranger() -> Iterator[str]:
 
 
 class _Through(grpc.GenericRpcHandler):
-    """Passes every call on to a localpachd, but for its own ones."""
+    """Passes every call on to a localpachd, except its own ones."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self._channel = channel
 
-    def service(self, details: Any) -> Any:
+    def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes] | None":
         if details.method.startswith("/localpachd."):
             return None
-        call = self._channel.stream_stream(details.method)
+        call: grpc.StreamStreamMultiCallable[bytes, bytes] = self._channel.stream_stream(details.method)
 
-        def through(requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
+        def through(requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
             try:
                 yield from call(requests)
             except grpc.RpcError as error:
-                context.abort(error.code(), error.details())
+                context.abort(error.code(), error.details() or "")
 
         return grpc.stream_stream_rpc_method_handler(through)
 
 
 @pytest.fixture
-def like_a_cluster(pachd: Any, connection: Connection) -> Iterator[Connection]:
+def like_a_cluster(pachd: Pachd, connection: Connection) -> Iterator[Connection]:
     """The connection, to a server that does not know localpachd's own calls, as a real Pachyderm does not."""
     with grpc.insecure_channel(pachd.address.removeprefix("grpc://")) as channel, ThreadPoolExecutor(8) as threads:
         server = grpc.server(threads, handlers=[_Through(channel)])

@@ -1,6 +1,7 @@
 """The glob dialect: examples, and the recorded answers of Pachyderm's own library."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -170,7 +171,7 @@ def test_pachyderms_library_matches_and_captures_the_same(way: str) -> None:
     assert differ == EMPTY_LAST_ROUND
 
 
-def _machine(pattern: str):
+def _machine(pattern: str) -> Callable[[str], tuple[str, ...] | None]:
     machine = glob_machine.assemble(tokenise(pattern))
 
     def match(path: str) -> tuple[str, ...] | None:

@@ -1,4 +1,4 @@
-"""Finds what is bright in frames: one process for many of them, which asks for each."""
+"""Finds bright patches in frames: one process asks for many frames, one after the other."""
 
 import glob
 import json
@@ -12,7 +12,7 @@ model = {"commit": ""}
 
 
 def load():
-    """Reads the model, which is a pipe that fills only when it is opened, unless it is the one that is loaded."""
+    """Reads the model, a pipe that fills when it is opened, unless that commit's model is loaded already."""
     if model["commit"] != os.environ["model_COMMIT"]:
         with open("/pfs/model/detector.json") as file:
             model.update(json.load(file), commit=os.environ["model_COMMIT"])

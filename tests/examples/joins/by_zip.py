@@ -1,4 +1,4 @@
-"""by_zip.py REPO: puts a store and a file of REPO, as far as they are there, below the store's zip code."""
+"""by_zip.py REPO: puts a store and a file of REPO, where they exist, below the store's zip code."""
 
 import glob
 import json

@@ -1,4 +1,4 @@
-"""Stands for a queue that sends messages of one and of two kilobytes; each pair becomes a commit."""
+"""Stands in for a queue that sends messages of one and of two kilobytes; each pair becomes a commit."""
 
 import hashlib
 import os

@@ -1,5 +1,5 @@
-"""What the tests of pachyderm-sdk share: a server (PACHD_ADDRESS names it, or it is a localpachd of their own), a
-client, and a corner of the server that is cleaned up in the end. Their environment is one of their own: `make sdk`."""
+"""Fixtures of the tests of pachyderm-sdk: a server (PACHD_ADDRESS names it, or it is a localpachd of their own), a
+client, and a corner of the server. They run in an environment of their own: `make sdk`."""
 
 import itertools
 import os
@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import grpc
 import pytest
 from pachyderm_sdk import Client
-from pachyderm_sdk.api import pfs, pps
+
+from tests.parity.sdk.places import Place, Refusal, Unique
 
 ROOT = Path(__file__).parents[3]
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
@@ -54,66 +55,14 @@ def client(address: str) -> Client:
 
 
 @pytest.fixture(scope="session")
-def unique() -> Callable[[str], str]:
-    """Makes names that nobody else has."""
+def unique() -> Unique:
+    """See Unique."""
     session, counter = uuid.uuid4().hex[:8], itertools.count()
     return lambda stem: f"{stem}-{session}-{next(counter)}"
 
 
-class Place:
-    """A corner of the server: what is made here goes in the end."""
-
-    def __init__(self, client: Client, unique: Callable[[str], str]) -> None:
-        self.client = client
-        self.unique = unique
-        self._made: list[Any] = []
-
-    def repo(self) -> pfs.Repo:
-        """A new repo."""
-        repo = pfs.Repo(name=self.unique("in"))
-        self.client.pfs.create_repo(repo=repo)
-        self._made.append(repo)
-        return repo
-
-    def branch(self) -> pfs.Branch:
-        """The branch master, not yet there, of a new repo."""
-        return pfs.Branch(repo=self.repo(), name="master")
-
-    def put(self, branch: pfs.Branch, **files: str) -> pfs.Commit:
-        """Puts files in one commit and returns it."""
-        with self.client.pfs.commit(branch=branch) as commit:
-            for name, text in files.items():
-                commit.put_file_from_bytes(path=f"/{name}", data=text.encode())
-        return pfs.Commit(repo=branch.repo, id=commit.id)
-
-    def pipeline(self, script: str, input_: pps.Input, **fields: Any) -> pps.Pipeline:
-        """A pipeline that runs a shell script."""
-        pipeline = self.name_pipeline()
-        transform = pps.Transform(image="ubuntu:20.04", cmd=["sh", "-e"], stdin=script.splitlines())
-        self.client.pps.create_pipeline(pipeline=pipeline, transform=transform, input=input_, **fields)
-        return pipeline
-
-    def name_pipeline(self) -> pps.Pipeline:
-        """The name of a pipeline that the test will make."""
-        pipeline = pps.Pipeline(name=self.unique("p"), project=pfs.Project(name="default"))
-        self._made.append(pipeline)
-        return pipeline
-
-    def read(self, file: pfs.File) -> str:
-        """A file's text."""
-        with self.client.pfs.pfs_file(file=file) as stream:
-            return stream.read().decode()
-
-    def clean_up(self) -> None:
-        for each in reversed(self._made):
-            if isinstance(each, pps.Pipeline):
-                self.client.pps.delete_pipeline(pipeline=each, force=True)
-            else:
-                self.client.pfs.delete_repo(repo=each, force=True)
-
-
 @pytest.fixture
-def place(client: Client, unique: Callable[[str], str]) -> Iterator[Place]:
+def place(client: Client, unique: Unique) -> Iterator[Place]:
     """A corner of the server for one test."""
     corner = Place(client, unique)
     yield corner
@@ -121,16 +70,16 @@ def place(client: Client, unique: Callable[[str], str]) -> Iterator[Place]:
 
 
 @pytest.fixture(scope="session")
-def refused() -> Callable[..., tuple[grpc.StatusCode, str]]:
-    """The code and text with which a call is refused."""
+def refusal() -> Refusal:
+    """See Refusal."""
 
-    def refusal(call: Callable[..., Any], *arguments: Any, **fields: Any) -> tuple[grpc.StatusCode, str]:
+    def refuse(call: Callable[..., object], /, *arguments: object, **fields: object) -> tuple[grpc.StatusCode, str]:
         with pytest.raises((grpc.RpcError, ValueError)) as raised:
             result = call(*arguments, **fields)
-            if hasattr(result, "__next__"):
+            if isinstance(result, Iterator):
                 list(result)
         # The client wraps what goes wrong at the first byte of a file.
-        error = raised.value if isinstance(raised.value, grpc.RpcError) else raised.value.__cause__
+        error: Any = raised.value if isinstance(raised.value, grpc.RpcError) else raised.value.__cause__
         return error.code(), error.details()
 
-    return refusal
+    return refuse

@@ -1,32 +1,35 @@
-"""Commits and files through pachyderm-sdk: written, read, listed, archived, compared; and file sets."""
+"""Commits and files through pachyderm-sdk: writing, reading, listing, archiving, comparing; and file sets."""
 
 import io
 from pathlib import Path
 
 import grpc
 import pytest
+from pachyderm_sdk import Client
 from pachyderm_sdk.api import pfs
 
+from tests.parity.sdk.places import Place, Refusal
 
-def test_a_commit_is_open_in_its_context_and_finished_after(client, place, refused) -> None:
+
+def test_a_commit_is_open_in_its_context_and_finished_after(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     with client.pfs.commit(branch=master, description="by hand") as commit:
         commit.put_file_from_bytes(path="/a", data=b"1")
         opened = client.pfs.inspect_commit(commit=commit)
     info = commit.wait()
-    # To this client, a time that is not set is the epoch.
+    # This client shows an unset time as the epoch.
     assert opened.finished.year == 1970 < opened.started.year == info.finished.year
     assert (info.description, info.details.size_bytes, info.origin.kind) == ("by hand", 1, pfs.OriginKind.USER)
     assert client.pfs.commit_exists(commit)
     assert [each.commit.id for each in commit.wait_all()] == [commit.id]
     assert not hasattr(commit, "put_file_from_bytes")
-    code, text = refused(client.pfs.put_file_from_bytes, commit=commit, path="/b", data=b"2")
+    code, text = refusal(client.pfs.put_file_from_bytes, commit=commit, path="/b", data=b"2")
     assert (code, text) == (
         grpc.StatusCode.UNKNOWN, f"commit default/{master.repo.name}@{commit.id} has already finished",
     )  # fmt: skip
 
 
-def test_what_goes_wrong_in_the_context_deletes_nothing_that_was_there(client, place) -> None:
+def test_an_exception_in_the_context_keeps_earlier_commits(client: Client, place: Place) -> None:
     master = place.branch()
     kept = place.put(master, a="1")
     with pytest.raises(ZeroDivisionError), client.pfs.commit(branch=master) as commit:
@@ -36,7 +39,7 @@ def test_what_goes_wrong_in_the_context_deletes_nothing_that_was_there(client, p
     assert client.pfs.commit_exists(kept)
 
 
-def test_every_way_to_write(client, place, tmp_path: Path) -> None:
+def test_every_way_to_write(client: Client, place: Place, tmp_path: Path) -> None:
     master = place.branch()
     (tmp_path / "d" / "e").mkdir(parents=True)
     (tmp_path / "d" / "one").write_text("1")
@@ -59,7 +62,7 @@ def test_every_way_to_write(client, place, tmp_path: Path) -> None:
         assert stream.read() == (tmp_path / "big").read_bytes()
 
 
-def test_every_way_to_read(client, place, tmp_path: Path, refused) -> None:
+def test_every_way_to_read(client: Client, place: Place, tmp_path: Path, refusal: Refusal) -> None:
     master = place.branch()
     with client.pfs.commit(branch=master) as commit:
         for path in ("/a", "/d/b", "/d/c"):
@@ -79,17 +82,17 @@ def test_every_way_to_read(client, place, tmp_path: Path, refused) -> None:
     with client.pfs.pfs_tar_file(file=at("/")) as tar:
         tar.extractall(path=tmp_path, filter="data")
     assert (tmp_path / "d" / "b").read_text() == "/d/b"
-    code, text = refused(lambda: place.read(at("/ghost")))
+    code, text = refusal(lambda: place.read(at("/ghost")))
     assert code is grpc.StatusCode.NOT_FOUND
     assert f"not found in repo default/{master.repo.name} at commit {commit.id}" in text
 
 
-def test_an_empty_file_is_read(client, place) -> None:
+def test_an_empty_file_is_read(client: Client, place: Place) -> None:
     commit = place.put(place.branch(), a="")
     assert place.read(pfs.File(commit=commit, path="/a")) == ""
 
 
-def test_histories(client, place, refused) -> None:
+def test_histories(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     ids = [place.put(master, a=text).id for text in ("1", "2", "3")]
     listed = list(client.pfs.list_commit(repo=master.repo))
@@ -110,13 +113,13 @@ def test_histories(client, place, refused) -> None:
     assert [info.commit.id for info in client.pfs.list_commit(repo=master.repo)] == [ids[1]]
     gone = pfs.Commit(repo=master.repo, id=ids[0])
     assert not client.pfs.commit_exists(gone)
-    assert refused(client.pfs.inspect_commit, commit=gone) == (
+    assert refusal(client.pfs.inspect_commit, commit=gone) == (
         grpc.StatusCode.NOT_FOUND, f"commit default/{master.repo.name}@{ids[0]} not found",
     )  # fmt: skip
     assert list(client.pfs.fsck()) == []
 
 
-def test_file_sets(client, place) -> None:
+def test_file_sets(client: Client, place: Place) -> None:
     def added(path: str, data: bytes) -> pfs.ModifyFileRequest:
         return pfs.ModifyFileRequest(add_file=pfs.AddFile(path=path, raw=data))
 

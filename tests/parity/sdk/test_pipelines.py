@@ -1,17 +1,21 @@
 """Pipelines, jobs, datums and logs through pachyderm-sdk."""
 
 import json
+from typing import Any
 
 import grpc
 import pytest
+from pachyderm_sdk import Client
 from pachyderm_sdk.api import pfs, pps
+
+from tests.parity.sdk.places import Place, Refusal
 
 
 def _input(branch: pfs.Branch, glob: str = "/*") -> pps.Input:
     return pps.Input(pfs=pps.PfsInput(repo=branch.repo.name, project="default", glob=glob))
 
 
-def _job(client, pipeline: pps.Pipeline, commit: pfs.Commit) -> pps.JobInfo:
+def _job(client: Client, pipeline: pps.Pipeline, commit: pfs.Commit) -> pps.JobInfo:
     return client.pps.inspect_job(job=pps.Job(pipeline=pipeline, id=commit.id), wait=True, details=True)
 
 
@@ -19,7 +23,7 @@ def _output(pipeline: pps.Pipeline, path: str) -> pfs.File:
     return pfs.File.from_uri(f"{pipeline.name}@master:{path}")
 
 
-def test_a_pipeline_as_messages(client, place, refused) -> None:
+def test_a_pipeline_as_messages(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     place.put(master, a="1", b="2")
     pipeline = place.pipeline(f"echo said; cp /pfs/{master.repo.name}/* /pfs/out/", _input(master))
@@ -46,17 +50,17 @@ def test_a_pipeline_as_messages(client, place, refused) -> None:
     assert not client.pps.job_exists(info.job)
     client.pps.delete_pipeline(pipeline=pipeline)
     assert not client.pps.pipeline_exists(pipeline)
-    code, text = refused(client.pps.inspect_pipeline, pipeline=pipeline)
+    code, text = refusal(client.pps.inspect_pipeline, pipeline=pipeline)
     assert (code, f'branch "master" not found in repo default/{pipeline.name}.spec' in text) == (
         grpc.StatusCode.NOT_FOUND, True,
     )  # fmt: skip
 
 
-def test_a_pipeline_from_a_dictionary_and_from_json(client, place, refused) -> None:
+def test_a_pipeline_from_a_dictionary_and_from_json(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     place.put(master, a="1")
     pipeline = place.name_pipeline()
-    spec = {
+    spec: dict[str, Any] = {
         "pipeline": {"name": pipeline.name},
         "transform": {"image": "ubuntu:20.04", "cmd": ["sh"], "stdin": ["cp /pfs/in/* /pfs/out/"]},
         "input": {"pfs": {"name": "in", "repo": master.repo.name, "glob": "/"}},
@@ -68,7 +72,7 @@ def test_a_pipeline_from_a_dictionary_and_from_json(client, place, refused) -> N
     )
     assert _job(client, pipeline, _head(client, pipeline)).details.datum_tries == 1
     assert place.read(_output(pipeline, "/a")) == "1"
-    code, _ = refused(client.pps.create_pipeline_v2, create_pipeline_request_json=json.dumps(spec))
+    code, _ = refusal(client.pps.create_pipeline_v2, create_pipeline_request_json=json.dumps(spec))
     assert code is grpc.StatusCode.ALREADY_EXISTS
     spec["transform"]["stdin"] = ["echo other > /pfs/out/b"]
     reply = client.pps.create_pipeline_v2(create_pipeline_request_json=json.dumps(spec), update=True, reprocess=True)
@@ -78,14 +82,14 @@ def test_a_pipeline_from_a_dictionary_and_from_json(client, place, refused) -> N
     info = client.pps.inspect_pipeline(pipeline=pipeline, details=True)
     assert json.loads(info.user_spec_json)["transform"]["stdin"] == ["echo other > /pfs/out/b"]
     typo = json.dumps({**spec, "imput": {}})
-    assert "imput" in refused(client.pps.create_pipeline_v2, create_pipeline_request_json=typo, update=True)[1]
+    assert "imput" in refusal(client.pps.create_pipeline_v2, create_pipeline_request_json=typo, update=True)[1]
 
 
-def _head(client, pipeline: pps.Pipeline) -> pfs.Commit:
+def _head(client: Client, pipeline: pps.Pipeline) -> pfs.Commit:
     return client.pfs.inspect_branch(branch=pfs.Branch.from_uri(f"{pipeline.name}@master")).head
 
 
-def test_a_failed_job_and_its_reason(client, place) -> None:
+def test_a_failed_job_and_its_reason(client: Client, place: Place) -> None:
     master = place.branch()
     place.put(master, a="1")
     pipeline = place.pipeline("echo why; exit 3", _input(master), datum_tries=1)
@@ -97,7 +101,7 @@ def test_a_failed_job_and_its_reason(client, place) -> None:
     assert "why" in [each.message for each in client.pps.get_logs(pipeline=pipeline) if each.user]
 
 
-def test_stopping_starting_and_running_again(client, place, refused) -> None:
+def test_stopping_starting_and_rerunning(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     place.put(master, a="1")
     pipeline = place.pipeline("true", _input(master))
@@ -110,17 +114,17 @@ def test_stopping_starting_and_running_again(client, place, refused) -> None:
     info = _job(client, pipeline, _head(client, pipeline))
     assert (info.pipeline_version, info.data_processed) == (2, 1)
     client.pps.stop_job(job=info.job)
-    code, text = refused(client.pps.restart_datum, job=info.job, data_filters=["/a"])
+    code, text = refusal(client.pps.restart_datum, job=info.job, data_filters=["/a"])
     assert (code, text) == (
         grpc.StatusCode.UNKNOWN,
         f"datum matching filter [/a] could not be found for job ID {info.job.id}",
     )
     ghost = pps.Pipeline(name=place.unique("ghost"))
-    assert refused(client.pps.start_pipeline, pipeline=ghost)[0] is grpc.StatusCode.NOT_FOUND
-    assert refused(client.pps.stop_pipeline, pipeline=ghost, must_exist=True)[0] is grpc.StatusCode.NOT_FOUND
+    assert refusal(client.pps.start_pipeline, pipeline=ghost)[0] is grpc.StatusCode.NOT_FOUND
+    assert refusal(client.pps.stop_pipeline, pipeline=ghost, must_exist=True)[0] is grpc.StatusCode.NOT_FOUND
 
 
-def test_inputs_of_every_kind(client, place) -> None:
+def test_inputs_of_every_kind(client: Client, place: Place) -> None:
     left, right = place.branch(), place.branch()
     place.put(left, a="1", b="2")
     place.put(right, b="3", c="4")
@@ -136,14 +140,14 @@ def test_inputs_of_every_kind(client, place) -> None:
     assert [len(batch) for batch in batches] == [1, 1]
 
 
-def test_cron(client, place) -> None:
+def test_cron(client: Client, place: Place) -> None:
     pipeline = place.pipeline("true", pps.Input(cron=pps.CronInput(name="tick", spec="@never")))
     client.pps.run_cron(pipeline=pipeline)
     info = _job(client, pipeline, _head(client, pipeline))
     assert (info.state, info.data_total) == (pps.JobState.JOB_SUCCESS, 1)
 
 
-def test_defaults(client, place) -> None:
+def test_defaults(client: Client, place: Place) -> None:
     project = pfs.Project(name=place.unique("project"))
     client.pfs.create_project(project=project)
     client.pps.set_project_defaults(
@@ -164,10 +168,12 @@ def test_defaults(client, place) -> None:
     ],
     ids=["name", "input", "transform"],
 )
-def test_specifications_that_cannot_be(client, place, refused, fields, text) -> None:
+def test_invalid_specifications(
+    client: Client, place: Place, refusal: Refusal, fields: dict[str, Any], text: str
+) -> None:
     whole = {
         "pipeline": pps.Pipeline(name=place.unique("p")),
         "transform": pps.Transform(cmd=["true"]),
         "input": _input(place.branch()),
     }
-    assert text in refused(client.pps.create_pipeline, **{**whole, **fields})[1]
+    assert text in refusal(client.pps.create_pipeline, **{**whole, **fields})[1]

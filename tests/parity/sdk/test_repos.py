@@ -2,10 +2,13 @@
 
 import grpc
 import pytest
+from pachyderm_sdk import Client
 from pachyderm_sdk.api import pfs
 
+from tests.parity.sdk.places import Place, Refusal, Unique
 
-def test_projects(client, unique, refused) -> None:
+
+def test_projects(client: Client, unique: Unique, refusal: Refusal) -> None:
     project = pfs.Project(name=unique("project"))
     assert not client.pfs.project_exists(project)
     client.pfs.create_project(project=project, description="first")
@@ -17,7 +20,7 @@ def test_projects(client, unique, refused) -> None:
     assert project.name in [each.project.name for each in client.pfs.list_project()]
     repo = pfs.Repo(name="r", project=project)
     client.pfs.create_repo(repo=repo)
-    code, text = refused(client.pfs.delete_project, project=project)
+    code, text = refusal(client.pfs.delete_project, project=project)
     assert code is grpc.StatusCode.FAILED_PRECONDITION
     assert f"repo {project.name}/r still exists" in text
     client.pfs.delete_repo(repo=repo)
@@ -25,14 +28,14 @@ def test_projects(client, unique, refused) -> None:
     assert not client.pfs.project_exists(project)
 
 
-def test_repos(client, place, refused) -> None:
+def test_repos(client: Client, place: Place, refusal: Refusal) -> None:
     repo = pfs.Repo(name=place.unique("r"))
     assert not client.pfs.repo_exists(repo)
     client.pfs.create_repo(repo=repo, description="of pictures")
     assert client.pfs.repo_exists(repo)
     info = client.pfs.inspect_repo(repo=repo)
     assert (info.repo, info.description, info.details.size_bytes) == (repo, "of pictures", 0)
-    assert refused(client.pfs.create_repo, repo=repo) == (
+    assert refusal(client.pfs.create_repo, repo=repo) == (
         grpc.StatusCode.ALREADY_EXISTS, f"repo default/{repo.name} already exists",
     )  # fmt: skip
     client.pfs.create_repo(repo=repo, description="of sounds", update=True)
@@ -40,12 +43,12 @@ def test_repos(client, place, refused) -> None:
     assert listed.description == "of sounds"
     assert client.pfs.delete_repo(repo=repo).deleted
     assert not client.pfs.delete_repo(repo=repo).deleted
-    assert refused(client.pfs.inspect_repo, repo=repo) == (
+    assert refusal(client.pfs.inspect_repo, repo=repo) == (
         grpc.StatusCode.NOT_FOUND, f"repo default/{repo.name} not found",
     )  # fmt: skip
 
 
-def test_branches(client, place, refused) -> None:
+def test_branches(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     other = pfs.Branch(repo=master.repo, name="other")
     assert not client.pfs.branch_exists(master)
@@ -57,12 +60,12 @@ def test_branches(client, place, refused) -> None:
     client.pfs.create_branch(branch=other, head=second)
     assert client.pfs.inspect_branch(branch=other).head.id == second.id
     client.pfs.delete_branch(branch=other)
-    assert refused(client.pfs.inspect_branch, branch=other) == (
+    assert refusal(client.pfs.inspect_branch, branch=other) == (
         grpc.StatusCode.NOT_FOUND, f'branch "other" not found in repo default/{master.repo.name}',
     )  # fmt: skip
 
 
-def test_triggers(client, place) -> None:
+def test_triggers(client: Client, place: Place) -> None:
     master = place.branch()
     place.put(master, a="1")
     release = pfs.Branch(repo=master.repo, name="release")
@@ -75,7 +78,7 @@ def test_triggers(client, place) -> None:
     assert client.pfs.inspect_branch(branch=release).head.id == fourth.id
 
 
-def test_provenance_is_walked(client, place) -> None:
+def test_walking_provenance(client: Client, place: Place) -> None:
     upstream, downstream = place.branch(), place.branch()
     commit = place.put(upstream, a="1")
     client.pfs.create_branch(branch=downstream, provenance=[upstream])
@@ -88,8 +91,8 @@ def test_provenance_is_walked(client, place) -> None:
     assert [each.commit.id for each in below] == [head.id]
 
 
-def test_names_that_cannot_be(client, refused) -> None:
-    text = refused(client.pfs.create_repo, repo=pfs.Repo(name="a/b"))[1]
+def test_invalid_names(client: Client, refusal: Refusal) -> None:
+    text = refusal(client.pfs.create_repo, repo=pfs.Repo(name="a/b"))[1]
     assert text.endswith("invalid: only alphanumeric characters, underscores, and dashes are allowed")
     with pytest.raises(grpc.RpcError, match="reserved"):
         client.pfs.create_repo(repo=pfs.Repo(name="__filesets__"))

@@ -1,18 +1,21 @@
 """Transactions, secrets, metadata, logs and the server itself through pachyderm-sdk."""
 
 import pytest
+from pachyderm_sdk import Client
 from pachyderm_sdk.api import logs, metadata, pfs, pps
 from pachyderm_sdk.errors import AuthServiceNotActivated
 
+from tests.parity.sdk.places import Place, Refusal
 
-def test_the_server_says_what_it_is(client) -> None:
+
+def test_the_server_reports_its_version_and_id(client: Client) -> None:
     assert client.get_version().major == 2
     assert client.admin.inspect_cluster().id
     with pytest.raises(AuthServiceNotActivated):
         client.auth.who_am_i()
 
 
-def test_a_transaction_is_one_commit_set(client, place) -> None:
+def test_a_transaction_is_one_commit_set(client: Client, place: Place) -> None:
     left, right = place.branch(), place.branch()
     with client.transaction.transaction() as transaction:
         assert client.transaction.transaction_exists(transaction)
@@ -23,7 +26,7 @@ def test_a_transaction_is_one_commit_set(client, place) -> None:
     assert not client.transaction.transaction_exists(transaction)
 
 
-def test_a_transaction_that_goes_wrong_leaves_nothing(client, place) -> None:
+def test_an_exception_in_a_transaction_leaves_nothing(client: Client, place: Place) -> None:
     repo = pfs.Repo(name=place.unique("r"))
     with pytest.raises(ZeroDivisionError), client.transaction.transaction() as transaction:
         client.pfs.create_repo(repo=repo)
@@ -32,16 +35,16 @@ def test_a_transaction_that_goes_wrong_leaves_nothing(client, place) -> None:
     assert not client.transaction.transaction_exists(transaction)
 
 
-def test_secrets(client, place, refused) -> None:
+def test_secrets(client: Client, place: Place, refusal: Refusal) -> None:
     name = place.unique("secret")
     client.pps.create_secret(name=name, data={"key": "value"})
     assert client.pps.inspect_secret(secret=pps.Secret(name=name)).secret.name == name
     assert name in [each.secret.name for each in client.pps.list_secret().secret_info]
     client.pps.delete_secret(secret=pps.Secret(name=name))
-    refused(client.pps.inspect_secret, secret=pps.Secret(name=name))
+    refusal(client.pps.inspect_secret, secret=pps.Secret(name=name))
 
 
-def test_metadata(client, place) -> None:
+def test_metadata(client: Client, place: Place) -> None:
     master = place.branch()
     commit = place.put(master, a="1")
     client.metadata.edit_metadata(
@@ -54,7 +57,7 @@ def test_metadata(client, place) -> None:
     assert client.pfs.inspect_commit(commit=commit).metadata == {"of": "commit"}
 
 
-def test_logs_of_2_10(client, place) -> None:
+def test_logs_of_2_10(client: Client, place: Place) -> None:
     master = place.branch()
     commit = place.put(master, a="1")
     source = pps.Input(pfs=pps.PfsInput(repo=master.repo.name, glob="/*"))

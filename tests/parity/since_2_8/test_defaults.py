@@ -1,35 +1,49 @@
 """Defaults of the whole server and of projects, and the pipelines that follow them."""
 
 import json
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 import grpc
 import pytest
+from python_pachyderm import Client
+
+from tests.parity.places import Place, Refusal
+from tests.parity.since_2_8.calls import RpcClient
+
+
+class SetDefaults(Protocol):
+    """Sets the server's defaults for the length of a block; yields the names of the pipelines that changed."""
+
+    def __call__(
+        self, create_pipeline_request: dict[str, Any], **orders: bool
+    ) -> AbstractContextManager[list[str]]: ...
 
 
 @pytest.fixture
-def cluster(rpc):
-    """Sets the server's defaults for as long as a block lasts; yields the names of the pipelines that changed."""
+def cluster(rpc: RpcClient) -> SetDefaults:
+    """See SetDefaults."""
 
     @contextmanager
-    def setting(**orders):
-        reply = _set(rpc, **orders)
+    def setting(create_pipeline_request: dict[str, Any], **orders: bool) -> Iterator[list[str]]:
+        reply = _set(rpc, create_pipeline_request, **orders)
         try:
             yield sorted(each.name for each in reply.affected_pipelines)
         finally:
-            _set(rpc)
+            _set(rpc, {})
 
     return setting
 
 
-def _set(rpc, create_pipeline_request=None, **orders):
-    text = json.dumps({"createPipelineRequest": create_pipeline_request or {}})
+def _set(rpc: RpcClient, create_pipeline_request: dict[str, Any], **orders: bool) -> Any:
+    text = json.dumps({"createPipelineRequest": create_pipeline_request})
     return rpc.call(
         "pps_v2.API/SetClusterDefaults", "SetClusterDefaults", "ClusterPipelines", cluster_defaults_json=text, **orders
     )
 
 
-def _spec(name: str, repo: str, project: str = "default", **fields) -> str:
+def _spec(name: str, repo: str, project: str = "default", **fields: Any) -> str:
     return json.dumps(
         {
             "pipeline": {"name": name, "project": {"name": project}},
@@ -40,16 +54,17 @@ def _spec(name: str, repo: str, project: str = "default", **fields) -> str:
     )
 
 
-def test_there_are_none_at_first(rpc) -> None:
+def test_there_are_no_defaults_at_first(rpc: RpcClient) -> None:
     reply = rpc.call("pps_v2.API/GetClusterDefaults", "Empty", "ClusterDefaults")
     assert json.loads(reply.cluster_defaults_json).get("createPipelineRequest", {}) == {}
     reply = rpc.call("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults", project={"name": "default"})
     assert json.loads(reply.project_defaults_json) == {}
 
 
-def test_new_pipelines_have_them_below_what_they_say_themselves(rpc, cluster, place) -> None:
-    repo, name = place.repo(), place.unique("p")
-    place._pipelines.append(name)
+def test_new_pipelines_take_the_defaults_they_do_not_override(
+    rpc: RpcClient, cluster: SetDefaults, place: Place
+) -> None:
+    repo, name = place.repo(), place.pipeline_name()
     defaults = {"datum_tries": 7, "jobTimeout": "60s", "transform": {"env": {"GIVEN": "x"}, "image": "alpine:3"}}
     with cluster(create_pipeline_request=defaults):
         effective = json.loads(rpc.create(_spec(name, repo, job_timeout="9s", datumTries=None)))
@@ -59,10 +74,9 @@ def test_new_pipelines_have_them_below_what_they_say_themselves(rpc, cluster, pl
     assert json.loads(rpc.inspect(name).user_spec_json)["datumTries"] is None
 
 
-def test_pipelines_follow_when_they_are_regenerated(rpc, cluster, place) -> None:
-    repo, names = place.repo(), [place.unique("follows"), place.unique("says"), place.unique("stays")]
+def test_existing_pipelines_follow_when_regenerated(rpc: RpcClient, cluster: SetDefaults, place: Place) -> None:
+    repo, names = place.repo(), [place.pipeline_name() for _ in range(3)]
     for name, own in zip(names, ({}, {"datumTries": "7"}, {"datumTries": "2"}), strict=True):
-        place._pipelines.append(name)
         rpc.create(_spec(name, repo, **own))
     with cluster(create_pipeline_request={"datumTries": 7}, regenerate=True, dry_run=True) as affected:
         assert names[0] in affected and not set(names[1:]) & set(affected)
@@ -73,7 +87,9 @@ def test_pipelines_follow_when_they_are_regenerated(rpc, cluster, place) -> None
         assert int(json.loads(rpc.inspect(names[0]).effective_spec_json)["datumTries"]) == 7
 
 
-def test_a_projects_defaults_lie_above_the_servers(rpc, cluster, client, place) -> None:
+def test_a_projects_defaults_override_the_servers(
+    rpc: RpcClient, cluster: SetDefaults, client: Client, place: Place
+) -> None:
     repo, name = place.repo(), place.unique("p")
     project = place.unique("project")
     client.create_project(project)
@@ -98,7 +114,7 @@ def test_a_projects_defaults_lie_above_the_servers(rpc, cluster, client, place) 
     client.delete_project(project)
 
 
-def test_a_project_takes_its_defaults_with_it(rpc, client, place) -> None:
+def test_a_project_takes_its_defaults_with_it(rpc: RpcClient, client: Client, place: Place) -> None:
     project = place.unique("project")
     for text in ('{"createPipelineRequest": {"datumTries": "5"}}', "{}"):
         client.create_project(project)
@@ -115,8 +131,8 @@ def test_a_project_takes_its_defaults_with_it(rpc, client, place) -> None:
     "text",
     ["", "[]", '{"x": 1}', '{"createPipelineRequest": {"datumTrys": 1}}', '{"createPipelineRequest": 3}'],
 )
-def test_what_cannot_be_read_is_refused(rpc, refused, text) -> None:
-    code, said = refused(
+def test_unreadable_defaults_are_refused(rpc: RpcClient, refusal: Refusal, text: str) -> None:
+    code, said = refusal(
         rpc.call,
         "pps_v2.API/SetClusterDefaults",
         "SetClusterDefaults",
@@ -127,10 +143,10 @@ def test_what_cannot_be_read_is_refused(rpc, refused, text) -> None:
     assert said.startswith("invalid cluster defaults JSON")
 
 
-def test_projects_that_are_not_there(rpc, refused) -> None:
+def test_missing_projects(rpc: RpcClient, refusal: Refusal) -> None:
     nowhere = {"name": "ghost"}
     for call, request, reply in (
         ("pps_v2.API/GetProjectDefaults", "OfProject", "ProjectDefaults"),
         ("pfs_v2.API/InspectProjectV2", "OfProject", "InspectedProject"),
     ):
-        assert refused(rpc.call, call, request, reply, project=nowhere)[0] is grpc.StatusCode.NOT_FOUND
+        assert refusal(rpc.call, call, request, reply, project=nowhere)[0] is grpc.StatusCode.NOT_FOUND

@@ -1,15 +1,24 @@
-"""Logs, searched by what they are about, by text and by time."""
+"""Logs, searched by origin, text and time."""
 
 import json
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 import pytest
 
+from tests.parity.places import MakeInput, Place, Refusal
+from tests.parity.since_2_8.calls import RpcClient
+
+
+class Search(Protocol):
+    """The messages of the lines that a query and filters find."""
+
+    def __call__(self, query: dict[str, Any], **filters: Any) -> list[dict[str, Any]]: ...
+
 
 @pytest.fixture
-def search(rpc: Any) -> Any:
-    """The messages of the lines that a search finds."""
+def search(rpc: RpcClient) -> Search:
+    """See Search."""
 
     def run(query: dict[str, Any], **filters: Any) -> list[dict[str, Any]]:
         found = rpc.list("logs.API/GetLogs", "GetLogs", "Lines", query=query, filter=filters)
@@ -18,7 +27,9 @@ def search(rpc: Any) -> Any:
     return run
 
 
-def test_lines_are_found_by_what_they_are_about(search, place, pfs, rpc, refused) -> None:
+def test_lines_are_found_by_origin_text_and_time(
+    search: Search, place: Place, pfs: MakeInput, rpc: RpcClient, refusal: Refusal
+) -> None:
     repo = place.repo()
     place.put(repo, a="1", b="2")
     pipeline = place.pipeline("for each in /pfs/*/*; do echo said $(basename $each); done", input=pfs(repo))
@@ -42,7 +53,7 @@ def test_lines_are_found_by_what_they_are_about(search, place, pfs, rpc, refused
     assert backwards == forwards[::-1]
     assert said({"user": {"pipeline": of}}, time_range={"until": {"seconds": 1}}) == []
     assert all(each["master"] for each in search({"admin": {"master": of}}))
-    code, text = refused(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", query={"admin": {"logql": "{}"}})
+    code, text = refusal(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", query={"admin": {"logql": "{}"}})
     assert (code, "Loki" in text) == (grpc.StatusCode.UNIMPLEMENTED, True)
     wrong = {"query": {"user": {"pipeline": of}}, "filter": {"regex": {"pattern": "("}}}
-    assert "regular expression" in refused(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", **wrong)[1]
+    assert "regular expression" in refusal(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", **wrong)[1]

@@ -1,10 +1,13 @@
-"""Walking the provenance of commits and branches, and forgetting what a commit held."""
+"""Walking the provenance of commits and branches, and forgetting the content of a commit."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 import pytest
+from python_pachyderm import Client
+
+from tests.parity.places import MakeInput, Place, Refusal
+from tests.parity.since_2_8.calls import RpcClient
 
 
 def _branch(repo: str, name: str = "master", type_: str = "user") -> dict[str, Any]:
@@ -15,9 +18,19 @@ def _head(repo: str) -> dict[str, Any]:
     return {"branch_head": _branch(repo)}
 
 
+Chain = tuple[str, str, str, list[str]]
+"""A repo, two pipelines below it, one above the other, and the ids of two commits through all three."""
+
+
+class Walk(Protocol):
+    """The repos that a walk finds, in its order, each with its type unless that is user."""
+
+    def __call__(self, call: str, start: dict[str, Any], **limits: int) -> list[str]: ...
+
+
 @pytest.fixture
-def chain(place: Any, pfs: Any) -> tuple[str, str, str, list[str]]:
-    """A repo and two pipelines, each made from what is before it, and the ids of two commits through all."""
+def chain(place: Place, pfs: MakeInput) -> Chain:
+    """See Chain."""
     repo = place.repo()
     first = place.pipeline(f"cp /pfs/{repo}/* /pfs/out/", input=pfs(repo))
     second = place.pipeline(f"cp /pfs/{first}/* /pfs/out/", input=pfs(first))
@@ -29,8 +42,8 @@ def chain(place: Any, pfs: Any) -> tuple[str, str, str, list[str]]:
 
 
 @pytest.fixture
-def walk(rpc: Any) -> Callable[..., list[str]]:
-    """The repos, with types other than user, that a walk comes to, in its order."""
+def walk(rpc: RpcClient) -> Walk:
+    """See Walk."""
 
     def run(call: str, start: dict[str, Any], **limits: int) -> list[str]:
         kind = "Commit" if "Commit" in call else "Branch"
@@ -42,7 +55,7 @@ def walk(rpc: Any) -> Callable[..., list[str]]:
     return run
 
 
-def test_commits(chain, walk) -> None:
+def test_walking_commits(chain: Chain, walk: Walk) -> None:
     repo, first, second, _ = chain
     above = walk("WalkCommitProvenance", _head(second))
     assert sorted(above[:2]) == sorted([first, f"{second}.spec"])
@@ -55,40 +68,42 @@ def test_commits(chain, walk) -> None:
     assert walk("WalkCommitProvenance", _head(repo)) == []
 
 
-def test_branches(chain, walk, rpc, refused) -> None:
+def test_walking_branches(chain: Chain, walk: Walk, rpc: RpcClient, refusal: Refusal) -> None:
     repo, first, second, _ = chain
     above = walk("WalkBranchProvenance", _branch(second))
     assert sorted(above[:2]) == sorted([first, f"{second}.spec"])
     assert sorted(above[2:]) == sorted([repo, f"{first}.spec"])
     assert sorted(walk("WalkBranchSubvenance", _branch(repo), max_depth=1)) == sorted([first, f"{first}.meta"])
     assert len(walk("WalkBranchSubvenance", _branch(repo), max_branches=1)) == 1
-    code, text = refused(
+    code, text = refusal(
         rpc.list, "pfs_v2.API/WalkBranchProvenance", "WalkBranches", "BranchInfo", start=[_branch(repo, "ghost")]
     )
     assert code is grpc.StatusCode.NOT_FOUND
     assert f'branch "ghost" not found in repo default/{repo}' in text
 
 
-def test_output_is_forgotten_and_its_commit_stays(chain, rpc, client, place, refused) -> None:
+def test_forgetting_output_keeps_its_commit(
+    chain: Chain, rpc: RpcClient, client: Client, place: Place, refusal: Refusal
+) -> None:
     repo, first, second, (old, _) = chain
     output = {"name": {"project": {"name": "default"}, "name": first}}
 
-    def forget(picker: dict[str, Any]) -> Any:
-        return rpc.call("pfs_v2.API/ForgetCommit", "Forget", "Empty", commit=picker)
+    def forget(picker: dict[str, Any]) -> None:
+        rpc.call("pfs_v2.API/ForgetCommit", "Forget", "Empty", commit=picker)
 
     for picker, text in (
         ({"id": {"repo": {"name": {"project": {"name": "default"}, "name": repo}}, "id": old}}, "output repo"),
         (_head(first), "head"),
         ({}, "commit picker cannot be nil"),
     ):
-        assert text in refused(forget, picker)[1]
+        assert text in refusal(forget, picker)[1]
     forget({"ancestor": {"offset": 1, "start": _head(first)}})
     with pytest.raises(ConnectionError) as unreadable:
         place.read(first, "/a", old)
     assert "the commit is forgotten" in str(unreadable.value.__cause__ or unreadable.value)
     assert place.read(first, "/a") == "2"
     forget({"id": {"repo": output, "id": old}})
-    # What comes next stands on the head, and what was forgotten is in nobody's way.
+    # The next commit builds on the head; the forgotten one is not in the way.
     third = place.put(repo, a="3")
     place.job(second, third)
     assert place.read(second, "/a") == "3"

@@ -1,12 +1,16 @@
-"""The smaller calls that came after 2.7: repos deleted, datums made as they are asked for, pages, summaries."""
+"""The smaller calls that came after 2.7: deleting repos, datums created on demand, pages, summaries."""
 
 import json
 
 import grpc
 import pytest
+from python_pachyderm import Client
+
+from tests.parity.places import MakeInput, Place, Refusal
+from tests.parity.since_2_8.calls import RpcClient
 
 
-def test_deleting_a_repo_tells_whether_there_was_one(rpc, client, place) -> None:
+def test_deleting_a_repo_reports_whether_it_existed(rpc: RpcClient, client: Client, place: Place) -> None:
     name = place.unique("r")
     client.create_repo(name)
     for there in (True, False):
@@ -15,7 +19,9 @@ def test_deleting_a_repo_tells_whether_there_was_one(rpc, client, place) -> None
 
 
 @pytest.mark.parametrize(("numbers", "batches"), [((2, 2, 2), (2, 2, 1)), ((5,), (5,)), ((9,), (5,)), ((0,), (5,))])
-def test_datums_are_made_as_they_are_asked_for(rpc, place, numbers, batches) -> None:
+def test_datums_are_created_on_demand(
+    rpc: RpcClient, place: Place, numbers: tuple[int, ...], batches: tuple[int, ...]
+) -> None:
     repo = place.repo()
     place.put(repo, **{name: name for name in "abcde"})
     message = rpc.messages["CreateDatum"]
@@ -26,7 +32,7 @@ def test_datums_are_made_as_they_are_asked_for(rpc, place, numbers, batches) -> 
     assert len(set(found)) == len(found) == sum(batches)
 
 
-def test_datums_need_an_input(rpc, place) -> None:
+def test_datums_need_an_input(rpc: RpcClient, place: Place) -> None:
     message = rpc.messages["CreateDatum"]
     for request, text in (
         (message(**{"continue": {"number": 1}}), "first message must be a StartCreateDatumRequest message"),
@@ -36,7 +42,7 @@ def test_datums_need_an_input(rpc, place) -> None:
             list(rpc.stream("pps_v2.API/CreateDatum", iter([request]), "DatumInfo"))
 
 
-def test_pipelines_by_the_page_and_in_sum(rpc, client, place) -> None:
+def test_pages_and_summaries_of_pipelines(rpc: RpcClient, client: Client, place: Place) -> None:
     project, repo = place.unique("project"), place.repo()
     client.create_project(project)
     names = [place.unique("p") for _ in range(3)]
@@ -56,17 +62,19 @@ def test_pipelines_by_the_page_and_in_sum(rpc, client, place) -> None:
 
     assert [page(2, 0), page(2, 1), page(2, 2)] == [names[:0:-1], names[:1], []]
     client.stop_pipeline(names[0], project_name=project)
-    place_of = {"projects": of}
-    (summary,) = rpc.call("pps_v2.API/PipelinesSummary", "Summaries", "PipelinesSummaries", **place_of).summaries
+    in_project = {"projects": of}
+    (summary,) = rpc.call("pps_v2.API/PipelinesSummary", "Summaries", "PipelinesSummaries", **in_project).summaries
     assert (summary.active_pipelines, summary.paused_pipelines, summary.failed_pipelines) in ((3, 0, 0), (2, 1, 0))
-    (summary,) = rpc.call("pfs_v2.API/ReposSummary", "Summaries", "ReposSummaries", **place_of).summaries
+    (summary,) = rpc.call("pfs_v2.API/ReposSummary", "Summaries", "ReposSummaries", **in_project).summaries
     assert (summary.project.name, summary.user_repo_count, summary.size_bytes) == (project, 3, 0)
     for name in names:
         client.delete_pipeline(name, project_name=project)
     client.delete_project(project)
 
 
-def test_single_commits_go_with_what_was_made_from_them(rpc, client, place, pfs, refused) -> None:
+def test_single_commits_are_removed_with_their_subvenance(
+    rpc: RpcClient, client: Client, place: Place, pfs: MakeInput, refusal: Refusal
+) -> None:
     repo = place.repo()
     place.put(repo, a="1")
     pipeline = place.pipeline(f"cp /pfs/{repo}/* /pfs/out/", input=pfs(repo))
@@ -74,12 +82,12 @@ def test_single_commits_go_with_what_was_made_from_them(rpc, client, place, pfs,
     for each in (second, third):
         place.job(pipeline, each)
 
-    def call(verb: str, commit: str, recursive: bool):
+    def call(verb: str, commit: str, recursive: bool) -> None:
         named = {"repo": {"name": repo, "type": "user"}, "id": commit}
         rpc.call(f"pfs_v2.API/{verb}Commit", "RemoveCommit", "Empty", commit=named, recursive=recursive)
 
     for verb, commit in (("Squash", second), ("Drop", third)):
-        code, text = refused(call, verb, commit, False)
+        code, text = refusal(call, verb, commit, False)
         assert code is grpc.StatusCode.UNKNOWN
         assert text == f"cannot {verb.lower()} commit (default/{repo}@{commit}) with subvenance without recursive"
     call("Squash", second, True)

@@ -1,25 +1,38 @@
-"""CreatePipelineV2: specifications as people write them, merged with defaults, refused with reasons; RerunPipeline."""
+"""CreatePipelineV2: specifications as people write them, merged with defaults, refusal with reasons; RerunPipeline."""
 
 import json
+from collections.abc import Callable
+from typing import Any, Protocol
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-EXISTS, INVALID, NOT_FOUND = (
-    grpc.StatusCode.ALREADY_EXISTS, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND
-)  # fmt: skip
+from tests.parity.places import EXISTS, NOT_FOUND, MakeInput, Place, Refusal
+from tests.parity.since_2_8.calls import RpcClient
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+
+
+class Write(Protocol):
+    """Writes the specification of a pipeline over a repo with one file; returns its name and the JSON."""
+
+    def __call__(self, **fields: Any) -> tuple[str, str]: ...
+
+
+Newest = Callable[[str], tuple[int, int]]
+"""How many datums the newest job of a pipeline processed and skipped, once it has ended."""
 
 
 @pytest.fixture
-def written(place):
-    """Writes a specification of a pipeline over a repo with one file; returns its name and the JSON."""
+def written(place: Place) -> Write:
+    """See Write."""
 
-    def write(**fields) -> tuple[str, str]:
+    def write(**fields: Any) -> tuple[str, str]:
         repo = place.repo()
         place.put(repo, a="1")
-        name = place.unique("p")
-        place._pipelines.append(name)
+        name = place.pipeline_name()
         spec = {
             "pipeline": {"name": name},
             "input": {"pfs": {"repo": repo, "glob": "/*"}},
@@ -31,8 +44,8 @@ def written(place):
 
 
 @pytest.fixture
-def newest(client, place):
-    """How many datums the newest job of a pipeline processed and skipped, once it is over."""
+def newest(client: Client, place: Place) -> Newest:
+    """See Newest."""
 
     def wait(name: str) -> tuple[int, int]:
         info = place.job(name, next(iter(client.list_job(pipeline_name=name, history=-1))).job.id)
@@ -41,7 +54,9 @@ def newest(client, place):
     return wait
 
 
-def test_a_pipeline_is_made_of_what_was_written(rpc, written, client, place) -> None:
+def test_a_pipeline_is_created_from_a_written_specification(
+    rpc: RpcClient, written: Write, client: Client, place: Place
+) -> None:
     name, spec = written(datum_tries=2, jobTimeout="60s")
     effective = json.loads(rpc.create(spec))
     assert effective["pipeline"] == {"project": {"name": "default"}, "name": name}
@@ -53,13 +68,14 @@ def test_a_pipeline_is_made_of_what_was_written(rpc, written, client, place) -> 
     assert place.paths(name) == ["/a"]
 
 
-def test_a_specification_in_a_transaction_waits_for_its_end(rpc, written, client, place) -> None:
+def test_a_specification_in_a_transaction_waits_for_its_end(
+    rpc: RpcClient, written: Write, client: Client, place: Place, refusal: Refusal
+) -> None:
     name, spec = written()
     rpc.transaction = client.start_transaction().id
     try:
         effective = json.loads(rpc.create(spec))
-        with pytest.raises(grpc.RpcError) as refused:
-            rpc.create(spec)
+        code, text = refusal(rpc.create, spec)
         info = rpc.call("transaction_v2.API/InspectTransaction", "TransactionInfo", "TransactionInfo",
                           transaction={"id": rpc.transaction})  # fmt: skip
         assert [each.pipeline.name for each in client.list_pipeline() if each.pipeline.name == name] == []
@@ -68,7 +84,7 @@ def test_a_specification_in_a_transaction_waits_for_its_end(rpc, written, client
     finally:
         rpc.transaction = ""
     assert effective["transform"]["image"] == "ubuntu:20.04"
-    assert refused.value.code() is EXISTS and refused.value.details().startswith("error running request 2 of 2: ")
+    assert code is EXISTS and text.startswith("error running request 2 of 2: ")
     (request,) = info.requests
     assert json.loads(request.create_pipeline_v2.user_json) == json.loads(spec)
     assert json.loads(request.create_pipeline_v2.effective_json)["outputBranch"] == "master"
@@ -76,7 +92,7 @@ def test_a_specification_in_a_transaction_waits_for_its_end(rpc, written, client
     assert json.loads(rpc.inspect(name).user_spec_json) == json.loads(spec)
 
 
-def test_what_was_written_is_kept(rpc, written) -> None:
+def test_the_written_specification_is_kept(rpc: RpcClient, written: Write) -> None:
     name, spec = written(datumTries=4)
     rpc.create(spec)
     info = rpc.inspect(name)
@@ -87,7 +103,7 @@ def test_what_was_written_is_kept(rpc, written) -> None:
     assert effective["input"]["pfs"]["glob"] == "/*"
 
 
-def test_older_clients_pipelines_have_a_written_form_too(rpc, place, pfs) -> None:
+def test_pipelines_of_older_clients_have_a_written_form_too(rpc: RpcClient, place: Place, pfs: MakeInput) -> None:
     name = place.pipeline("true", input=pfs(place.repo()), description="old")
     info = rpc.inspect(name)
     for text in (info.user_spec_json, info.effective_spec_json):
@@ -95,16 +111,16 @@ def test_older_clients_pipelines_have_a_written_form_too(rpc, place, pfs) -> Non
         assert (spec["pipeline"]["name"], spec["description"], int(spec["datumTries"])) == (name, "old", 3)
 
 
-def test_a_dry_run_makes_nothing(rpc, written, refused) -> None:
+def test_a_dry_run_makes_nothing(rpc: RpcClient, written: Write, refusal: Refusal) -> None:
     name, spec = written()
     assert json.loads(rpc.create(spec, dry_run=True))["pipeline"]["name"] == name
-    assert refused(rpc.inspect, name)[0] is NOT_FOUND
+    assert refusal(rpc.inspect, name)[0] is NOT_FOUND
 
 
-def test_updates_must_be_meant(rpc, written, refused, newest) -> None:
+def test_updating_must_be_asked_for(rpc: RpcClient, written: Write, refusal: Refusal, newest: Newest) -> None:
     name, spec = written()
     rpc.create(spec)
-    assert refused(rpc.create, spec) == (EXISTS, f'pipeline "default/{name}" already exists')
+    assert refusal(rpc.create, spec) == (EXISTS, f'pipeline "default/{name}" already exists')
     assert newest(name) == (1, 0)
     rpc.create(spec, update=True)
     assert newest(name) == (0, 1)
@@ -123,24 +139,26 @@ def test_updates_must_be_meant(rpc, written, refused, newest) -> None:
         ({"parallelismSpec": {"constant": 1, "constnat": 2}}, ['unknown field "constnat"']),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(rpc, written, refused, fields, parts) -> None:
+def test_unreadable_fields_are_refused_by_name(
+    rpc: RpcClient, written: Write, refusal: Refusal, fields: dict[str, Any], parts: list[str]
+) -> None:
     name, spec = written(**fields)
-    code, text = refused(rpc.create, spec)
+    code, text = refusal(rpc.create, spec)
     assert code is INVALID
     assert text.startswith("could not make effective spec: ")
     for part in parts:
         assert part in text
-    assert refused(rpc.inspect, name)[0] is NOT_FOUND
+    assert refusal(rpc.inspect, name)[0] is NOT_FOUND
 
 
-def test_a_pipeline_needs_a_name(rpc, refused) -> None:
-    code, text = refused(rpc.create, "{}")
+def test_a_pipeline_needs_a_name(rpc: RpcClient, refusal: Refusal) -> None:
+    code, text = refusal(rpc.create, "{}")
     assert (code, text) == (grpc.StatusCode.UNKNOWN, "request.Pipeline cannot be nil")
-    assert refused(rpc.create, "[]")[0] is INVALID
-    assert refused(rpc.create, "{")[0] is INVALID
+    assert refusal(rpc.create, "[]")[0] is INVALID
+    assert refusal(rpc.create, "{")[0] is INVALID
 
 
-def test_a_rerun_is_a_new_version_of_the_same(rpc, written, newest) -> None:
+def test_a_rerun_is_a_new_version_with_the_same_specification(rpc: RpcClient, written: Write, newest: Newest) -> None:
     name, spec = written(description="as it was")
     rpc.create(spec)
     before = rpc.inspect(name)
@@ -153,10 +171,10 @@ def test_a_rerun_is_a_new_version_of_the_same(rpc, written, newest) -> None:
     assert (after.user_spec_json, after.effective_spec_json) == (before.user_spec_json, before.effective_spec_json)
 
 
-def test_only_a_pipeline_that_is_there_is_rerun(rpc, refused) -> None:
+def test_only_an_existing_pipeline_is_rerun(rpc: RpcClient, refusal: Refusal) -> None:
     ghost = {"name": "ghost"}
-    assert refused(rpc.call, "pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline=ghost)[0] is NOT_FOUND
+    assert refusal(rpc.call, "pps_v2.API/RerunPipeline", "Rerun", "Empty", pipeline=ghost)[0] is NOT_FOUND
     for call, request in (("StopPipeline", "Stop"), ("DeletePipeline", "Delete")):
         method = f"pps_v2.API/{call}"
-        assert refused(rpc.call, method, request, "Empty", pipeline=ghost, must_exist=True)[0] is NOT_FOUND
+        assert refusal(rpc.call, method, request, "Empty", pipeline=ghost, must_exist=True)[0] is NOT_FOUND
         rpc.call(method, request, "Empty", pipeline=ghost)

@@ -87,7 +87,8 @@ def test_findings_fit_the_terminal(run: Run, columns: int) -> None:
 
 
 def test_names_cannot_write_on_the_terminal(run: Run) -> None:
-    write(**{"[red]\x1b[31m": 1})
+    odd: dict[str, Any] = {"[red]\x1b[31m": 1}
+    write(**odd)
     assert '["[red]\\u001b[31m"]\n' in run("check", "specs").stdout
 
 

@@ -5,13 +5,13 @@ import json
 import re
 import socket
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pipelines.client import connection as connections
 from pipelines.client.connection import Target, config_path, connect, read_config, target
 from pipelines.errors import LookalikeError
+from tests.servers import Pachd
 
 CONTEXTS = {
     "one": {"pachd_address": "grpc://one:1", "project": "prints", "session_token": "secret"},
@@ -115,7 +115,7 @@ def test_the_usual_place_is_in_the_home_directory(tmp_path: Path, monkeypatch: p
     assert config_path({}) == tmp_path / "pachctl" / "config.json"
 
 
-def test_a_server_that_answers_is_connected_to(pachd: Any) -> None:
+def test_a_server_that_answers_is_connected_to(pachd: Pachd) -> None:
     for address in (pachd.address, pachd.address.removeprefix("grpc://")):
         found = connect(Target(address, "prints"))
         assert (found.address, found.project) == (pachd.address, "prints")

@@ -60,7 +60,7 @@ def test_what_is_in_it_is_there_again(up: Up, tmp_path: Path) -> None:
 
 
 def test_pachctl_gets_its_old_context_back(up: Up, tmp_path: Path, own_configuration: Path) -> None:
-    before = {
+    before: dict[str, Any] = {
         "user_id": "me",
         "v2": {"active_context": "work", "contexts": {"work": {"pachd_address": "grpc://work:1"}}},
     }
@@ -73,7 +73,7 @@ def test_pachctl_gets_its_old_context_back(up: Up, tmp_path: Path, own_configura
     assert during["contexts"] == {
         **before["v2"]["contexts"],
         CONTEXT: {"pachd_address": server.address, "source": "IMPORTED"},
-    }  # type: ignore[index]
+    }
     up(fresh=False)
     local.down(tmp_path / "root")
     assert json.loads(own_configuration.read_text()) == before

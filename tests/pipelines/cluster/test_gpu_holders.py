@@ -21,6 +21,7 @@ from pipelines.cluster.gpu_holders import Holder, Node
 from pipelines.commands import display
 from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
+from tests.servers import StartPachd
 
 
 def labels(pipeline: str) -> dict[str, str]:
@@ -314,7 +315,7 @@ def holder(directory: Path, name: str, gate: Path) -> None:
     (directory / f"{name}.json").write_text(json.dumps(document))
 
 
-def test_a_local_server_tells_its_leases(start_pachd: Any, tmp_path: Path) -> None:
+def test_a_local_server_tells_its_leases(start_pachd: StartPachd, tmp_path: Path) -> None:
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine's own GPUs would be counted")
     connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "2").address))
@@ -333,7 +334,7 @@ def test_a_local_server_tells_its_leases(start_pachd: Any, tmp_path: Path) -> No
     assert command(connection)[-1] == "0 of 2 GPUs allocated (0%)"
 
 
-def test_a_machine_without_gpus_says_what_that_means(start_pachd: Any, tmp_path: Path) -> None:
+def test_a_machine_without_gpus_says_what_that_means(start_pachd: StartPachd, tmp_path: Path) -> None:
     connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0").address))
     holder(tmp_path, "holder", tmp_path / "gate")
     deploy(connection, [reading.read(tmp_path / "holder.json")])

@@ -18,14 +18,14 @@ class _Registry(BaseHTTPRequestHandler):
     """Has team/open:1 for everybody, team/token:1 for who has a token, team/closed:1 for nobody here."""
 
     def do_HEAD(self) -> None:
-        place = f"http://127.0.0.1:{self.server.server_address[1]}"
         name = self.path.removeprefix("/v2/")
         allowed = self.headers["Authorization"] == "Bearer pull-token"
         if "manifest" in self.headers["Accept"] and name in _THERE and (allowed or name == _THERE[0]):
             self._say(200)
         elif name.startswith(("team/token", "team/closed")):
             scope = "pull-token" if "token" in name else "none"
-            self._say(401, f'Bearer realm="{place}/token",service="s",scope="{scope}"')
+            realm = f"http://{self.headers['Host']}/token"
+            self._say(401, f'Bearer realm="{realm}",service="s",scope="{scope}"')
         elif name.startswith("team/password"):
             self._say(401, "Basic realm=x")
         elif name.startswith("team/odd"):

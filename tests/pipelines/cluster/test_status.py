@@ -19,6 +19,7 @@ from pipelines.commands import display
 from pipelines.library import ingest, pictures, queries
 from pipelines.library.samples import library_crops, open_photograph
 from pipelines.specifications import reading
+from tests.servers import Unique
 
 Settle = Callable[..., list[Job]]
 
@@ -144,7 +145,7 @@ def test_an_empty_server_can_be_asked(connection: Connection) -> None:
 
 
 def test_jobs_of_other_projects_are_not_ours(
-    connection: Connection, settle: Settle, tmp_path: Path, unique: Callable[[str], str]
+    connection: Connection, settle: Settle, tmp_path: Path, unique: Unique
 ) -> None:
     pipeline(connection, tmp_path / "specs")
     project = unique("other")

@@ -1,7 +1,6 @@
 """Pushing a backbone: made in another process, written in one commit, and not at all when it is there already."""
 
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,12 +12,13 @@ from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.library.models import Pushed, make, parse_or_none, push, put, same_model
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
+from tests.servers import Unique
 
 SPEC = BackboneSpec("small", 32, "avg", 4, 32, "float32", Weights("a test", "0" * 64), "1" * 64)
 
 
 @pytest.fixture
-def repo(client: Client, unique: Callable[[str], str]) -> Repository:
+def repo(client: Client, unique: Unique) -> Repository:
     """An empty repo such as `models`."""
     name = unique("models")
     client.create_repo(name)

@@ -81,10 +81,11 @@ def test_pictures_of_the_library_by_the_names_that_sheets_show(connection: Conne
 
 def test_a_terminal_gets_two_pixels_for_each_character() -> None:
     two = Image.fromarray(np.array([[RED, RED], [BLUE, BLUE]], np.uint8))
-    console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=10)
+    printed = io.StringIO()
+    console = Console(file=printed, force_terminal=True, color_system="truecolor", width=10)
     assert showing.can_show(console)
     console.print(showing.drawn(two, console.width), end="")
-    assert console.file.getvalue().count("\x1b[38;2;200;20;20;48;2;20;20;200m▀") == 2
+    assert printed.getvalue().count("\x1b[38;2;200;20;20;48;2;20;20;200m▀") == 2
     assert not showing.can_show(Console(file=io.StringIO()))
     wide = showing.drawn(Image.new("RGB", (4000, 1000)), 40)
     assert {len(line) for line in wide.plain.splitlines()} == {40}

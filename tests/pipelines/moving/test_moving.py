@@ -23,6 +23,7 @@ from pipelines.errors import LookalikeError
 from pipelines.moving import exporting, importing
 from pipelines.moving.bundle import Bundle, Manifest
 from pipelines.specifications import reading
+from tests.servers import Unique
 
 Settle = Callable[..., list[Job]]
 
@@ -58,7 +59,7 @@ def quiet(_: int) -> None:
 
 
 @pytest.fixture
-def other(connection: Connection, unique: Callable[[str], str]) -> Iterator[Connection]:
+def other(connection: Connection, unique: Unique) -> Iterator[Connection]:
     """Another project, which stands for another server."""
     project = unique("other")
     connection.client.create_project(project)
@@ -229,7 +230,7 @@ CHANGES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["one", "two",
 @given(st.lists(st.tuples(st.sampled_from(["images", "queries"]), CHANGES), min_size=1, max_size=5))
 def test_any_history_comes_through(
     connection: Connection,
-    unique: Callable[[str], str],
+    unique: Unique,
     tmp_path_factory: Any,
     steps: list[tuple[str, dict[str, str | None]]],
 ) -> None:

@@ -16,7 +16,7 @@ from pipelines.specifications.drafts import Draft
 from pipelines.specifications.overlays import Overlay
 from speclang import quantities
 
-BASE = {
+BASE: dict[str, dict[str, Any]] = {
     "cpu": {"transform": {"image": "lookalike-cpu:1", "cmd": ["true"]}},
     "gpu": {
         "transform": {"image": "lookalike-rapids:1", "cmd": ["true"], "env": {"A": "1", "B": "2"}},
@@ -197,9 +197,10 @@ class TestThoseThatShip:
 
 
 def test_an_image_cache_needs_a_name(base: list[Draft], make: Make) -> None:
-    for wrong in ({"spec": {}}, {"name": "a", "images": []}):
+    wrong: list[dict[str, object]] = [{"spec": {}}, {"name": "a", "images": []}]
+    for cache in wrong:
         with pytest.raises(LookalikeError, match="image_cache needs a name"):
-            imagecache.manifest([make(image_cache=wrong)], base)
+            imagecache.manifest([make(image_cache=cache)], base)
 
 
 def test_what_is_written_is_what_is_deployed(base: list[Draft], make: Make, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def stage_of(spec: Spec) -> str:
     assert command[:2] == ["python3", "-m"]
     package, _, stage = command[2].partition(".")
     assert package == "stages"
-    return stage
+    return str(stage)
 
 
 @pytest.mark.parametrize("stem", SPECS)

@@ -1,0 +1,117 @@
+"""What the parity tests work with: a corner of the server, and the messages that name things in it. Knows neither which
+server that is nor how it is built."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import grpc
+from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from tests.servers import Unique
+
+IMAGE = "ubuntu:20.04"
+
+NOBODY = "0" * 12 + "4" + "0" * 19
+"""A valid id that no commit, job or transaction has."""
+
+UNKNOWN, NOT_FOUND, EXISTS = grpc.StatusCode.UNKNOWN, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.ALREADY_EXISTS
+
+
+class MakeInput(Protocol):
+    """Makes a pfs input; `fields` are further fields of it."""
+
+    def __call__(self, repo: str, glob: str = "/*", **fields: Any) -> pps_pb2.Input: ...
+
+
+class Refusal(Protocol):
+    """Makes a call that must fail, reads its answer to the end, and returns the status code and text."""
+
+    def __call__(
+        self, call: Callable[..., object], /, *arguments: object, **options: object
+    ) -> tuple[grpc.StatusCode, str]: ...
+
+
+def repo_of(name: str) -> pfs_pb2.Repo:
+    """A user repo of the project default."""
+    return pfs_pb2.Repo(name=name, type="user", project=pfs_pb2.Project(name="default"))
+
+
+def branch_of(repo: str, name: str = "master") -> pfs_pb2.Branch:
+    """A branch of such a repo."""
+    return pfs_pb2.Branch(repo=repo_of(repo), name=name)
+
+
+def commit_of(repo: str, id_: str = "", branch: str = "") -> pfs_pb2.Commit:
+    """A commit of such a repo by its id, the head of a branch, or both at once, as requests may say it."""
+    return pfs_pb2.Commit(repo=repo_of(repo), id=id_, branch=branch_of(repo, branch))
+
+
+class Place:
+    """A corner of the server: repos and pipelines under unique names, deleted in the end."""
+
+    def __init__(self, client: Client, unique: Unique) -> None:
+        self.client = client
+        self.unique = unique
+        self._repos: list[str] = []
+        self._pipelines: list[str] = []
+
+    def repo(self, stem: str = "in") -> str:
+        """Makes a repo and returns its name."""
+        name = self.unique(stem)
+        self.client.create_repo(name)
+        self._repos.append(name)
+        return name
+
+    def put(self, repo: str, **files: str | bytes | None) -> str:
+        """Puts files (None deletes one) in one commit on master and returns its id. `a_b` is the file /a/b."""
+        with self.client.commit(repo, "master") as commit:
+            for name, content in files.items():
+                path = "/" + name.replace("_", "/")
+                if content is None:
+                    self.client.delete_file(commit, path)
+                else:
+                    data = content.encode() if isinstance(content, str) else content
+                    self.client.put_file_bytes(commit, path, data)
+        return str(commit.id)
+
+    def pipeline(self, script: str, name: str = "", transform: pps_pb2.Transform | None = None, **fields: Any) -> str:
+        """Makes (or, given a name, updates) a pipeline that runs a shell script and returns its name. `transform` is
+        merged into its own, `fields` are further arguments of create_pipeline."""
+        made = name or self.unique("p")
+        whole = pps_pb2.Transform(image=IMAGE, cmd=["sh", "-e"], stdin=script.splitlines())
+        if transform is not None:
+            whole.MergeFrom(transform)
+        self.client.create_pipeline(made, transform=whole, update=bool(name), **fields)
+        if not name:
+            self._pipelines.append(made)
+        return made
+
+    def pipeline_name(self) -> str:
+        """The name of a pipeline that the test makes itself; it is deleted like the others."""
+        name = self.unique("p")
+        self._pipelines.append(name)
+        return name
+
+    def job(self, pipeline: str, commit: str) -> pps_pb2.JobInfo:
+        """The job of a commit set, once it has ended."""
+        (info,) = self.client.inspect_job(commit, pipeline_name=pipeline, wait=True, details=True)
+        return info
+
+    def read(self, repo: str, path: str, commit: str = "") -> str:
+        """A file's text, of the head of master or of a commit."""
+        with self.client.get_file((repo, "master", commit) if commit else (repo, "master"), path) as file:
+            return str(file.read(), "utf-8")
+
+    def paths(self, repo: str, commit: str = "") -> list[str]:
+        """The paths of all files."""
+        found = self.client.walk_file((repo, "master", commit) if commit else (repo, "master"), "/")
+        return [info.file.path for info in found if info.file_type == pfs_pb2.FILE]
+
+    def clean_up(self) -> None:
+        """Deletes all of it."""
+        for name in reversed(self._pipelines):
+            self.client.delete_pipeline(name, force=True)
+        for name in reversed(self._repos):
+            self.client.delete_repo(name, force=True)

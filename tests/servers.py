@@ -1,0 +1,77 @@
+"""Servers that tests talk to, a localpachd process each unless PACHD_ADDRESS names another. Knows no fixture."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import python_pachyderm
+
+_FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
+
+Unique = Callable[[str], str]
+"""Makes names that nobody else on the server uses: `unique("in")` -> "in-3f2a-1"."""
+
+
+@dataclass
+class Pachd:
+    """A server that answers at `address` (grpc://host:port)."""
+
+    address: str
+
+    def client(self) -> python_pachyderm.Client:
+        """A new client of this server."""
+        parts = urlsplit(self.address)
+        return python_pachyderm.Client(host=parts.hostname, port=parts.port, tls=parts.scheme == "grpcs")
+
+
+@dataclass
+class Localpachd(Pachd):
+    """A localpachd that the tests started."""
+
+    process: subprocess.Popen[str]
+
+    def stop(self) -> None:
+        """Stops the server as an operator would."""
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Stops the server as a power cut would."""
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+class StartPachd(Protocol):
+    """Starts localpachd on a root directory, with further options of its command line."""
+
+    def __call__(self, root: Path, *options: str) -> Localpachd: ...
+
+
+def start(root: Path, *options: str) -> Localpachd:
+    """See StartPachd. The server's log is written beside the root, which is named like it."""
+    log = root.with_name(root.name + ".log")
+    with log.open("a") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *options],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    match = _FIRST_LINE.fullmatch(line)
+    if match is None:
+        process.kill()
+        process.wait()
+        raise AssertionError(f"localpachd did not start: {line!r}\n{log.read_text()}")
+    return Localpachd(match[1], process)
