@@ -28,7 +28,7 @@ class Requests:
     def __init__(self, pps: Pps, specs: Specs) -> None:
         self._pps = pps
         self._specs = specs
-        self._steps: Mapping[str, Callable[[Transaction, transaction_pb2.TransactionRequest], Answer]] = {
+        self.steps: Mapping[str, Callable[[Transaction, transaction_pb2.TransactionRequest], Answer]] = {
             "create_repo": lambda txn, request: _create_repo(txn, request.create_repo),
             "delete_repo": lambda txn, request: _delete_repo(txn, request.delete_repo),
             "start_commit": lambda txn, request: _start_commit(txn, request.start_commit),
@@ -41,11 +41,12 @@ class Requests:
             "stop_job": lambda txn, request: _stop_job(txn, request.stop_job),
             "create_pipeline_v2": lambda txn, request: self._create_pipeline_v2(txn, request.create_pipeline_v2),
         }
+        """By the field of TransactionRequest that holds the request."""
 
     def run(self, txn: Transaction, request: transaction_pb2.TransactionRequest) -> Answer:
         """Does what a TransactionRequest asks for and returns the answer of its own call."""
         for field, _ in request.ListFields():
-            return self._steps[field.name](txn, request)
+            return self.steps[field.name](txn, request)
         raise PachError("unrecognized transaction request type")
 
     def run_all(self, txn: Transaction, requests: Sequence[transaction_pb2.TransactionRequest]) -> list[Answer]:
