@@ -12,7 +12,7 @@ from tests.servers import StartPachd
 
 
 def test_every_request_that_a_transaction_can_hold_has_its_step() -> None:
-    steps = Requests(None, None)._steps  # type: ignore[arg-type]  # nothing is run
+    steps = Requests(None, None).steps  # type: ignore[arg-type]  # nothing is run
     assert set(steps) == set(transaction_pb2.TransactionRequest.DESCRIPTOR.fields_by_name)
 
 
