@@ -12,7 +12,6 @@ from localpachd.worker.batching import Batch
 from localpachd.worker.commands import Process, how, judged
 from localpachd.worker.environment import WORKER_PORT, EnvironmentProblem, datum_variables, task_variables
 from localpachd.worker.layout.outputs import OutputError, Outputs
-from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.layout.placing import PlacementError
 from localpachd.worker.tasks import BatchServer, DatumResult, DatumWork, LogLine, Outcome, Stats, Task
 from localpachd.worker.watch import Watch
@@ -31,7 +30,7 @@ class DatumSet:
         self._watch = watch
         self._log = log
         self._datum_id = ""
-        self._pipes = LazyPipes(workplace.stores.pipes, self._note, watch.end)
+        self._pipes = workplace.layout.lazy_pipes(workplace.stores.pipes, self._note, watch.end)
         self._process: Process | None = None
         self._batch: Batch | None = None
         self._started = 0.0

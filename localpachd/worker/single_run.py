@@ -27,7 +27,7 @@ class SingleRun:
     def run(self, work: DatumWork) -> str:
         """How the command ended, with `work` in its `/pfs`. Raises Cancelled."""
         self._watch.begin(work.id)
-        pipes = LazyPipes(self._workplace.stores.pipes, self._note, self._watch.end)
+        pipes = self._workplace.layout.lazy_pipes(self._workplace.stores.pipes, self._note, self._watch.end)
         try:
             return self._run(work, pipes)
         except (PlacementError, EnvironmentProblem) as problem:

@@ -1,4 +1,4 @@
-"""Who opens and closes a file, told by Linux's inotify(7). Nothing but its system calls."""
+"""Tells when a file is opened and closed, with Linux's inotify(7). Nothing but its system calls."""
 
 import ctypes
 import os
@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-CLOSED_WRITER = 0x08
-CLOSED_READER = 0x10
 OPENED = 0x20
+_CLOSED = 0x08 | 0x10  # by a writer, by a reader
+_LOST = 0x4000
 
 _HEADER = struct.Struct("iIII")  # watch, what happened, cookie, length of the name that follows
 _BLOCK = 64 << 10
@@ -24,12 +24,14 @@ class Inotify:
         self.fileno: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
 
     def watch(self, path: Path) -> int:
-        """Starts to watch a file for being opened and closed; returns the number that its events carry."""
-        wanted = OPENED | CLOSED_READER | CLOSED_WRITER
-        return self._checked(self._libc.inotify_add_watch(self.fileno, os.fsencode(path), wanted))
+        """Starts to watch a file for being opened and closed; returns the number that its events carry.
+
+        Without the events of closing, the kernel would merge two openings of a file in a row into one event.
+        """
+        return self._checked(self._libc.inotify_add_watch(self.fileno, os.fsencode(path), OPENED | _CLOSED))
 
     def events(self) -> Iterator[tuple[int, int]]:
-        """The (watch, mask) pairs that have come up, without waiting."""
+        """The (watch, mask) pairs that have come up, without waiting. Raises OSError when the kernel dropped some."""
         try:
             data = os.read(self.fileno, _BLOCK)
         except BlockingIOError:
@@ -38,6 +40,8 @@ class Inotify:
         while position < len(data):
             watch, mask, _, length = _HEADER.unpack_from(data, position)
             position += _HEADER.size + length
+            if mask & _LOST:
+                raise OSError("more events of files at once than the system keeps (fs.inotify.max_queued_events)")
             yield watch, mask
 
     def close(self) -> None:

@@ -1,44 +1,42 @@
 """Lazy inputs: named pipes that are filled when somebody opens them. Knows neither datums nor what the files are.
 
 Each pipe is held open for writing from the start, so that a reader's open() returns at once and inotify can tell of it;
-one thread then feeds all the pipes that have a reader.
+one thread then feeds all the pipes that have a reader. A pipe is read once: before its reader gets a first byte, a
+guard takes its place, a pipe that nobody fills. So whoever comes later finds the guard, however late the thread is.
 """
 
 import contextlib
 import fcntl
 import os
-import select
 import selectors
+import stat
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from localpachd.worker.layout.budget import PipeBudget
-from localpachd.worker.layout.inotify import CLOSED_READER, CLOSED_WRITER, OPENED, Inotify
+from localpachd.worker.layout.inotify import OPENED, Inotify
+from localpachd.worker.layout.swap import swap
 
 _BUFFER = 1 << 20
-_CLOSES_WITHIN = 1.0
-"""Seconds in which a reader of whose closing inotify has told has closed."""
-_LOOK_EVERY = 0.02
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
 
 
 @dataclass(slots=True)
 class _Pipe:
-    """A pipe that waits for its first reader; `pieces` while it is being read, `served` after that.
+    """A pipe that waits for its reader; `pieces` while it is being read, `served` after that.
 
-    `deserted`: the reader has closed it. `closing`: so many times we have closed it and not yet been told so.
+    `writer` and `guard` are our ends of the pipe and of its guard. `node` is the pipe's inode.
     """
 
     path: Path
     shown: str
     read: Callable[[], Iterable[bytes]]
     writer: int | None
+    node: int
+    guard: int | None = None
     served: bool = False
-    deserted: bool = False
-    closing: int = 0
     pieces: Iterator[bytes] | None = None
     left: memoryview = field(default_factory=lambda: memoryview(b""))
 
@@ -46,16 +44,20 @@ class _Pipe:
 class LazyPipes:
     """The named pipes of one attempt at a datum after the other: `add`, `start`, `clear`, and in the end `close`.
 
-    `note` is told what the user should know of, `misused` the reason why the datum cannot go on: a pipe was opened a
+    `nursery` is a directory that processes do not look into, on the file system of the pipes; it is made when needed.
+    `note` is told what the user should know, `misused` the reason why the datum cannot continue: a pipe was opened a
     second time, where Pachyderm would leave the reader waiting for ever. Both are called from another thread.
     """
 
-    def __init__(self, budget: PipeBudget, note: Callable[[str], None], misused: Callable[[str], None]) -> None:
+    def __init__(
+        self, budget: PipeBudget, nursery: Path, note: Callable[[str], None], misused: Callable[[str], None]
+    ) -> None:
         self._budget = budget
+        self._nursery = nursery
         self._note = note
         self._misused = misused
-        self._pipes: dict[int, _Pipe] = {}
-        self._doubtful: dict[int, tuple[_Pipe, float]] = {}
+        self._pipes: list[_Pipe] = []
+        self._watched: dict[int, _Pipe] = {}
         self._inotify: Inotify | None = None
         self._stop: tuple[int, int] | None = None
         self._thread: threading.Thread | None = None
@@ -68,20 +70,21 @@ class LazyPipes:
         """
         if not self._budget.take():
             return False
-        pipe: _Pipe | None = None
+        writer: int | None = None
         try:
             if self._inotify is None:
                 self._inotify = Inotify()
             os.mkfifo(path)
-            pipe = _Pipe(path, shown, read, None)
-            self._arm(pipe)
-            self._pipes[self._inotify.watch(path)] = pipe
+            writer = _writer(path)
+            pipe = _Pipe(path, shown, read, writer, path.lstat().st_ino)
+            self._watched[self._inotify.watch(path)] = pipe
         except OSError:
-            if pipe is not None and pipe.writer is not None:
-                os.close(pipe.writer)
+            if writer is not None:
+                os.close(writer)
             path.unlink(missing_ok=True)
             self._budget.give_back(1)
             return False
+        self._pipes.append(pipe)
         return True
 
     def start(self) -> None:
@@ -100,12 +103,13 @@ class LazyPipes:
             self._thread.join()
             os.close(self._stop[0])
             self._stop = self._thread = None
-        for pipe in self._pipes.values():
-            if pipe.writer is not None:
-                os.close(pipe.writer)
-        self._doubtful.clear()
+        for pipe in self._pipes:
+            for end in (pipe.writer, pipe.guard):
+                if end is not None:
+                    os.close(end)
         self._budget.give_back(len(self._pipes))
         self._pipes.clear()
+        self._watched.clear()
         self.bytes_served = 0
 
     def close(self) -> None:
@@ -114,14 +118,6 @@ class LazyPipes:
         if self._inotify is not None:
             self._inotify.close()
             self._inotify = None
-
-    def _arm(self, pipe: _Pipe) -> None:
-        """Opens a pipe for writing, which needs a reader for a moment: one whose end looks unlike a real reader's."""
-        both = os.open(pipe.path, os.O_RDWR | os.O_NONBLOCK)
-        try:
-            pipe.writer = os.open(pipe.path, os.O_WRONLY | os.O_NONBLOCK)
-        finally:
-            os.close(both)
 
     def _serve(self, inotify: Inotify, stop: int) -> None:
         try:
@@ -135,49 +131,53 @@ class LazyPipes:
 
     def _round(self, selector: selectors.BaseSelector, inotify: Inotify, stop: int) -> bool:
         """Does what can be done without waiting; False when it is time to stop."""
-        for key, _ in selector.select(_LOOK_EVERY if self._doubtful else None):
+        for key, _ in selector.select():
             if key.fd == stop:
                 return False
             if key.fd == inotify.fileno:
                 for watch, mask in inotify.events():
-                    self._happened(selector, watch, mask)
+                    if mask & OPENED and watch in self._watched:
+                        self._opened(selector, inotify, self._watched[watch])
             elif key.data.writer == key.fd:
                 self._feed(selector, key.data)
-        self._settle_doubts()
         return True
 
-    def _settle_doubts(self) -> None:
-        """Sees which readers have gone after all; those that stay have opened a pipe a second time."""
-        for writer, (pipe, deadline) in list(self._doubtful.items()):
-            if not _has_reader(writer):
-                del self._doubtful[writer]
-            elif time.monotonic() > deadline:
-                del self._doubtful[writer]
-                self._opened_again(pipe)
-
-    def _happened(self, selector: selectors.BaseSelector, watch: int, mask: int) -> None:
-        pipe = self._pipes.get(watch)
-        if pipe is None:
+    def _opened(self, selector: selectors.BaseSelector, inotify: Inotify, pipe: _Pipe) -> None:
+        """Begins to feed a pipe that somebody has opened; the second time, of the pipe or its guard, is misuse."""
+        if pipe.served or pipe.pieces is not None:
+            self._misused(
+                f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it"
+                " once, read it to its end, and copy it to a temporary file if it is needed again"
+            )
             return
-        if mask & CLOSED_WRITER:
-            pipe.closing = max(0, pipe.closing - 1)
-        elif mask & OPENED and not pipe.closing:  # otherwise it was us
-            if pipe.served or pipe.pieces is not None:
-                self._opened_again(pipe)
-            else:
-                self._open(selector, pipe)
-        elif mask & CLOSED_READER:
-            pipe.deserted = True
-            if pipe.served and pipe.writer is None:
-                self._rearm(pipe)
-
-    def _open(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
         assert pipe.writer is not None
+        self._guard(inotify, pipe)
         if _SET_PIPE_SIZE is not None:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(pipe.writer, _SET_PIPE_SIZE, _BUFFER)
         pipe.pieces = iter(pipe.read())
         selector.register(pipe.writer, selectors.EVENT_WRITE, pipe)
+
+    def _guard(self, inotify: Inotify, pipe: _Pipe) -> None:
+        """Puts a guard in a pipe's place, unless something else has taken that, or it is gone.
+
+        The budget counts a pipe and its guard as one: our end of the pipe is closed soon.
+        """
+        guard = self._nursery / str(pipe.node)
+        with contextlib.suppress(OSError):
+            self._nursery.mkdir(mode=0o700, exist_ok=True)
+            os.mkfifo(guard)
+            pipe.guard = _writer(guard)
+            found = pipe.path.lstat()
+            os.chown(guard, found.st_uid, found.st_gid)
+            guard.chmod(stat.S_IMODE(found.st_mode))
+            self._watched[inotify.watch(guard)] = pipe
+            if found.st_ino == pipe.node:
+                swap(guard, pipe.path)
+                if guard.lstat().st_ino != pipe.node:  # user code has replaced the pipe meanwhile
+                    swap(guard, pipe.path)
+        with contextlib.suppress(OSError):
+            guard.unlink(missing_ok=True)
 
     def _feed(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
         assert pipe.writer is not None and pipe.pieces is not None
@@ -204,30 +204,13 @@ class LazyPipes:
         assert pipe.writer is not None
         selector.unregister(pipe.writer)
         os.close(pipe.writer)
-        pipe.closing += 1
         pipe.writer, pipe.pieces, pipe.served, pipe.left = None, None, True, memoryview(b"")
-        if pipe.deserted:
-            self._rearm(pipe)
-
-    def _rearm(self, pipe: _Pipe) -> None:
-        """Opens a pipe that was read once more, so as to notice who tries to read it again."""
-        with contextlib.suppress(OSError):  # deleted by its reader, as a rule
-            self._arm(pipe)
-            pipe.closing += 1
-            # Who came while we did this is not told of: his opening looks like ours. But whom we were told has closed
-            # the pipe may be a little longer in doing so.
-            if pipe.writer is not None and _has_reader(pipe.writer):
-                self._doubtful[pipe.writer] = pipe, time.monotonic() + _CLOSES_WITHIN
-
-    def _opened_again(self, pipe: _Pipe) -> None:
-        self._misused(
-            f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it once,"
-            " read it to its end, and copy it to a temporary file if it is needed again"
-        )
 
 
-def _has_reader(writer: int) -> bool:
-    """Whether somebody has the other end of a pipe open."""
-    poll = select.poll()
-    poll.register(writer, 0)
-    return not any(events & select.POLLERR for _, events in poll.poll(0))
+def _writer(path: Path) -> int:
+    """Opens a pipe for writing although nobody reads it, for which it needs a reader for a moment."""
+    both = os.open(path, os.O_RDWR | os.O_NONBLOCK)
+    try:
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    finally:
+        os.close(both)

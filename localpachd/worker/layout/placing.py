@@ -15,6 +15,7 @@ from localpachd.errors import PachError
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, File, FileSet
+from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.tasks import DatumWork, InputFile
 
@@ -71,6 +72,10 @@ class Layout:
     def shared(self, path: str) -> bool:
         """Whether a path, as processes see it, lies in a directory that `directory` made: it is no datum's."""
         return any(path.startswith(f"{self.shown}/{SCRATCH}/{name}/") for name in self._lasting)
+
+    def lazy_pipes(self, budget: PipeBudget, note: Callable[[str], None], misused: Callable[[str], None]) -> LazyPipes:
+        """The pipes for lazy inputs of datums that are placed here; to be closed. The arguments are theirs."""
+        return LazyPipes(budget, self.pfs.with_name("pipes"), note, misused)
 
     def place(self, work: DatumWork, env: Mapping[str, str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
         """Puts a datum's inputs in place, with an empty `out`, and `env` in `.env`: the pipeline's variables and the

@@ -29,6 +29,16 @@ BEST = namespaces.detect(Path("/tmp"))
 NONE = Confinement()
 """Processes that see the machine as it is."""
 
+PATIENCE = 60.0
+"""Seconds that a test may take. On an idle machine none takes more than one; commands that a test is to end sleep for
+less than this, so that nothing waits for longer in vain."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(PATIENCE))
+
 
 @dataclass
 class Bench:

@@ -154,7 +154,7 @@ def test_a_hanging_datum_is_ended_and_the_next_one_runs(bench: Bench) -> None:
 env = next_datum()
 while True:
     if env["N"] == "0":
-        time.sleep(600)
+        time.sleep(50)
     env = next_datum()
 """
     first, second = bench.run(batched(body, datum_timeout=0.3), bench.datum(N="0"), bench.datum(N="1"))
@@ -176,7 +176,7 @@ def test_cancelling_releases_a_waiting_call(bench: Bench) -> None:
         if line.message == "working":
             token.cancel()
 
-    body = 'env = next_datum()\nprint("working", flush=True)\ntime.sleep(600)'
+    body = 'env = next_datum()\nprint("working", flush=True)\ntime.sleep(50)'
     bench.runner.run_set(bench.there(batched(body)), [bench.datum(), bench.datum()], bench.results.append, log, token)
     assert bench.results == []
     assert not [thread for thread in threading.enumerate() if thread.name.startswith(("process-", "lazy-pipes"))]

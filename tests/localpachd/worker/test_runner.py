@@ -182,7 +182,7 @@ def test_a_later_success_counts(bench: Bench) -> None:
 
 
 def test_a_datum_that_takes_too_long_fails(bench: Bench) -> None:
-    result = bench.one(bench.sh("sleep 600", datum_timeout=0.2, err_cmd=("true",)))
+    result = bench.one(bench.sh("sleep 50", datum_timeout=0.2, err_cmd=("true",)))
     assert result.state == "FAILED"  # err_cmd runs under the deadline that has passed
     assert "datum_timeout" in result.reason
 
@@ -201,7 +201,7 @@ def test_cancelling_ends_everything_at_once(bench: Bench) -> None:
             token.cancel()
 
     results: list[DatumResult] = []
-    task = bench.sh("(setsid sleep 600 &) ; sleep 600 & echo started; wait")
+    task = bench.sh("(setsid sleep 50 &) ; sleep 50 & echo started; wait")
     bench.runner.run_set(task, [bench.datum(), bench.datum()], results.append, log, token)
     assert results == []
 
@@ -225,7 +225,7 @@ def test_restarting_ends_one_attempt(bench: Bench) -> None:
             assert token.restart({datum.id})
             restarted.set()
 
-    task = bench.sh(f"[ -e {flag} ] || {{ touch {flag}; echo hanging; sleep 600; }}", tries=2)
+    task = bench.sh(f"[ -e {flag} ] || {{ touch {flag}; echo hanging; sleep 50; }}", tries=2)
     bench.runner.run_set(task, [datum], bench.results.append, log, token)
     assert restarted.is_set()
     assert [result.state for result in bench.results] == ["PROCESSED"]
@@ -251,7 +251,7 @@ def test_several_sets_run_side_by_side(at_home: Bench) -> None:
 
     def one(number: int) -> None:
         given = at_home.input("in", f"/{number}", {f"/{number}": b""})
-        at_home.run(at_home.sh(script), at_home.datum(given, N=str(number)))
+        at_home.run(at_home.sh(script, datum_timeout=50.0), at_home.datum(given, N=str(number)))
 
     threads = [threading.Thread(target=one, args=(number,)) for number in range(2)]
     for thread in threads:

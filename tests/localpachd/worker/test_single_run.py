@@ -171,7 +171,7 @@ def test_how_a_command_ends_is_told(attending: Attending) -> None:
 
 
 def test_what_a_command_says_is_passed_on_while_it_runs_and_it_dies_when_cancelled(attending: Attending) -> None:
-    running, token = attending.start(attending.bench.sh("echo here; sleep 1000"), DatumWork("spout", (), {}))
+    running, token = attending.start(attending.bench.sh("echo here; sleep 50"), DatumWork("spout", (), {}))
     assert eventually(lambda: attending.bench.said() == ["here"])
     assert not running.done()
     token.cancel()

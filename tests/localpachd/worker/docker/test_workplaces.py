@@ -89,7 +89,7 @@ def test_what_a_command_leaves_outside_of_pfs_stays_for_the_set(contained: Bench
 @in_containers
 def test_nothing_that_a_command_starts_outlives_it(contained: Bench) -> None:
     task = contained.sh(
-        "if [ $N = 0 ]; then touch /work/kept; (setsid sleep 600 &); sleep 600 & echo started; "
+        "if [ $N = 0 ]; then touch /work/kept; (setsid sleep 50 &); sleep 50 & echo started; "
         "else ls /work; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -c '^sleep'; true; fi"
     )
     results = contained.run(task, contained.datum(N="0"), contained.datum(N="1"))
@@ -248,7 +248,7 @@ root = Path(sys.argv[1])
 root.mkdir()
 stores = Stores(Database(root / "db"), Chunks(root / "chunks"), Secrets(root / "secrets"))
 runner = LocalRunner(root / "scratch", GpuPool(), GrpcBatchServer(), Docker(stores, engine.find(), root, print))
-task = Task(("sh", "-c", "echo working; sleep 600"), image=sys.argv[2])
+task = Task(("sh", "-c", "echo working; sleep 50"), image=sys.argv[2])
 def log(line):
     if line.user:
         print(line.message, flush=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import queue
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,23 +61,52 @@ def test_a_pipe_need_not_be_read_to_its_end_but_it_is_said(bench: Bench) -> None
 @pytest.mark.parametrize("data", [b"short", BIG])
 @pytest.mark.parametrize("first", ["cat", "head -c 2"])
 def test_opening_a_pipe_again_fails_the_datum_with_a_reason(bench: Bench, data: bytes, first: str) -> None:
-    task = bench.sh(f'{first} "$in" > /dev/null; cat "$in" > /dev/null; sleep 600')
+    task = bench.sh(f'{first} "$in" > /dev/null; cat "$in" > /dev/null; sleep 50', datum_timeout=50.0)
     result = bench.one(task, bench.input("in", "/f", {"/f": data}, lazy=True))
     assert result.state == "FAILED"
     assert result.reason.startswith("the lazy file /pfs/in/f was opened a second time")
 
 
+def test_a_second_opening_counts_while_the_first_is_being_served(tmp_path: Path) -> None:
+    """However late the thread is that serves the pipes: here it hangs while the first reader comes and goes."""
+    told: queue.Queue[str] = queue.Queue()
+    released = threading.Event()
+
+    def slowly() -> Iterator[bytes]:
+        yield b"short"
+        released.wait()
+
+    pipes = LazyPipes(PipeBudget(), tmp_path / "nursery", lambda _: None, told.put)
+    assert pipes.add(tmp_path / "p", "p", slowly)
+    pipes.start()
+    with (tmp_path / "p").open("rb", buffering=0) as first:
+        assert first.read(2) == b"sh"
+    second = os.open(tmp_path / "p", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(BlockingIOError):  # it would wait for ever
+        os.read(second, 3)
+    os.close(second)
+    released.set()
+    assert told.get().startswith("the lazy file p was opened a second time")
+    pipes.close()
+
+
+def test_a_pipe_that_was_replaced_before_it_was_read_is_left_alone(bench: Bench) -> None:
+    task = bench.sh('exec 3< "$in"; echo mine > copy; mv copy "$in"; cat <&3; cat "$in"; cat "$in"', datum_timeout=50.0)
+    assert bench.one(task, bench.input("in", "/f", {"/f": b"given\n"}, lazy=True)).state == "PROCESSED"
+    assert bench.said() == ["given", "mine", "mine"]
+
+
 def test_a_lost_chunk_fails_the_datum_with_a_reason(bench: Bench) -> None:
     given = bench.input("in", "/f", {"/f": b"content"}, lazy=True)
     bench.chunks.sweep([])
-    result = bench.one(bench.sh('cat "$in"; sleep 600'), given)
+    result = bench.one(bench.sh('cat "$in"; sleep 50'), given)
     assert "is not in the store" in result.reason
 
 
 def test_a_reader_that_is_still_at_it_does_not_hold_up_the_next_datum(bench: Bench) -> None:
     # The reader in the background is killed with its group while its pipe is being filled.
-    task = bench.sh('(exec 3< "$in"; read -r line <&3; touch "$PFS/out/read"; sleep 600) & '
-                    'until [ -e "$PFS/out/read" ]; do :; done')  # fmt: skip
+    task = bench.sh('(exec 3< "$in"; read -r line <&3; touch "$PFS/out/read"; sleep 50) & '
+                    'until [ -e "$PFS/out/read" ]; do :; done', datum_timeout=50.0)  # fmt: skip
     given = bench.input("in", "/f", {"/f": b"line\n" * 1_000_000}, lazy=True)
     assert [each.state for each in bench.run(task, bench.datum(given), bench.datum(given))] == ["PROCESSED"] * 2
 
@@ -105,7 +138,7 @@ def test_closing_releases_readers_and_file_descriptors(tmp_path: Path) -> None:
     before = len([*Path("/dev/fd").iterdir()])
     budget = PipeBudget()
     left = budget._left
-    pipes = LazyPipes(budget, lambda _: None, lambda _: None)
+    pipes = LazyPipes(budget, tmp_path / "nursery", lambda _: None, lambda _: None)
     assert pipes.add(tmp_path / "p", "p", lambda: iter((b"x" * 10,)))
     pipes.start()
     with (tmp_path / "p").open("rb") as reader:

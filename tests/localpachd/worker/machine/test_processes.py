@@ -141,7 +141,7 @@ def test_stopping_kills_descendants(confinement: Confinement, tmp_path: Path) ->
     confinement.prepare(tmp_path / "root")
     lifeline, alive = os.pipe(), os.pipe()
     started, ended = threading.Event(), threading.Event()
-    script = "(setsid sh -c 'sleep 600; :' &) ; sleep 600 & echo started; wait"
+    script = "(setsid sh -c 'sleep 50; :' &) ; sleep 50 & echo started; wait"
     command = confinement.command(("sh", "-c", script), tmp_path / "pfs", "/", tmp_path / "root", (), lifeline[0])
     process = UserProcess(
         command, os.environ, b"", lambda _: started.set(), ended.set, confinement.own_processes,
@@ -165,7 +165,7 @@ from localpachd.worker.machine.processes import UserProcess
 place, confinement, alive = Path(sys.argv[1]), eval(sys.argv[2]), int(sys.argv[3])
 confinement.prepare(place / "root")
 lifeline = os.pipe()
-script = "sleep 600 & echo started; wait"
+script = "sleep 50 & echo started; wait"
 command = confinement.command(("sh", "-c", script), place / "pfs", "/", place / "root", (), lifeline[0])
 def run():
     UserProcess(command, os.environ, b"", lambda _: print("ready", flush=True), lambda: None,
