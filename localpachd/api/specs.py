@@ -3,7 +3,6 @@
 The merging is Pachyderm 2.8's: RFC 7396 over names in lowerCamelCase, the user's values on top.
 """
 
-import difflib
 import json
 import logging
 from collections.abc import Iterable, Mapping
@@ -11,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from localpachd.api import protojson
 from localpachd.api.schema import pps_pb2
@@ -20,7 +18,11 @@ from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
 from localpachd.pps import defaults, spec
 from localpachd.pps.entities import Written
+from speclang import messages, strict_json
+from speclang.fields import dotted
 from speclang.merge_patches import merge
+from speclang.messages import Problem, Reading, Rule
+from speclang.strict_json import JSONDecodeError
 
 BUILT_IN: Mapping[str, Any] = {
     "transform": {"image": spec.DEFAULT_IMAGE},
@@ -62,9 +64,9 @@ class Merged:
 
 
 class Specs:
-    """Reads specifications. Unknown fields are errors or, `lenient`, left out with a line in the server's log.
+    """Reads specifications. Unknown fields are errors or, with `lenient`, left out with a line in the server's log.
 
-    Everything raises InvalidArgument with every problem that it finds, each with the place of it.
+    All methods raise InvalidArgument with every problem that they find and its place.
     """
 
     def __init__(self, pfs: Pfs, lenient: bool = False) -> None:
@@ -100,6 +102,8 @@ class Specs:
         unknown = [key for key in given if key not in _DEFAULTS]
         if unknown:
             raise InvalidArgument(f'unknown field "{unknown[0]}" in defaults: the only one is "{_DEFAULTS[1]}"')
+        if len(given) > 1:
+            raise InvalidArgument(f"{_DEFAULTS[1]} is given twice, in two spellings")
         found = next(iter(given.values()), None)
         read = self._canonical({} if found is None else found)
         _message(read)
@@ -111,67 +115,15 @@ class Specs:
         return _merged(text, [cluster, project, self.read(text)])
 
     def _canonical(self, value: object) -> dict[str, Any]:
-        reading = _Reading()
-        read = reading.message(value, _REQUEST, "")
-        if reading.unknown and self._lenient:
-            _log.warning("left out of a pipeline specification: %s", "; ".join(reading.unknown))
-        wrong = reading.wrong if self._lenient else [*reading.unknown, *reading.wrong]
+        read = messages.read(value, _REQUEST, camel=True, patch=True)
+        unknown = [_said(each, read) for each in read.problems if each.rule is Rule.UNKNOWN]
+        others = [_said(each, read) for each in read.problems if each.rule is not Rule.UNKNOWN]
+        if unknown and self._lenient:
+            _log.warning("left out of a pipeline specification: %s", "; ".join(unknown))
+        wrong = others if self._lenient else [*unknown, *others]
         if wrong:
             raise InvalidArgument("; ".join(wrong))
-        assert isinstance(read, dict)
-        return read
-
-
-class _Reading:
-    """One specification being compared with the schema; collects what is wrong with it."""
-
-    def __init__(self) -> None:
-        self.unknown: list[str] = []
-        self.wrong: list[str] = []
-
-    def message(self, value: object, descriptor: Descriptor, path: str) -> object:
-        """A message's JSON with the names of its fields in lowerCamelCase."""
-        if descriptor.full_name.startswith("google.protobuf."):
-            return value
-        if not isinstance(value, dict):
-            self.wrong.append(f"{path or 'the specification'} must be an object")
-            return {}
-        fields = {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
-        read: dict[str, object] = {}
-        for key, each in value.items():
-            if key not in fields:
-                self.unknown.append(_unknown(key, descriptor, path))
-                continue
-            name = fields[key].json_name
-            if name in read:
-                self.wrong.append(f"{_below(path, key)} is given twice")
-            read[name] = self._field(each, fields[key], _below(path, key))
-        return read
-
-    def _field(self, value: object, field: FieldDescriptor, path: str) -> object:
-        if value is None:
-            return None
-        if field.message_type is not None and field.message_type.GetOptions().map_entry:
-            if isinstance(value, dict):
-                entry = field.message_type.fields_by_name["value"]
-                return {key: self._single(each, entry, f"{path}.{key}") for key, each in value.items()}
-            self.wrong.append(f"{path} must be an object")
-        elif field.label == field.LABEL_REPEATED:
-            if isinstance(value, list):
-                return [self._single(each, field, f"{path}[{place}]") for place, each in enumerate(value)]
-            self.wrong.append(f"{path} must be a list")
-        else:
-            return self._single(value, field, path)
-        return None
-
-    def _single(self, value: object, field: FieldDescriptor, path: str) -> object:
-        if value is None:
-            return None
-        if field.message_type is not None:
-            return self.message(value, field.message_type, path)
-        if field.enum_type is not None and value in field.enum_type.values_by_number:
-            return field.enum_type.values_by_number[value].name
-        return value
+        return read.value
 
 
 def _merged(text: str, layers: Iterable[Mapping[str, Any]]) -> Merged:
@@ -191,22 +143,18 @@ def _message(value: Mapping[str, Any]) -> pps_pb2.CreatePipelineRequest:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        given = strict_json.parse(text).value
+    except JSONDecodeError as error:
         raise InvalidArgument(f"not JSON: {error}") from error
     if not isinstance(given, dict):
         raise InvalidArgument("not a JSON object")
     return given
 
 
-def _unknown(key: str, descriptor: Descriptor, path: str) -> str:
-    # Whoever writes lowerCamelCase is told the name in lowerCamelCase.
-    camel = any(character.isupper() for character in key)
-    names = {field.json_name if camel else field.name for field in descriptor.fields}
-    near = difflib.get_close_matches(key, sorted(names), n=1)
-    where = f" in {path}" if path else ""
-    return f'unknown field "{key}"{where}' + (f': did you mean "{near[0]}"?' if near else "")
-
-
-def _below(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+def _said(problem: Problem, read: Reading) -> str:
+    written = read.written[problem.at]
+    fix = f": {problem.fix}" if problem.fix else ""
+    if problem.rule is Rule.UNKNOWN:
+        where = f" in {dotted(written[:-1])}" if written[:-1] else ""
+        return f'unknown field "{written[-1]}"{where}{fix}'
+    return f"{dotted(written) or 'the specification'} {problem.why}{fix}"

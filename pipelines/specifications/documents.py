@@ -1,23 +1,18 @@
-"""JSON files as people write them: what they hold, and on which line each part of it stands. Knows no specification."""
+"""JSON files as people write them: their values, and the line of each part. Knows no specification."""
 
-import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
+from speclang import strict_json
 from speclang.fields import Field
-
-_SPACE = re.compile(r"[ \t\n\r]*")
-_STRING = json.JSONDecoder()
-_SCALAR = re.compile(r"[^\s,\]}]+")
-_DEEPEST = 200
+from speclang.strict_json import JSONDecodeError
 
 
 class NotJsonError(LookalikeError):
-    """A file that does not hold what it should: the reason, and the line of it where that is known."""
+    """A file that does not hold a JSON object: the reason, and its line where that is known."""
 
     def __init__(self, path: Path, why: str, line: int | None = None) -> None:
         super().__init__(f"{path} {why}")
@@ -35,118 +30,18 @@ class Document:
 
 
 def read(path: Path) -> Document:
-    """Reads a file that holds one JSON object. Raises NotJsonError for anything else, and for a name that is twice in
-    one object; LookalikeError for a file that cannot be read."""
+    """Reads a file that holds one JSON object. Raises NotJsonError for any other, also for one that gives a name twice
+    in one object, and LookalikeError for a file that cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise LookalikeError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise NotJsonError(path, f"is not JSON: {error}") from error
-    reader = _Reader(text)
     try:
-        value = reader.document()
-    except json.JSONDecodeError as error:
+        read = strict_json.parse(text)
+    except JSONDecodeError as error:
         raise NotJsonError(path, f"is not JSON: {error}", error.lineno) from error
-    if not isinstance(value, dict):
+    if not isinstance(read.value, dict):
         raise NotJsonError(path, "is not a JSON object: a file holds one", 1)
-    return Document(path, value, reader.lines)
-
-
-def _refuse(name: str) -> None:
-    """NaN and the like, which Python would take, are no JSON."""
-    raise ValueError(name)
-
-
-class _Reader:
-    """Reads JSON and notes where each value, or the name before it, begins."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-        self._line_at = (0, 1)
-        self.lines: dict[Field, int] = {}
-
-    def document(self) -> Any:
-        value = self._value(())
-        if self._peek():
-            second = self._peek() in "{-"
-            raise self._wrong("a second one follows, and a file holds one" if second else "something follows its end")
-        return value
-
-    def _value(self, field: Field) -> Any:
-        if len(field) > _DEEPEST:
-            raise self._wrong("it is nested too deeply")
-        here = self._peek()
-        self.lines.setdefault(field, self._line())
-        if here == "{":
-            return self._object(field)
-        if here == "[":
-            return self._list(field)
-        if here == '"':
-            return self._string()
-        found = _SCALAR.match(self._text, self._at)
-        if found is None:
-            raise self._wrong("a value is missing")
-        try:
-            value = json.loads(found[0], parse_constant=_refuse)
-        except ValueError:
-            raise self._wrong(f"{found[0][:40]} is no value") from None
-        self._at = found.end()
-        return value
-
-    def _object(self, field: Field) -> dict[str, Any]:
-        members: dict[str, Any] = {}
-        self._at += 1
-        while self._peek() != "}":
-            if self._peek() != '"':
-                raise self._wrong("a name in double quotes is missing")
-            line = self._line()
-            name = self._string()
-            if name in members:
-                raise self._wrong(f"{name} twice in one object")
-            self.lines[(*field, name)] = line
-            self._expect(":")
-            members[name] = self._value((*field, name))
-            self._separator("}")
-        self._at += 1
-        return members
-
-    def _list(self, field: Field) -> list[Any]:
-        items: list[Any] = []
-        self._at += 1
-        while self._peek() != "]":
-            items.append(self._value((*field, len(items))))
-            self._separator("]")
-        self._at += 1
-        return items
-
-    def _separator(self, end: str) -> None:
-        if self._peek() == end:
-            return
-        self._expect(",")
-        if self._peek() == end:
-            raise self._wrong(f"a comma stands before the {end}")
-
-    def _expect(self, sign: str) -> None:
-        if self._peek() != sign:
-            raise self._wrong(f"a {sign} is missing")
-        self._at += 1
-
-    def _string(self) -> str:
-        value, self._at = _STRING.raw_decode(self._text, self._at)
-        return str(value)
-
-    def _peek(self) -> str:
-        found = _SPACE.match(self._text, self._at)
-        assert found is not None
-        self._at = found.end()
-        return self._text[self._at : self._at + 1]
-
-    def _line(self) -> int:
-        at, line = self._line_at
-        self._line_at = (self._at, line + self._text.count("\n", at, self._at))
-        return self._line_at[1]
-
-    def _wrong(self, why: str) -> json.JSONDecodeError:
-        return json.JSONDecodeError(why, self._text, min(self._at, len(self._text)))
+    return Document(path, read.value, read.lines)

@@ -11,6 +11,7 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.errors import LookalikeError
+from pipelines.specifications import documents
 
 HERE = Path(__file__).resolve().parents[2] / "specs"
 """The directory of the specifications that lookalike ships."""
@@ -83,26 +84,11 @@ def ordered(specs: Iterable[Spec]) -> list[Spec]:
 
 def read(path: Path) -> Spec:
     """One specification file, decoded. Raises LookalikeError for an invalid one."""
-    try:
-        document = json.loads(path.read_text(), object_pairs_hook=_once_each)
-    except OSError as error:
-        raise LookalikeError(f"cannot read {path}: {error.strerror}") from error
-    except ValueError as error:
-        raise LookalikeError(f"{path} is not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise LookalikeError(f"{path} is not a JSON object: a file holds one pipeline")
+    document = documents.read(path).value
     name = Spec("", path, document).request().pipeline.name
     if not name:
         raise LookalikeError(f"{path} does not name its pipeline: set pipeline.name")
     return Spec(name, path, document)
-
-
-def _once_each(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in members]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(f"{', '.join(twice)} given twice in one object")
-    return dict(members)
 
 
 def upstream_first(specs: Iterable[Spec]) -> list[Spec]:

@@ -1,4 +1,4 @@
-"""Specifications as people write them: names, merging, and what is wrong with them, all of it and where."""
+"""Specifications as people write them: names, merging, and every problem with its place."""
 
 import json
 from typing import Any
@@ -63,9 +63,9 @@ def test_every_problem_is_named_with_its_place(specs: Specs) -> None:
         'unknown field "spce" in input.cross[1].cron: did you mean "spec"?',
         'unknown field "datumTrys": did you mean "datumTries"?',
         'unknown field "zzz"',
-        "transform.cmd must be a list",
-        "transform.env must be an object",
-        "datumTries is given twice",
+        'transform.cmd must be a list in square brackets, not "true": write ["true"]',
+        "transform.env must be an object in braces, not a list",
+        "datumTries is given twice, in two spellings: keep one of them",
     ]
 
 
@@ -73,6 +73,25 @@ def test_every_problem_is_named_with_its_place(specs: Specs) -> None:
 def test_what_is_no_object(specs: Specs, text: str) -> None:
     with pytest.raises(InvalidArgument, match="not (a )?JSON"):
         specs.read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"description": "a", "description": "b"}', "description given twice in one object: line 1"),
+        ('{"transform": {"env": {"A": "1", "A": "2"}}}', "A given twice in one object"),
+        ('{"resourceLimits": {"cpu": NaN}}', "NaN is not a valid value"),
+        ('{"description": "a"} {}', "a second one follows"),
+    ],
+)
+def test_json_that_only_python_would_take(specs: Specs, text: str, why: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^not JSON: .*{why}"):
+        specs.read(text)
+
+
+def test_defaults_in_two_spellings(specs: Specs) -> None:
+    with pytest.raises(InvalidArgument, match="^createPipelineRequest is given twice, in two spellings$"):
+        specs.read_defaults('{"create_pipeline_request": {}, "createPipelineRequest": {}}')
 
 
 def test_values_of_the_wrong_kind(specs: Specs) -> None:

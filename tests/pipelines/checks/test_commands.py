@@ -111,7 +111,7 @@ def test_specifications_are_written_with_overlays(run: Run) -> None:
     write(transfrom={})
     done = run("specs", "--specs", "specs", "-o", "other")
     assert isinstance(done.exception, LookalikeError)
-    assert str(done.exception).startswith("specs/p.json:17: transfrom: Pachyderm knows no such field")
+    assert str(done.exception).startswith("specs/p.json:17: transfrom: Pachyderm does not know this field")
     assert not Path("other").exists()
 
 

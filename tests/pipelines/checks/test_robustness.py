@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
-from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.checks import datums, suite
 from pipelines.specifications import drafts, fields, reading
@@ -50,22 +48,6 @@ def checked(directory: Path, document: Any) -> suite.Report:
 def test_anything(tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]) -> None:
     report = checked(tmp_path_factory.getbasetemp(), document)
     assert report.count(Level.ERROR) or document.get("pipeline")
-
-
-def parsed(document: Any) -> Any:
-    """The message of a document, or None for one that protojson refuses."""
-    try:
-        return json_format.ParseDict(document, pps_pb2.CreatePipelineRequest())
-    except (json_format.ParseError, TypeError, ValueError, AttributeError):
-        return None
-
-
-@given(document=st.dictionaries(NAMES, VALUES, max_size=3))
-def test_what_is_read_without_a_flaw_is_what_protojson_takes(document: dict[str, Any]) -> None:
-    read = fields.read(document)
-    understood = parsed(read.value)
-    assert understood is not None
-    assert read.flaws or understood == parsed(document)
 
 
 @given(

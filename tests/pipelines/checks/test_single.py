@@ -54,12 +54,12 @@ def patch(*operations: Any) -> str:
 TOLERATION = {"key": "a", "operator": "Exists"}
 CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     # fields
-    (E, "transfrom", "no such field", 'mean "transform"', {"transfrom": {}}, {}),
+    (E, "transfrom", "does not know this field", 'mean "transform"', {"transfrom": {}}, {}),
     (E, "transform.datum_baching", "drop", 'mean "datum_batching"',
      {"transform": {"image": "a:1", "datum_baching": True}}, {"transform": {"image": "a:1", "datumBatching": True}}),
-    (E, "nodeSelector", "no such", "scheduling_spec.node_selector", {"nodeSelector": {}}, {"schedulingSpec": {}}),
-    (E, "dropped_in", "no such", "take it out", {"dropped_in": 1}, {"description": "d"}),
-    (E, "update", "not for specifications", "take it out", {"update": True}, {}),
+    (E, "nodeSelector", "does not know", "scheduling_spec.node_selector", {"nodeSelector": {}}, {"schedulingSpec": {}}),
+    (E, "dropped_in", "does not know", "remove it", {"dropped_in": 1}, {"description": "d"}),
+    (E, "update", "not for specifications", "remove it", {"update": True}, {}),
     (E, "maximum_expected_uptime", "only Pachyderm 2.8", "pachctl", {"maximum_expected_uptime": "1s"}, {}),
     (E, "autoscaling", 'not "yes"', "write true", {"autoscaling": "yes"}, {"autoscaling": True}),
     (E, "datum_tries", "a whole number, not 1.5", "", {"datum_tries": 1.5}, {"datum_tries": "3"}),
@@ -83,7 +83,7 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "tolerations[0].effect", "Kubernetes' spelling", '"NO_SCHEDULE"',
      {"tolerations": [{"operator": "EQUAL", "effect": "NoSchedule"}]},
      {"tolerations": [{"operator": "EQUAL", "effect": "NO_SCHEDULE"}]}),
-    (E, "tolerations[0].effect", '"NO_SCEDULE" is no value', 'mean "NO_SCHEDULE"',
+    (E, "tolerations[0].effect", '"NO_SCEDULE", which is not a valid value', 'mean "NO_SCHEDULE"',
      {"tolerations": [{"operator": 2, "effect": "NO_SCEDULE"}]}, {"tolerations": [{"operator": 2, "effect": 1}]}),
     (E, "tolerations[0]", "has no operator", '"EQUAL"', {"tolerations": [{"key": "a"}]}, {"tolerations": []}),
     # names
