@@ -1,4 +1,4 @@
-"""The commands for finding out why something went wrong."""
+"""The commands for finding the cause of a failure."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,27 +13,28 @@ from pipelines.errors import LookalikeError
 from stages.wording import visible
 
 app = typer.Typer()
-debug_app = typer.Typer(help="Finding out why something went wrong.", no_args_is_help=True)
+debug_app = typer.Typer(help="Find the cause of a failure.", no_args_is_help=True)
 app.add_typer(debug_app, name="debug")
 
 _SHORT = 12
-"""Digits of a datum's id in the name of its directory."""
+"""Digits of a datum's id in its directory's name."""
 
 
 @debug_app.command("datum")
 def datum(
     job: Annotated[
-        str, typer.Argument(metavar="PIPELINE[@JOB]", help="Whose datum; of the newest job if none is named.")
+        str,
+        typer.Argument(metavar="PIPELINE[@JOB]", help="The pipeline of the datum, and its job [default: the newest]."),
     ],
     identity: Annotated[
         str,
         typer.Argument(
-            metavar="[DATUM]", help="The id of the datum, or its beginning [default: the first that failed]."
+            metavar="[DATUM]", help="The id of the datum, or its beginning [default: the first failed datum]."
         ),
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A new directory for what there is of it [default: debug/...]."),
+        typer.Option("--output", "-o", help="A new directory for its files [default: debug/...]."),
     ] = None,
 ) -> None:
     """Run one datum of a job again, alone, and keep its inputs, variables, output and log (localpachd only).
@@ -45,22 +46,24 @@ def datum(
     found, chosen = debugging.choose(Jobs(connection), pipeline, named, identity)
     to = output or _free(Path("debug") / f"{pipeline}-{chosen[:_SHORT]}")
     if to.exists():
-        raise LookalikeError(f"{to} is there already: name another directory, or remove it")
+        raise LookalikeError(f"{to} exists already: name another directory, or remove it")
     say(f"running datum {chosen} of {pipeline}@{found.id} again")
     rerun = debugging.run(connection, found, chosen, to, _line)
-    say(f"its inputs and output are in {near(to)}/pfs, its variables in {near(to)}/env, what it said in {near(to)}/log")
+    say(f"its inputs and output are in {near(to)}/pfs, its variables in {near(to)}/env, its log in {near(to)}/log")
     if rerun.failed:
-        before = f"; in its job: {rerun.failed_before}" if rerun.failed_before else "; in its job it went well"
-        same = "; so it did in its job" if rerun.failed == rerun.failed_before else before
+        before = (
+            f"; the reason in its job: {rerun.failed_before}" if rerun.failed_before else "; it succeeded in its job"
+        )
+        same = "; it failed in its job for the same reason" if rerun.failed == rerun.failed_before else before
         raise LookalikeError(f"the datum failed: {rerun.failed}{same}")
     if rerun.failed_before:
-        say(f"it went well; in its job it failed: {rerun.failed_before}")
+        say(f"it succeeded this time; it failed in its job: {rerun.failed_before}")
     elif rerun.changed:
-        say(f"it went well, but its output differs from what its job recorded in {files(len(rerun.changed))}:")
+        say(f"it succeeded, but its output differs from that of its job in {files(len(rerun.changed))}:")
         for path in rerun.changed:
             say(f"  {path}")
     else:
-        say("it went well, and its output is what its job recorded")
+        say("it succeeded, with the same output as in its job")
 
 
 def _line(text: str, user: bool) -> None:
@@ -69,7 +72,7 @@ def _line(text: str, user: bool) -> None:
 
 
 def _free(wanted: Path) -> Path:
-    """The path, or the first like it that is not taken."""
+    """The path, with a number if it is taken."""
     number, path = 1, wanted
     while path.exists():
         number += 1

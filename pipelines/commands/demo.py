@@ -1,4 +1,4 @@
-"""The main job from nothing to result sheets: pipelines, backbone, pictures, queries, and how good the answers are."""
+"""The demo, from an empty server to result sheets: pipelines, backbone, pictures, queries, and precision."""
 
 import json
 from collections.abc import Mapping
@@ -24,15 +24,15 @@ BACKBONE = "efficientnet-lite0"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a demo did: all jobs, upstream first, and the true names of the entries that it asked."""
+    """The outcome of a demo: all jobs, upstream first, and the true names of its query entries."""
 
     jobs: list[Job]
     entries: list[str]
 
 
 def run(connection: Connection, images: Path, wanted: Path) -> Outcome:
-    """Deploys the pipelines, pushes the usual backbone if there is none, adds the library, puts the queries, and waits
-    for the jobs. Where everything is in place, Pachyderm's jobs skip all of it."""
+    """Deploys the pipelines, pushes the default backbone if there is none, adds the library, puts the queries, and
+    waits for the jobs. If everything is in place, the jobs skip every datum."""
     for each in deployment.deploy(connection, reading.load()):
         say(f"{each.kind} {each.name}: {each.action}")
     commits = _backbone(Repository(connection, models.REPO))
@@ -41,18 +41,18 @@ def run(connection: Connection, images: Path, wanted: Path) -> Outcome:
         added = ingest.add(connection, found.sources, report)
     asked = queries.put(connection, [wanted])
     for left_out in (*found.left_out, *asked.left_out):
-        say(f"left out {left_out}")
+        say(f"skipped {left_out}")
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
     return Outcome(wait(connection, [*commits, added.commit, asked.commit]), asked.entries)
 
 
 def _backbone(repo: Repository) -> list[str]:
-    """Sees to it that there is one; the commit, if one was made."""
+    """Pushes the default backbone unless there is one; the commit, if one was made."""
     there = models.held(repo)
     if there is not None:
         say(f"backbone {there.name}: unchanged")
         return []
-    say(f"backbone {BACKBONE}: being made")
+    say(f"backbone {BACKBONE}: building")
     return [models.push(repo, BACKBONE).commit]
 
 
@@ -86,15 +86,15 @@ def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[st
     return found
 
 
-def say_how_to_go_on(program: Path) -> None:
-    """What to type next, with the command as it was found: its environment may not be active."""
+def say_next_steps(program: Path) -> None:
+    """Prints the next commands, with the path of this one: its environment may not be active."""
     command = str(near(program)) if program.parent.name == "bin" else "lookalike"
     say("")
-    say("the server goes on running. To go on:")
+    say("The server keeps running. Next:")
     for arguments, meaning in (
-        ("add PICTURE…", "put more pictures into the library"),
+        ("add PICTURE…", "add pictures to the library"),
         ("query PICTURE…", "search for look-alikes"),
-        ("status", "see what every pipeline does"),
+        ("status", "show the state of every pipeline"),
         ("down", "stop the server; everything stays on disk"),
     ):
         say(f"  {command} {arguments:<16}{meaning}")

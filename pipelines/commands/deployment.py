@@ -1,4 +1,4 @@
-"""The commands for the pipelines themselves: checking, writing and deploying them, and how they stand."""
+"""The commands for the pipelines themselves: check, specs, deploy and status."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,7 @@ OverlaysOption = Annotated[
     typer.Option(
         "--overlay",
         metavar="NAME|FILE",
-        help=f"What differs on a cluster: {', '.join(overlays.names())}, or a file; repeatable, in order.",
+        help=f"The differences of a cluster: {', '.join(overlays.names())}, or a file; repeatable, in order.",
     ),
 ]
 
@@ -37,7 +37,7 @@ OverlaysOption = Annotated[
 def deploy(
     directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Go on although the check finds errors.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Deploy even if the check reports errors.")] = False,
 ) -> None:
     """Create or update repos and pipelines from the specifications; safe to repeat."""
     connection = here()
@@ -47,7 +47,7 @@ def deploy(
     if report.findings:
         reporting.show(report)
     if report.count(Level.ERROR) and not force:
-        raise LookalikeError("nothing was deployed: mend the errors, or go on in spite of them with --force")
+        raise LookalikeError("nothing was deployed: fix the errors, or deploy in spite of them with --force")
     deployment.deploy(
         connection,
         reading.ordered(draft.spec() for draft in found),
@@ -68,7 +68,7 @@ def write_specs(
     wrong += [finding for each in on_top for finding in each.findings]
     if wrong:
         first = f"{wrong[0].place}: {dotted(wrong[0].flaw.field)}: {wrong[0].flaw.why}"
-        raise LookalikeError(f"{first}; nothing was written: `lookalike check` shows all that is wrong")
+        raise LookalikeError(f"{first}; nothing was written: `lookalike check` lists all problems")
     say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top))
 
 
@@ -76,15 +76,19 @@ def write_specs(
 def check(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(exists=True, metavar="SPEC|DIR", help="Specifications, or directories of them [default: ours]."),
+        typer.Argument(
+            exists=True,
+            metavar="SPEC|DIR",
+            help="Specifications, or directories of them [default: those of lookalike].",
+        ),
     ] = None,
     overlay: OverlaysOption = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="[REPO=]DIR|REPO",
-            help="Count datums with the files of a directory, or of a repo on the server; REPO=DIR says whose "
-            "files these are, a directory alone stands for every repo that no pipeline writes; repeatable.",
+            help="Count datums with the files of a directory, or of a repo on the server; REPO=DIR names the repo "
+            "for the files, a directory alone stands for every repo that no pipeline writes; repeatable.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
@@ -102,14 +106,14 @@ def check(
 
 @app.command("status")
 def show_status() -> None:
-    """Show every pipeline with its newest job, and the reasons of whatever failed or was rejected."""
+    """Show every pipeline with its newest job, and the reasons of failures and rejections."""
     connection = here()
     say(f"{connection.address}, project {connection.project}")
     display.show_status(status.read(connection, [spec.name for spec in reading.load()], target().namespace))
 
 
 def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list[Draft], list[Overlay]]:
-    """The specifications with the overlays on top, those beside them in their directories, and the overlays."""
+    """The specifications with the overlays applied, the others in their directories, and the overlays."""
     try:
         on_top = [overlays.load(name) for name in names or ()]
         found = drafts.find(paths)
@@ -120,7 +124,7 @@ def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list
 
 
 def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
-    """The files of repos, by the repo's name, as `--against` gives them."""
+    """The files of repos, by the repo's name, from `--against`."""
     read = reading.sources(draft.spec() for draft in found if not draft.findings)
     repos: dict[str, Paths] = {}
     for each in against:
@@ -128,7 +132,7 @@ def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
         if Path(directory).is_dir():
             repos |= dict.fromkeys([name] if given else read, datums.listed(Path(directory)))
         elif given:
-            raise typer.BadParameter(f"there is no directory {directory}")
+            raise typer.BadParameter(f"{directory} is not a directory")
         else:
             repos[each] = _stored(each)
     return repos
@@ -137,5 +141,5 @@ def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
 def _stored(name: str) -> Paths:
     repository = Repository(here(), name)
     if not repository.exists("/"):
-        raise LookalikeError(f"{name} is no directory, and the server has no repo of that name with files in it")
+        raise LookalikeError(f"{name} is neither a directory nor a repo with files on the server")
     return lambda glob: (path.rstrip("/") for path in repository.glob(glob.pattern))

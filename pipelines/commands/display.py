@@ -1,4 +1,4 @@
-"""What people see on the terminal: lines, tables, and the standing of things. Reads no server itself."""
+"""Output on the terminal: lines, tables, the status. Contacts no server itself."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,18 +20,18 @@ _MOST_TROUBLES = 3
 
 
 def say(text: str) -> None:
-    """One line to the user, with nothing in it taken for markup."""
+    """Prints one line, with no markup interpreted."""
     console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def say_all(lines: Iterable[str]) -> None:
-    """A line each to the user."""
+    """Prints each line."""
     for line in lines:
         say(line)
 
 
 def complain(text: str) -> None:
-    """One line about what went wrong, on stderr."""
+    """Prints one line about a failure, on stderr."""
     errors = Console(stderr=True)
     errors.print("lookalike: ", style="bold red", end="", highlight=False)
     errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -49,15 +49,14 @@ def files(number: int) -> str:
 
 
 def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
-    """What each pipeline did: the state of its jobs, its datums and seconds over all of the jobs given, and how many
-    files it refuses now."""
+    """The results by pipeline: the state of its jobs, their datums and seconds in total, and its rejected files."""
     grouped: dict[str, list[Job]] = {}
     for each in jobs:
         grouped.setdefault(each.pipeline, []).append(each)
     table = _table("pipeline", "job")
     for pipeline, of_it in grouped.items():
         state = next((each.state for each in of_it if each.state != "success"), "success")
-        table.add_row(pipeline, coloured(state), *_counts(of_it), _refused(pipeline, rejected))
+        table.add_row(pipeline, coloured(state), *_counts(of_it), _rejected(pipeline, rejected))
     return table
 
 
@@ -72,17 +71,17 @@ def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
 
 
 def show_status(status: Status) -> None:
-    """Every pipeline, and the reasons of what failed or was refused."""
+    """Prints every pipeline, and the reasons of failures and rejections."""
     if status.pipelines:
         table = _table("pipeline", "state", "newest job")
         table.collapse_padding = True  # or the names do not fit into 80 columns
         for each in status.pipelines:
             newest = coloured(each.job.state) if each.job else "none"
             counts = _counts([each.job] if each.job else [])
-            table.add_row(each.name, coloured(each.state), newest, *counts, _refused(each.name, status.rejected))
+            table.add_row(each.name, coloured(each.state), newest, *counts, _rejected(each.name, status.rejected))
         console.print(table)
     if status.missing:
-        say(f"not deployed: {', '.join(status.missing)}; `lookalike deploy` does it")
+        say(f"not deployed: {', '.join(status.missing)}; run `lookalike deploy`")
     _show_reasons(status.pipelines)
     _show_rejections(status.rejected)
     for note in status.notes:
@@ -90,7 +89,7 @@ def show_status(status: Status) -> None:
 
 
 def show_sheets(sheets: Iterable[Sheet]) -> None:
-    """Where result sheets lie, and what to know of them."""
+    """Prints the paths of result sheets, and their notes."""
     for sheet in sheets:
         say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
         for note in sheet.notes:
@@ -105,15 +104,15 @@ def _table(*columns: str) -> Table:
 
 
 def _counts(jobs: Sequence[Job]) -> list[str]:
-    """The cells of a table's columns of numbers of jobs."""
+    """The numeric cells of a table's row."""
     if not jobs:
         return [""] * 4
     numbers = [sum(getattr(each, name) for each in jobs) for name in ("processed", "skipped", "failed")]
     return [*map(str, numbers), f"{sum(each.seconds or 0.0 for each in jobs):.1f}"]
 
 
-def _refused(pipeline: str, rejected: Sequence[Rejection]) -> str:
-    """The cell of the files that a pipeline refuses; empty for one that looks at none."""
+def _rejected(pipeline: str, rejected: Sequence[Rejection]) -> str:
+    """The cell of a pipeline's rejected files; empty for a pipeline that rejects none by design."""
     repo = REJECTING.get(pipeline)
     return str(sum(each.repo == repo for each in rejected)) if repo else ""
 
@@ -127,7 +126,7 @@ def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
         say(f"{', '.join(names)}: {_line(reason)}")
     for each in pipelines:
         for trouble in each.troubles[:_MOST_TROUBLES]:
-            say(f"{each.name} has workers that wait: {_line(trouble)}")
+            say(f"workers of {each.name} are waiting: {_line(trouble)}")
         if each.job is not None:
             _show_failures(each.job, each.failures)
 
@@ -161,5 +160,5 @@ def _show_rejections(rejected: Sequence[Rejection]) -> None:
 
 
 def near(path: Path) -> Path:
-    """The path as it can be typed here."""
+    """The path relative to the working directory, if it is below."""
     return Path(os.path.relpath(path)) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path

@@ -17,9 +17,9 @@ app = typer.Typer()
 
 @app.command()
 def gpus(
-    details: Annotated[bool, typer.Option("--details", "-d", help="Show who holds them.")] = False,
+    details: Annotated[bool, typer.Option("--details", "-d", help="Show the pipelines that hold them.")] = False,
 ) -> None:
-    """Show the machines that have GPUs, and how many of these are in use."""
+    """Show the machines that have GPUs, and the number of GPUs in use."""
     connection = here()
     found = gpu_holders.nodes(connection)
     if found:
@@ -29,9 +29,12 @@ def gpus(
         say(f"{allocated} of {counted(total, 'GPU', 'GPUs')} allocated ({allocated / total:.0%})")
         return
     if found:  # localpachd's machine
-        say("there is no GPU here: pipelines that ask for one run on the CPU, or wait if the server has --strict-gpus")
+        say(
+            "this machine has no GPU: pipelines that request one run on the CPU, or wait if the server has "
+            "--strict-gpus"
+        )
     else:
-        say("no node of the cluster has GPUs now: pipelines that ask for one wait until such a node joins")
+        say("no node of the cluster has GPUs: pipelines that request one wait until such a node joins")
     if details:
         _say_wishes(connection)
 
@@ -45,7 +48,7 @@ def _table(nodes: list[Node], details: bool) -> Table:
     for node in nodes:
         table.add_row(visible(node.name), node.status, visible(node.product), str(node.total), str(node.allocated))
         for holder in node.holders if details else ():
-            whose = f"  {holder.pipeline or 'not of Pachyderm'}"
+            whose = f"  {holder.pipeline or 'outside Pachyderm'}"
             table.add_row(visible(whose), "", visible(holder.worker), "", str(holder.gpus))
     return table
 
@@ -54,4 +57,4 @@ def _say_wishes(connection: Connection) -> None:
     for name, info in Jobs(connection).pipelines().items():
         wanted = info.details.resource_limits.gpu.number
         if wanted:
-            say(f"  {name} asks for {counted(wanted, 'GPU', 'GPUs')} for each worker")
+            say(f"  {name} requests {counted(wanted, 'GPU', 'GPUs')} per worker")

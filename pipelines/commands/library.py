@@ -1,4 +1,4 @@
-"""The commands for pictures, queries and backbones: what goes in and what comes out."""
+"""The commands for pictures, queries, results and backbones."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,25 +30,27 @@ def add(
     ],
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="With stl10: where its files are or will be [default: stl10 in the local server's state]."),
+        typer.Option(help="With stl10: the directory of its files [default: stl10 in the local server's state]."),
     ] = None,
     split: Annotated[
         float | None, typer.Option(help="With stl10: the share of its pictures for the library [default: 0.9].")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="With stl10: which pictures these are [default: 0].")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="With stl10: the seed that chooses these pictures [default: 0].")
+    ] = None,
     wait: WaitOption = True,
 ) -> None:
     """Put pictures into the library; those of the same name are replaced.
 
-    The word stl10 alone is the data set STL-10: it is downloaded unless it is there, one part of its pictures goes into
-    the library, the other into queries as one entry. A file or directory called stl10 is ./stl10.
+    The word stl10 alone is the data set STL-10: it is downloaded unless it is there; one part of its pictures becomes
+    library pictures, the rest one query entry. A file or directory called stl10 is ./stl10.
     """
     if names_stl10(paths, data_dir, (split, seed)):
         _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait)
         return
     connection = here()
     found = pictures.find([Path(each) for each in paths])
-    say_all(f"left out {each}" for each in found.left_out)
+    say_all(f"skipped {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
     settle(connection, f"put {files(written.files)} into images", written.commit, wait)
@@ -58,7 +60,7 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool) -> None:
     connection = here()
     place = stl10.find(directory)
     if place is None:
-        say(f"STL-10 is not in {near(directory)}: getting {stl10.ARCHIVE.url}")
+        say(f"STL-10 is not in {near(directory)}: downloading {stl10.ARCHIVE.url}")
         with progress.transferring("downloading", stl10.ARCHIVE.size) as report:
             place = stl10.fetch(directory, report)
     parts = stl10.split(place, share, seed)
@@ -73,7 +75,7 @@ def remove(
     names: Annotated[list[str], typer.Argument(help="Names of pictures in the library, as result sheets show them.")],
     wait: WaitOption = True,
 ) -> None:
-    """Take pictures out of the library."""
+    """Remove pictures from the library."""
     connection = here()
     written = ingest.remove(connection, names)
     settle(connection, f"removed {files(written.files)} from images", written.commit, wait)
@@ -89,7 +91,7 @@ def query(
     connection = here()
     with progress.counting("putting queries") as report:
         asked = queries.put(connection, paths, report)
-    say_all(f"left out {each}" for each in asked.left_out)
+    say_all(f"skipped {each}" for each in asked.left_out)
     settle(connection, f"put {files(asked.files)} into queries", asked.commit, wait)
     if wait:
         display.show_sheets(results.export(connection, output, asked.entries))
@@ -97,14 +99,14 @@ def query(
 
 @app.command("results")
 def show_results(
-    entries: Annotated[list[str] | None, typer.Argument(help="Query entries by name; all when none is given.")] = None,
+    entries: Annotated[list[str] | None, typer.Argument(help="Query entries by name [default: all].")] = None,
     output: SheetsOption = Path("results"),
     at: Annotated[str, typer.Option(help="A commit's id: the sheets as they were then.")] = "",
 ) -> None:
     """Write result sheets, as they are now or were at an older commit, to a directory."""
     sheets = results.export(here(), output, entries or (), at)
     if not sheets:
-        say("there are no result sheets yet: put pictures with `lookalike add`, then ask with `lookalike query`")
+        say("no result sheets yet: add pictures with `lookalike add`, then search with `lookalike query`")
     display.show_sheets(sheets)
 
 

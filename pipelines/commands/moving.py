@@ -1,4 +1,4 @@
-"""The commands that bring a library from one server to another."""
+"""The commands that move a library from one server to another."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,16 +19,16 @@ from stages.wording import counted
 app = typer.Typer()
 
 _MOST_PATHS = 5
-"""How many differing files of a pipeline are named."""
+"""Most differing files of a pipeline that are named."""
 
 
 @app.command("export")
 def export_library(
     directory: Annotated[
-        Path, typer.Argument(help="Where to write it; what is there from before is not fetched again.")
+        Path, typer.Argument(help="The directory to write to; content of an earlier export is not fetched again.")
     ],
 ) -> None:
-    """Write the library, queries and backbones with their history, and what came of them, to a directory."""
+    """Write the library, queries and backbones with their history, and the hashes of all outputs, to a directory."""
     connection = here()
     names = [spec.name for spec in reading.upstream_first(reading.load())]
     with progress.counting("exporting") as done:
@@ -41,12 +41,14 @@ def export_library(
 
 @app.command("import")
 def import_library(
-    directory: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="What `lookalike export` wrote.")],
+    directory: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="The directory that `lookalike export` wrote.")
+    ],
     wait: WaitOption = True,
 ) -> None:
-    """Make the commits of an exported library again on this server, in order, and compare what comes of them.
+    """Make the commits of an exported library again on this server, in order, and compare their outputs.
 
-    An import that was broken off goes on. The exit code is 1 if an output differs.
+    An interrupted import continues. The exit code is 1 if an output differs.
     """
     connection = here()
     bundle = Bundle(directory)
@@ -72,8 +74,8 @@ def _say_comparison(connection: Connection, manifest: Manifest) -> None:
     different = [each.pipeline for each in compared if not each.equal]
     if different:
         raise LookalikeError(
-            f"{', '.join(different)} did not come out as where the library was exported; GPUs and processors of another"
-            " kind may round vectors otherwise, which changes the bytes of features and all below"
+            f"{', '.join(different)} differ from the exported library; GPUs and processors of another"
+            " kind may round vectors differently, which changes the bytes of features and everything downstream"
         )
 
 
@@ -85,5 +87,5 @@ def _words(each: Comparison) -> str:
         for what, paths in (("missing", each.missing), ("here only", each.extra), ("different", each.differing))
         if paths
     ]
-    other = "" if each.same_code else "; it runs another command, or in another environment, than there"
+    other = "" if each.same_code else "; its command or environment differs from the exported one"
     return f"of {files(each.files)} {', '.join(parts)}{other}"

@@ -1,4 +1,4 @@
-"""Progress while something takes long: moving lines on a terminal, otherwise a line for each thing that has ended."""
+"""Progress of long work: bars on a terminal, otherwise a line for each job that has ended."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ _WAITING = frozenset({"created", "starting"})
 
 
 def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
-    """Waits for every job of some commit sets, showing what they do; returns them, upstream first."""
+    """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first."""
     with _bars() as bars:
         lines = _JobLines(bars)
         show = lines.look if console.is_terminal else lines.tell
@@ -39,7 +39,7 @@ def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
 
 @contextmanager
 def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar that counts to `total`, if that is known; gives a function that takes how many more are done."""
+    """A bar that counts to `total`, if known; gives a function to call with each increment."""
     with _bars(transient=True) as bars:
         task = bars.add_task(what, total=total, state="")
         yield lambda more: bars.advance(task, more)
@@ -47,7 +47,7 @@ def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 @contextmanager
 def transferring(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar over `total` bytes; gives a function that takes how many more there are."""
+    """A bar over `total` bytes; gives a function to call with each increment."""
     columns = (
         TextColumn("{task.description:<18}", markup=False),
         BarColumn(bar_width=30),
@@ -72,7 +72,7 @@ def _bars(transient: bool = False) -> Progress:
 
 
 class _JobLines:
-    """A line for each pipeline that has work: datums done of total, and the state of its job."""
+    """A line for each pipeline with a job: datums done of total, and the state of the job."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -80,7 +80,7 @@ class _JobLines:
         self._said: set[tuple[str, str]] = set()
 
     def look(self, jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
-        """Moves the lines."""
+        """Updates the bars."""
         for pipeline in dict.fromkeys(job.pipeline for job in jobs):
             of_it = [job for job in jobs if job.pipeline == pipeline]
             if pipeline not in self._tasks:
@@ -97,7 +97,7 @@ class _JobLines:
                 self._bars.stop_task(self._tasks[pipeline])
 
     def tell(self, jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
-        """Says what has ended and what cannot go on since the last call."""
+        """Prints the jobs that have ended, and the pipelines that crash, since the last call."""
         for job in jobs:
             trouble = "" if job.ended else troubles.get(job.pipeline, "")
             news = f"{job.state}, {job.done:,} of {counted(job.total, 'datum', 'datums')}" if job.ended else trouble

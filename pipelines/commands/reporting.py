@@ -1,4 +1,4 @@
-"""Findings on the terminal: where, what, why, and what to do, so that the eye finds the next thing to mend."""
+"""Findings on the terminal: the place, the field, the reason and the fix."""
 
 import textwrap
 from dataclasses import replace
@@ -16,7 +16,7 @@ _NARROWEST, _WIDEST = 40, 120
 
 
 def show(report: Report) -> None:
-    """The findings, and how many there are. What is wrong in several places is told once, below all of these."""
+    """Prints the findings and their number. A flaw in several places is printed once, below all of them."""
     groups: dict[Flaw, list[Finding]] = {}
     for finding in report.findings:
         groups.setdefault(finding.flaw, []).append(finding)
@@ -54,4 +54,4 @@ def _indented(text: str, first: str, style: str = "") -> None:
 def _counts(report: Report) -> str:
     words = [("error", "errors", Level.ERROR), ("warning", "warnings", Level.WARNING), ("note", "notes", Level.NOTE)]
     found = [counted(report.count(level), one, many) for one, many, level in words if report.count(level)]
-    return ", ".join(found) if found else "nothing to mend"
+    return ", ".join(found) if found else "no problems found"

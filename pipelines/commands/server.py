@@ -75,7 +75,7 @@ def run_demo(
     if labelled:
         console.print(display.quality_table(demo.sample_quality(connection, sheets[0])))
     display.show_sheets(sheets)
-    demo.say_how_to_go_on(Path(sys.argv[0]))
+    demo.say_next_steps(Path(sys.argv[0]))
     say_all(local.overridden(server))
 
 

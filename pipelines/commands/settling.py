@@ -1,4 +1,4 @@
-"""How commands that start jobs end: waiting for them, the table of what was done, a failure if one did not succeed."""
+"""The end of commands that start jobs: waiting for the jobs, the table of results, an error if one did not succeed."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,17 +11,17 @@ from pipelines.errors import LookalikeError
 
 
 def settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:
-    """Says what was done, and waits for the jobs of its commit if that is wanted."""
+    """Prints the outcome, and waits for the jobs of its commit if that is wanted."""
     settle_all(connection, {commit: done}, wanted)
 
 
 def settle_all(connection: Connection, done: Mapping[str, str], wanted: bool) -> None:
-    """Says what was done by each of some commits, and waits for the jobs of all of them if that is wanted."""
+    """Prints the outcome of each commit, and waits for the jobs of all of them if that is wanted."""
     try:
         say_all(f"{what}: commit {commit}" for commit, what in done.items())
         jobs = progress.wait(connection, list(done)) if wanted else []
     except KeyboardInterrupt:
-        say("no longer waiting; the jobs go on: see `lookalike status`")
+        say("no longer waiting; the jobs continue: see `lookalike status`")
         raise
     if not wanted:
         say("its jobs are running: see `lookalike status`")
@@ -31,7 +31,7 @@ def settle_all(connection: Connection, done: Mapping[str, str], wanted: bool) ->
 
 
 def finish(connection: Connection, jobs: Sequence[Job]) -> None:
-    """The table of what was done; the end, with the reasons, when a job did not succeed."""
+    """Prints the table of results; raises LookalikeError if a job did not succeed."""
     rejected = status.rejections(connection)
     if jobs:
         console.print(display.job_table(jobs, rejected))

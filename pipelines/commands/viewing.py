@@ -21,7 +21,7 @@ def show(
         Path | None, typer.Option("--output", "-o", help="A directory for PNG files, instead of the terminal.")
     ] = None,
 ) -> None:
-    """Show pictures on the terminal, or as PNG files where it cannot.
+    """Show pictures on the terminal, or write PNG files if it cannot show them.
 
     A record is its file's name, a slash and its number: train_X.bin/000123.
     """

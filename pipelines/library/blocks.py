@@ -1,8 +1,8 @@
-"""Ingest blocks: tar archives of at most 400 pictures, so that a large library is not one datum for each.
+"""Ingest blocks: tar archives of at most 400 pictures, so that a large library does not have a datum for each picture.
 
-Which block a picture is in follows from names alone: blocks are the leaves of a binary tree over the hashes of names,
-and a leaf that would hold more than the limit is two. So pictures of the same names are in the same blocks whatever
-happened before, and a changed picture changes one block. Knows tar files, no server.
+A picture's block depends on names alone: blocks are the leaves of a binary tree over the hashes of names, and a leaf
+above the limit is divided in two. So pictures of the same names are in the same blocks whatever happened before, and a
+changed picture changes one block. Knows tar files, no server.
 """
 
 import errno
@@ -16,7 +16,7 @@ from typing import IO
 from stages.names import block_name, escape_path, is_block, unescape
 
 LIMIT = 400
-"""Pictures in a block at most."""
+"""Most pictures in a block."""
 
 _BITS = 64
 _PIECE = 1 << 20
@@ -25,7 +25,7 @@ _PIECE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Where a picture's bytes lie: `size` bytes of a file from `offset` on; None for all of them."""
+    """The range of a picture's bytes: `size` bytes of a file from `offset` on; None for the whole file."""
 
     path: Path
     offset: int = 0
@@ -47,7 +47,7 @@ def file_name(prefix: str) -> str:
 
 
 def prefix_of(name: str) -> str | None:
-    """The prefix of a block's PFS name; None when it is no block's."""
+    """The prefix of a block's PFS name; None for any other name."""
     digits = name.removeprefix("%block-").removesuffix(".tar")
     if not is_block(name) or not int(digits, 16):
         return None
@@ -55,13 +55,13 @@ def prefix_of(name: str) -> str | None:
 
 
 def home(name: str, prefixes: Collection[str]) -> str | None:
-    """The prefix among these in whose block a picture belongs, if any."""
+    """The prefix whose block a picture belongs to, if any."""
     bits = bits_of(name)
     return next((bits[:length] for length in range(_BITS) if bits[:length] in prefixes), None)
 
 
 def free_branch(name: str, prefixes: Iterable[str]) -> str:
-    """The prefix of the block that a picture opens where it belongs in none of these: the largest empty branch."""
+    """The prefix of the new block for a picture that belongs to none of these: the largest empty branch."""
     bits = bits_of(name)
     return bits[: 1 + max((_common(bits, prefix) for prefix in prefixes), default=-1)]
 
@@ -71,7 +71,7 @@ def _common(bits: str, prefix: str) -> int:
 
 
 def divide(names: Iterable[str], prefix: str = "") -> dict[str, set[str]]:
-    """The names of one leaf as the leaves they need, by prefix: itself, or its parts when it holds too many."""
+    """The names of one leaf divided into leaves, by prefix: itself, or its parts if it holds too many."""
     return _divide([(bits_of(name), name) for name in names], prefix)
 
 
@@ -87,7 +87,7 @@ def _divide(placed: list[tuple[str, str]], prefix: str) -> dict[str, set[str]]:
 def join(
     shrunk: Mapping[str, Collection[str]], others: Iterable[str], names_of: Callable[[str], Collection[str]]
 ) -> tuple[dict[str, set[str]], set[str]]:
-    """Leaves that have lost names, by prefix, joined with those beside them wherever one block is enough now.
+    """Leaves that have lost names, by prefix, joined with their neighbours wherever one block is now enough.
 
     `others` are the prefixes of all other leaves, whose names `names_of` tells: only those next to a shrunken one are
     asked for. Returns the leaves to write, and the prefixes of those that are gone.
@@ -156,6 +156,6 @@ def _exactly(file: IO[bytes], size: int, path: Path) -> Iterator[bytes]:
 
 
 def read(block: Path) -> dict[str, Span]:
-    """The pictures of a block by true name. Raises tarfile.TarError if it is none."""
+    """The pictures of a block by true name. Raises tarfile.TarError for an invalid archive."""
     with tarfile.open(block, mode="r:") as archive:
         return {unescape(each.name): Span(block, each.offset_data, each.size) for each in archive if each.isfile()}

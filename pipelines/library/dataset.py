@@ -1,4 +1,4 @@
-"""Putting STL-10 into the repos: pictures into `images`, one entry into `queries`, its labels into `labels`."""
+"""STL-10 put into the repos: pictures into `images`, one entry into `queries`, its labels into `labels`."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ def add(
 ) -> dict[str, str]:
     """Puts the library's part in blocks into `images`, the queries in blocks as one entry, the labels as CSV.
 
-    Pictures that another split had put into the library and that are queries now are taken out of it, since each would
+    Library pictures of an earlier split that are queries now are removed from the library, since each would
     be its own nearest. `report` hears how many more pictures have been put. Returns what was done, in words, by commit.
     """
     commits: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Large files from the web: taken up where they were interrupted, and checked. Knows no data set and no server."""
+"""Large files from the web: resumed after an interruption, and checked. Knows neither data sets nor servers."""
 
 import hashlib
 import http.client
@@ -12,12 +12,12 @@ from pipelines.errors import LookalikeError
 
 _PIECE = 1 << 20
 _SECONDS = 60
-"""Without a byte in so many seconds, a download is given up."""
+"""Seconds without a byte after which a download fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A file on the web: its address, its name here, its bytes and their md5 (32 hex digits)."""
+    """A file on the web: its address, its local name, its size in bytes and its md5 (32 hex digits)."""
 
     url: str
     name: str
@@ -26,7 +26,7 @@ class Remote:
 
 
 def download(remote: Remote, directory: Path, report: Callable[[int], None] = lambda _: None) -> Path:
-    """The file in a directory, which is made; from the web unless it is there, going on with what an interrupted
+    """The file in a directory, which is created; from the web unless it is there, continuing after what an interrupted
     download has left. `report` hears how many more bytes are here.
 
     Raises LookalikeError, which says how to bring the file by hand, if it cannot be had or is not the right one.
@@ -51,9 +51,9 @@ def download(remote: Remote, directory: Path, report: Callable[[int], None] = la
 
 
 def by_hand(remote: Remote, path: Path) -> str:
-    """How to do without a download."""
+    """Instructions for placing the file by hand."""
     return (
-        f"try again, which goes on where this ended; or bring the file from elsewhere ({remote.size:,} bytes, "
+        f"try again, which resumes the download; or get the file elsewhere ({remote.size:,} bytes, "
         f"md5 {remote.md5}) and put it at {path}"
     )
 
@@ -63,7 +63,7 @@ def _fetch(remote: Remote, partial: Path, have: int, report: Callable[[int], Non
     with urllib.request.urlopen(request, timeout=_SECONDS) as response:
         goes_on = have > 0 and response.status == http.HTTPStatus.PARTIAL_CONTENT
         if not goes_on:
-            report(-have)  # the server knows no ranges: from the start
+            report(-have)  # the server does not support ranges: from the start
         with partial.open("ab" if goes_on else "wb") as file:
             while piece := response.read(_PIECE):
                 file.write(piece)
@@ -79,7 +79,7 @@ def _check(remote: Remote, partial: Path) -> None:
         size = partial.stat().st_size
         partial.unlink()
         raise LookalikeError(
-            f"what {remote.url} gave is not the right file ({size:,} bytes, md5 {found}; it should be {remote.size:,} "
+            f"{remote.url} sent a wrong file ({size:,} bytes, md5 {found}; expected {remote.size:,} "
             f"bytes, md5 {remote.md5}): it was deleted; try again"
         )
 

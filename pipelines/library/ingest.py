@@ -1,4 +1,4 @@
-"""Putting pictures into `images` and taking them out: which top-level entries they become, in one commit.
+"""Pictures put into `images` and removed from it, as top-level entries, in one commit.
 
 A picture is a top-level file of its own or is in a block; never both.
 """
@@ -21,15 +21,15 @@ from stages.names import escape_component, escape_path
 REPO = "images"
 
 SINGLE_FILES = 1000
-"""How many files are put as top-level files of their own at most; more go in as blocks."""
+"""Most files that are put as top-level files of their own; more go into blocks."""
 
 Report = Callable[[int], None]
-"""Hears how many more files have been put."""
+"""Called with the number of files put since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write put or removed: how many files, and the commit it made."""
+    """The outcome of a write: the number of files put or removed, and its commit."""
 
     files: int
     commit: str
@@ -40,18 +40,18 @@ def add(
 ) -> Written:
     """Puts files under their true names, replacing those of the same name.
 
-    Up to `most_single` become one top-level file each, but for those that are in a block already. More go into blocks,
-    but for archives and other files of many pictures. Raises LookalikeError if there are none or one cannot be read.
+    Up to `most_single` become one top-level file each, except those that are in a block already. More go into blocks,
+    except archives and other files of many pictures. Raises LookalikeError if there are none or one cannot be read.
     """
     if not sources:
-        raise LookalikeError("there is no file in what was named: nothing was put")
+        raise LookalikeError("no files found: nothing was put")
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         library = _Library(connection, Path(scratch))
         return Written(len(sources), library.repo.write(library.adding(sources, len(sources) > most_single, report)))
 
 
 def remove(connection: Connection, names: Iterable[str]) -> Written:
-    """Removes the pictures with these true names. Raises LookalikeError, and removes none, if one is not there."""
+    """Removes the pictures with these true names. Raises LookalikeError, and removes none, if one is missing."""
     wanted = list(dict.fromkeys(names))
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         library = _Library(connection, Path(scratch))
@@ -59,7 +59,7 @@ def remove(connection: Connection, names: Iterable[str]) -> Written:
 
 
 def forget(connection: Connection, names: Iterable[str]) -> Written | None:
-    """Removes those of the pictures with these true names that are there; None where there are none."""
+    """Removes the pictures with these true names, ignoring missing ones; None if all are missing."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         library = _Library(connection, Path(scratch))
         present = [name for name in names if library.holds(name)]
@@ -67,7 +67,7 @@ def forget(connection: Connection, names: Iterable[str]) -> Written | None:
 
 
 class _Library:
-    """`images` as lookalike fills it. `scratch` is a directory for blocks to read from."""
+    """`images` as lookalike fills it. `scratch` is a directory for downloaded blocks."""
 
     def __init__(self, connection: Connection, scratch: Path) -> None:
         self.repo = Repository(connection, REPO)
@@ -78,13 +78,13 @@ class _Library:
         self._blocks = {prefix for prefix in prefixes if prefix is not None}
 
     def holds(self, name: str) -> bool:
-        """Whether there is a picture of that true name, in a block or as a file of its own."""
+        """Whether the library has a picture of this true name, in a block or as a file of its own."""
         prefix = blocks.home(name, self._blocks)
         top = escape_component(name).partition("/")[0]
         return (prefix is not None and name in self._block(prefix)) or bool({top, f"{top}/"} & self._entries)
 
     def adding(self, sources: Sequence[Source], in_blocks: bool, report: Report) -> Iterator[Edit]:
-        """The changes that put files. Blocks only grow, so each is read and written once."""
+        """The edits that put files. Blocks only grow, so each is read and written once."""
         for prefix, group in self._by_leaf(sources).items():
             held = self._block(prefix)
             fitting = {each.name: each for each in group if (in_blocks or each.name in held) and not each.holds_many}
@@ -97,7 +97,7 @@ class _Library:
             self._forget(prefix)
 
     def removing(self, names: Sequence[str]) -> Iterator[Edit]:
-        """The changes that remove pictures; blocks that have become small are joined."""
+        """The edits that remove pictures; blocks that have become small are joined."""
         files: list[str] = []
         missing: list[str] = []
         shrunk: dict[str, set[str]] = {}
@@ -117,7 +117,7 @@ class _Library:
         return chain(map(Remove, files), map(_block_removal, sorted(gone)), written)
 
     def _by_leaf(self, sources: Iterable[Source]) -> dict[str, list[Source]]:
-        """The files by the block, there or not yet, that they belong in."""
+        """The files by the block, existing or new, to which they belong."""
         leaves: dict[str, list[Source]] = {}
         for source in sources:
             prefix = blocks.home(source.name, self._blocks)
@@ -140,13 +140,13 @@ class _Library:
     def _as_file(self, source: Source, held: Collection[str]) -> Iterator[Edit]:
         if source.name in held:
             raise LookalikeError(
-                f"{source.path} holds many pictures, but the library has a single one of that name: take that out "
+                f"{source.path} holds many pictures, but the library has a single picture of that name: remove that "
                 f"first, with `lookalike remove`"
             )
         own, *others = _paths(source.name)
         if f"{own[1:]}/" in self._entries:
             raise LookalikeError(
-                f"{REPO} holds a directory called {source.name}: rename {source.path}, or remove the directory with "
+                f"{REPO} has a directory called {source.name}: rename {source.path}, or remove the directory with "
                 f"`pachctl delete file -r {REPO}@master:{own}`"
             )
         yield from self._removals(others)
@@ -159,7 +159,7 @@ class _Library:
                 yield Remove(path)
 
     def _block(self, prefix: str) -> dict[str, Span]:
-        """The pictures of a block; none if it is not there yet."""
+        """The pictures of a block; none for a new one."""
         if prefix in self._blocks and prefix not in self._read:
             name = blocks.file_name(prefix)
             file = self._scratch / name
@@ -185,6 +185,6 @@ def _block_removal(prefix: str) -> Remove:
 
 
 def _paths(name: str) -> list[str]:
-    """Where a picture of that true name lies if it is in no block: as lookalike puts it, or in a directory that was put
-    by other means."""
+    """The paths of a picture of this true name outside blocks: the one that lookalike uses, and the one in a directory
+    put by other means."""
     return list(dict.fromkeys((f"/{escape_component(name)}", f"/{escape_path(name)}")))

@@ -1,4 +1,4 @@
-"""Owns what `lookalike model push` does: make a backbone and put it into the repo `models`, unless it is there already.
+"""`lookalike model push`: a backbone is made and put into the repo `models`, unless it is there already.
 
 Keras is left to a process of its own: it takes seconds and hundreds of MB to import, which no other command needs.
 """
@@ -23,7 +23,7 @@ from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 
 REPO = "models"
-Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # as stages.precision has them, which needs Keras
+Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # those of stages.precision, which needs Keras
 _USUAL_SIZE = 96  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
 _CROPS = 10  # of each sample photograph
 _FILES = (MODEL_FILE, SPEC_FILE)
@@ -31,12 +31,12 @@ _FILES = (MODEL_FILE, SPEC_FILE)
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What a push did."""
+    """The outcome of a push."""
 
     spec: BackboneSpec  # of the backbone that master now holds
     replaced: BackboneSpec | None  # of another one that it held before; None if it held none
-    commit: str  # id of the commit that was made; "" if the backbone was there already
-    change: str = ""  # what its precision changes of the neighbours, in words; "" for float32
+    commit: str  # id of the new commit; "" if the backbone was there already
+    change: str = ""  # the effect of its precision on neighbours, in words; "" for float32
 
 
 def push(
@@ -65,11 +65,11 @@ def push(
 
 
 def make(source: str, options: Sequence[str], directory: Path) -> tuple[BackboneSpec, str]:
-    """Writes the two files of a backbone into the directory with the program stages.zoo and these options of its.
+    """Writes the two files of a backbone into the directory with the program stages.zoo and these options.
 
-    Returns the description and what the program said. Raises LookalikeError if it cannot.
+    Returns the description and the program's output. Raises LookalikeError if it fails.
     """
-    # -P: a folder named stages in the current directory must not stand in for ours.
+    # -P: a folder named stages in the current directory must not be imported instead of ours.
     command = [sys.executable, "-P", "-m", "stages.zoo", f"--out={directory}", *options]
     quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run([*command, "--", source], env=quiet, capture_output=True, text=True, errors="replace")
@@ -99,7 +99,7 @@ def put(models: Repository, spec: BackboneSpec, directory: Path) -> Pushed:
 
 
 def held(models: Repository) -> BackboneSpec | None:
-    """The backbone that the repo's master describes; None if there is none, or none that can be read."""
+    """The backbone that the repo's master describes; None if it is missing or unreadable."""
     return parse_or_none(_read(models, SPEC_FILE))
 
 
@@ -108,7 +108,7 @@ def _read(models: Repository, name: str) -> bytes | None:
 
 
 def parse_or_none(description: bytes | None) -> BackboneSpec | None:
-    """What master's backbone.json says; None if there is none, or one that cannot be read and is to be replaced."""
+    """The description in master's backbone.json; None if it is missing, or unreadable and to be replaced."""
     try:
         return None if description is None else parse_spec(description)
     except StageError:

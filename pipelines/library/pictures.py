@@ -1,4 +1,4 @@
-"""What people name on the command line, as sources: one true name each, and the bytes behind it."""
+"""Arguments of the command line as sources: files with one true name each, and their bytes."""
 
 import os
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from stages.stl10 import holds_pictures, is_record_name
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """A file to put: `name` is its true name, a relative path; `path` is where it lies; `size` is in bytes.
+    """A file to put: `name` is its true name, a relative path; `path` is the file on disk; `size` is in bytes.
 
-    offset: where it begins if it is a part of the file at `path`; None for the whole of it.
+    offset: the first byte of a part of the file at `path`; None for the whole file.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Source:
 
     @property
     def holds_many(self) -> bool:
-        """Whether this may be many pictures: an archive, or a file of STL-10; or one too large to be a picture."""
+        """Whether this may hold many pictures: an archive, a file of STL-10, or a file too large to be a picture."""
         if holds_pictures(self.name, self.size):
             return not is_record_name(self.name)
         if self.size > MAX_PICTURE_BYTES:
@@ -38,13 +38,13 @@ class Source:
 
     @property
     def span(self) -> Span:
-        """Where its bytes lie."""
+        """The range of its bytes."""
         return Span(self.path) if self.offset is None else Span(self.path, self.offset, self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The files that paths stand for, by name; and what in directories is no file, with why it is left out."""
+    """The files that paths stand for, by name, and the skipped directory entries, each with the reason."""
 
     sources: list[Source] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -52,9 +52,9 @@ class Found:
 
 def find(arguments: Sequence[Path]) -> Found:
     """The files that paths stand for: a file by its own name, a directory by every file below it, named from the
-    directory's own name on. What operating systems drop into directories is not worth a word.
+    directory's own name on. Files that operating systems leave in directories are skipped silently.
 
-    Raises LookalikeError for what is not there, and where two files would have one name.
+    Raises LookalikeError for a missing path, and if two files would have the same name.
     """
     found: dict[str, Source] = {}
     left_out: list[str] = []
@@ -68,7 +68,7 @@ def find(arguments: Sequence[Path]) -> Found:
             if other.path != source.path:
                 raise LookalikeError(
                     f"{other.path} and {source.path} would both be called {source.name}: put them into one directory "
-                    "and name that, or rename one"
+                    "and add that, or rename one"
                 )
         left_out += expanded.left_out
     return Found(sorted(found.values()), left_out)
@@ -80,7 +80,7 @@ def _expand(argument: Path) -> Found:
     if argument.is_file():
         return Found([Source(argument.name, argument, argument.stat().st_size)])
     if argument.is_symlink() and not argument.exists():
-        raise LookalikeError(f"{argument} is a link to nothing")
+        raise LookalikeError(f"{argument} is a broken link")
     raise LookalikeError(f"{argument} is {'neither a file nor a directory' if argument.exists() else 'not there'}")
 
 
@@ -100,6 +100,6 @@ def _walk(directory: Path) -> Found:
                 true = (Path(top) / path.relative_to(directory)).as_posix()
                 found.sources.append(Source(true, path, path.stat().st_size))
             else:
-                found.left_out.append(f"{path}: {'a link to nothing' if path.is_symlink() else 'not a file'}")
-        found.left_out.extend(f"{Path(here) / name}: a link to a directory; name it to add it" for name in links)
+                found.left_out.append(f"{path}: {'a broken link' if path.is_symlink() else 'not a file'}")
+        found.left_out.extend(f"{Path(here) / name}: a link to a directory; add it by its own path" for name in links)
     return found

@@ -1,4 +1,4 @@
-"""How good the answers are against labels known from names, and how good a plain colour histogram would be.
+"""Precision of the answers, by labels known from names, and that of a plain colour histogram.
 
 Pure functions over answers, pictures and a naming rule: knows no server, no file and no sample set.
 """
@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 Label: TypeAlias = Callable[[str], str]
-"""Gives the label of a picture from its true source path."""
+"""Maps a picture's true source path to its label."""
 
 Verdicts: TypeAlias = Sequence[Sequence[bool]]
 """For each query, nearest neighbour first: whether the neighbour has the query's label."""
 
 BINS = 8
-"""Levels each colour channel is divided into by the histogram."""
+"""Levels of each colour channel in the histogram."""
 
 
 def judge(lines: Iterable[str], label: Label) -> list[list[bool]]:
@@ -38,7 +38,7 @@ def judge(lines: Iterable[str], label: Label) -> list[list[bool]]:
 
 
 def precision(verdicts: Verdicts, k: int) -> float:
-    """Precision@k: the share of right ones among each query's k nearest, averaged over the queries.
+    """Precision@k: the share of correct ones among each query's k nearest, averaged over the queries.
 
     A neighbour that is missing, in a library of fewer than k pictures, counts as wrong.
     Raises ValueError if there is no query or k is below 1.
@@ -51,7 +51,7 @@ def precision(verdicts: Verdicts, k: int) -> float:
 def judge_histogram(
     library: Mapping[str, npt.NDArray[np.uint8]], queries: Mapping[str, npt.NDArray[np.uint8]], k: int, label: Label
 ) -> list[list[bool]]:
-    """The verdicts on the k nearest library pictures by colour histogram, the baseline that a backbone has to beat.
+    """The verdicts on the k nearest library pictures by colour histogram, the baseline for a backbone.
 
     Both map source paths to normalised pictures, (H, W, 3) uint8. As in a search, equal pictures are one neighbour, and
     equal distances are ordered alike in every run.

@@ -1,4 +1,4 @@
-"""Result sheets: getting them out of `render` into a directory."""
+"""Result sheets copied from `render` into a directory."""
 
 import hashlib
 import json
@@ -17,16 +17,16 @@ REPO = "render"
 ANSWERS = "neighbors.jsonl"
 
 _LONGEST_NAME = 200
-"""Bytes of a directory's name at most; a longer name is cut, and told from its like by a hash."""
+"""Most bytes in a directory's name; a longer name is cut, with a hash to keep it unique."""
 
 _MOST_KNOWN = 10
-"""How many entries an error names at most."""
+"""Most entries that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The exported result sheet of one query entry: its true name, where its files lie, and what its reader must know
-    (nothing where all is as expected)."""
+    """The exported result sheet of one query entry: its true name, its directory, and notes for the reader, if
+    any."""
 
     entry: str
     directory: Path
@@ -34,8 +34,8 @@ class Sheet:
 
 
 def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str = "") -> list[Sheet]:
-    """Writes the sheets of these entries (true names; all when none is given), as they are or were at a commit, each
-    into a directory below `to` that is called as the entry. Other files there are left alone.
+    """Writes the sheets of these entries (true names; all by default), as they are or were at a commit, each into a
+    directory of the entry's name below `to`. Other files there are kept.
 
     Raises LookalikeError for an entry that has no sheet.
     """
@@ -53,11 +53,11 @@ def _none(missing: Sequence[str], known: Sequence[str]) -> list[Sheet]:
         return []
     if not known:
         raise LookalikeError(
-            f"there is no result sheet of {', '.join(missing)}, nor of any other query: `lookalike status` says why"
+            f"no result sheet for {', '.join(missing)}, nor for any other query: `lookalike status` gives the reason"
         )
     more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
     raise LookalikeError(
-        f"there is no result sheet of {', '.join(missing)}; there are those of {', '.join(known[:_MOST_KNOWN])}{more}"
+        f"no result sheet for {', '.join(missing)}; these queries have one: {', '.join(known[:_MOST_KNOWN])}{more}"
     )
 
 
@@ -74,7 +74,7 @@ def _export_one(repo: Repository, entry: str, name: str, to: Path) -> Sheet:
 
 
 def _notes(answers: Path) -> tuple[str, ...]:
-    """Why a sheet has fewer answers than were asked for, as the sheet itself says it."""
+    """The reasons for missing answers, as on the sheet itself."""
     lines = answers.read_text(errors="replace").splitlines()
     if not lines:
         return (wording.NOTHING_TO_ASK,)
@@ -89,7 +89,7 @@ def _notes(answers: Path) -> tuple[str, ...]:
 
 
 def directory_name(entry: str) -> str:
-    """What the directory of an entry's sheet is called: as the entry, where a directory can be."""
+    """The name of an entry's directory: the entry's own if the file system allows it."""
     name = entry if entry.strip(".") and not set(entry) & {"/", "\0"} else escape_component(entry)
     raw = name.encode("utf-8", "surrogateescape")
     if len(raw) <= _LONGEST_NAME:

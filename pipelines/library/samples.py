@@ -54,13 +54,13 @@ thumbnails in `docs/result-sheet.png`.
 LIBRARY_CROPS = 30
 QUERY_CROPS = 3
 LIBRARY_SHARE = 0.6
-"""Part of a photograph's width, from the left, that library crops are cut from; queries have the rest."""
+"""Share of a photograph's width, from the left, for library crops; queries have the rest."""
 
 SIDE = (0.25, 0.4)
-"""Square root of a crop's area as a share of the photograph's shorter edge: least and most."""
+"""Range of the square root of a crop's area, as a share of the photograph's shorter edge."""
 
 ASPECT = 1.5
-"""The most that one side of a crop is longer than the other."""
+"""Largest ratio of a crop's sides."""
 
 JPEG_QUALITY = 92
 
@@ -71,7 +71,7 @@ class SamplesError(LookalikeError):
 
 @dataclass(frozen=True)
 class Samples:
-    """Where the sample pictures lie, and how many they are."""
+    """The directories of the sample pictures, and their numbers."""
 
     library: Path
     queries: Path
@@ -80,7 +80,7 @@ class Samples:
 
 
 def write_samples(directory: Path, seed: int = 0) -> Samples:
-    """Cuts the sample pictures into `directory`/library and `directory`/queries, which are made where missing.
+    """Cuts the sample pictures into `directory`/library and `directory`/queries, which are created if missing.
 
     The files are a function of the seed and of the versions of scikit-image and Pillow: writing them again changes
     nothing. Library crops are JPEG and PNG by turns, queries PNG; grey photographs give grey files.
@@ -106,9 +106,9 @@ def label_of(path: str) -> str:
 
 
 def open_photograph(label: str) -> Image.Image:
-    """The photograph of that label, in its own size, as RGB, or L where it is grey.
+    """The photograph of this label, in its original size, as RGB, or L if it is grey.
 
-    Read straight from the installed package: `skimage.data` would look on the network for what is missing.
+    Read straight from the installed package: `skimage.data` would fetch missing files from the network.
     """
     file = resources.files("skimage") / "data" / PHOTOGRAPHS[label]
     try:
@@ -130,7 +130,7 @@ def library_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Im
 
 
 def query_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Image.Image]:
-    """`QUERY_CROPS` crops of the photograph's right part, taken as with another camera.
+    """`QUERY_CROPS` crops of the photograph's right part, altered as if taken with another camera.
 
     Half of them are mirrored; brightness and contrast are multiplied by 0.6 to 1.4, saturation by 0 to 1.5.
     """
@@ -148,7 +148,7 @@ def query_crops(photograph: Image.Image, label: str, seed: int) -> Iterator[Imag
 def crop_box(size: tuple[int, int], left: int, right: int, lot: Random) -> tuple[int, int, int, int]:
     """A random box (left, upper, right, lower) in pixels within columns `left` to `right` of a photograph of that size.
 
-    Its area and aspect are within `SIDE` and `ASPECT`; only where it would be wider than its columns is it cut to them.
+    Its area and aspect are within `SIDE` and `ASPECT`; a box wider than its columns is cut to them.
     """
     side = lot.uniform(*SIDE) * min(size)
     aspect = math.exp(lot.uniform(-math.log(ASPECT), math.log(ASPECT)))
@@ -165,7 +165,7 @@ def _edge(photograph: Image.Image) -> int:
 
 
 def _lot(seed: int, label: str, kind: str, number: int) -> Random:
-    """Chance for one crop, the same in every run and whatever the other crops are."""
+    """The random numbers of one crop, the same in every run and independent of other crops."""
     return Random(f"{seed}/{label}/{kind}/{number}")
 
 

@@ -1,4 +1,4 @@
-"""Pictures for people's eyes: found on disk or in the library, drawn on a terminal or written as PNG files."""
+"""Pictures shown: found on disk or in the library, drawn on a terminal or written as PNG files."""
 
 import re
 import tempfile
@@ -20,19 +20,19 @@ from stages.contract import Input
 from stages.names import escape_component, escape_path
 
 _SIDE = 256
-"""Pixels of a side of what is shown from the library: the square that is searched, though larger."""
+"""Side in pixels of a picture shown from the library: the square that is searched, but larger."""
 
 _WIDEST = 96
-"""Columns that a picture takes at most; each shows one pixel above another."""
+"""Most columns of a drawn picture; each shows two pixels, one above the other."""
 
 
 def can_show(console: Console) -> bool:
-    """Whether pictures can be told apart on this terminal."""
+    """Whether this terminal can show pictures."""
     return console.is_terminal and console.color_system in ("256", "truecolor")
 
 
 def from_disk(image: str) -> Image.Image | None:
-    """A picture file, or a record of an STL-10 file ("train_X.bin/000123"); None if there is no such file.
+    """A picture file, or a record of an STL-10 file ("train_X.bin/000123"); None if the file does not exist.
 
     Raises LookalikeError if there is one, but no picture in it.
     """
@@ -63,7 +63,7 @@ def from_disk(image: str) -> Image.Image | None:
 
 
 def from_library(connection: Connection, name: str) -> Image.Image:
-    """A picture in the library by its true name, as result sheets show it. Raises LookalikeError if it is not there."""
+    """A picture in the library by its true name, as shown on result sheets. Raises LookalikeError if it is missing."""
     repo = Repository(connection, ingest.REPO)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         for path in _holders(repo, name):
@@ -77,7 +77,7 @@ def from_library(connection: Connection, name: str) -> Image.Image:
 
 
 def _holders(repo: Repository, name: str) -> Iterator[str]:
-    """The files in `images` that a picture of that name may come from: its block; itself; an archive or STL-10 file."""
+    """The files in `images` that may hold a picture of this name: its block, itself, an archive or STL-10 file."""
     prefixes = (blocks.prefix_of(path.strip("/")) for path in repo.list())
     home = blocks.home(name, {prefix for prefix in prefixes if prefix is not None})
     if home is not None:
@@ -91,7 +91,7 @@ def _holders(repo: Repository, name: str) -> Iterator[str]:
 
 
 def drawn(picture: Image.Image, columns: int) -> Text:
-    """A picture in coloured half blocks, at most so many columns wide."""
+    """A picture in coloured half blocks, at most `width` columns wide."""
     width = max(1, min(columns, _WIDEST, picture.width))
     height = max(1, round(picture.height * width / picture.width / 2)) * 2
     small = picture.convert("RGB").resize((width, height), Image.Resampling.LANCZOS)
@@ -106,7 +106,7 @@ def drawn(picture: Image.Image, columns: int) -> Text:
 
 
 def write_png(picture: Image.Image, directory: Path, number: int, name: str) -> Path:
-    """Writes a picture as a PNG file, called by its number and its name, into a directory, which is made."""
+    """Writes a picture as a PNG file named by its number and name into a directory, which is created."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{number}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[-100:].strip('-')}.png"
     picture.save(path)
@@ -114,7 +114,7 @@ def write_png(picture: Image.Image, directory: Path, number: int, name: str) -> 
 
 
 class _Nothing:
-    """A stream at its end."""
+    """The end of a stream."""
 
     def read(self, size: int, /) -> bytes:
         return b""

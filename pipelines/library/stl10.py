@@ -1,4 +1,4 @@
-"""The data set STL-10: its files in a directory, which of its pictures are library and which are queries, its labels.
+"""The data set STL-10: its files in a directory, their split into library and queries, its labels.
 
 What one record is called follows from its file and number alone, however the set is split. Knows no repo.
 """
@@ -27,14 +27,14 @@ UNLABELLED = "unlabeled_X.bin"
 LABELLED = (("train_X.bin", "train_y.bin"), ("test_X.bin", "test_y.bin"))
 CLASS_NAMES = "class_names.txt"
 ENTRY = "stl10"
-"""The query entry that its queries are."""
+"""The query entry of its queries."""
 
 _FILES = (UNLABELLED, *(name for pair in LABELLED for name in pair), CLASS_NAMES)
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The unlabelled pictures: those for the library and those to ask with."""
+    """The unlabelled pictures, split into library and queries."""
 
     library: list[Source]
     queries: list[Source]
@@ -49,19 +49,19 @@ def names_stl10(arguments: Sequence[str], data_dir: Path | None, options: Sequen
     if list(arguments) == [WORD]:
         if data_dir is None and Path(WORD).exists():
             raise LookalikeError(
-                f"{WORD} is the name of the data set, and here is a path of that name: say ./{WORD} for the path, or "
-                "give --data-dir for the data set"
+                f"{WORD} is the name of the data set and of a path here: use ./{WORD} for the path, or "
+                "--data-dir for the data set"
             )
         return True
     if WORD in arguments:
-        raise LookalikeError(f"the data set {WORD} is added alone; say ./{WORD} for a path of that name")
+        raise LookalikeError(f"the data set {WORD} is added alone; use ./{WORD} for a path of that name")
     if data_dir is not None or any(each is not None for each in options):
         raise LookalikeError(f"--data-dir, --split and --seed are for the data set: `lookalike add {WORD}`")
     return False
 
 
 def find(directory: Path) -> Path | None:
-    """Where below a directory the extracted files are, if they are."""
+    """The directory of the extracted files at or below a directory, if they are there."""
     places = (directory, directory / "stl10_binary")
     return next((place for place in places if all((place / name).is_file() for name in _FILES)), None)
 
@@ -80,7 +80,7 @@ def fetch(directory: Path, report: Callable[[int], None] = lambda _: None, remot
             for member in members:
                 name = Path(member.name).name
                 if name in _FILES and member.isfile():
-                    # Under its name only when it is whole: an interrupted extraction must not pass for a good one.
+                    # It gets its name once it is whole: an interrupted extraction must not pass for a good one.
                     member.name = f"{name}.part"
                     members.extract(member, target, filter="data")
                     (target / member.name).rename(target / name)
@@ -88,14 +88,14 @@ def fetch(directory: Path, report: Callable[[int], None] = lambda _: None, remot
         raise LookalikeError(f"{archive} is damaged ({error}): delete it and try again") from error
     missing = [name for name in _FILES if not (target / name).is_file()]
     if missing:
-        raise LookalikeError(f"{archive} holds no {', '.join(missing)}: delete it and try again")
+        raise LookalikeError(f"{archive} lacks {', '.join(missing)}: delete it and try again")
     return target
 
 
 def split(place: Path, share: float, seed: int) -> Split:
     """The unlabelled pictures in the extracted files, that share of them for the library.
 
-    Which ones follows from the seed and their number. Raises LookalikeError if either part would be empty.
+    The choice depends on the seed and their number only. Raises LookalikeError if either part would be empty.
     """
     path = place / UNLABELLED
     size = path.stat().st_size
@@ -105,7 +105,7 @@ def split(place: Path, share: float, seed: int) -> Split:
     count = size // RECORD
     asked = count - round(count * share)
     if not 0 < asked < count:
-        raise LookalikeError(f"--split {share:g} of {count:,} pictures leaves none to search or none to ask with")
+        raise LookalikeError(f"--split {share:g} of {count:,} pictures leaves the library or the queries empty")
     order = sorted(range(count), key=lambda number: hashlib.sha256(f"{seed}/{number}".encode()).digest())
     queries = set(order[:asked])
     sources = [Source(record_name(UNLABELLED, number), path, RECORD, number * RECORD) for number in range(count)]
@@ -118,8 +118,8 @@ def split(place: Path, share: float, seed: int) -> Split:
 def labels(place: Path) -> bytes:
     """The labels of the labelled pictures as CSV with the columns source, label (counted from 1) and name.
 
-    A source is what `lookalike add train_X.bin` calls the picture. Raises LookalikeError if pictures and labels do not
-    fit together.
+    A source is the name that `lookalike add train_X.bin` gives the picture. Raises LookalikeError if pictures and
+    labels do not fit together.
     """
     names = (place / CLASS_NAMES).read_text().split()
     text = io.StringIO()

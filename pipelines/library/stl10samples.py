@@ -1,4 +1,5 @@
-"""Files as STL-10's, of pieces of the sample photographs: for tests, and for benchmarks of any size without a download.
+"""Files in STL-10's format, of pieces of the sample photographs: for tests, and for benchmarks of any size without a
+download.
 
 A piece's label is its photograph. Pieces of one photograph overlap and vary in scale, mirroring and brightness, so
 near ones mean something; some are exact copies of earlier ones. Knows no server and nothing of how pictures compare.
@@ -23,20 +24,20 @@ DUPLICATES = 0.01
 """The share of records that are copies of earlier ones."""
 
 _EDGES = (160, 224, 320)
-"""Shorter edges, in pixels, that the photographs are scaled to before pieces of 96 × 96 are cut from them."""
+"""Shorter edges, in pixels, to which the photographs are scaled before pieces of 96 × 96 are cut from them."""
 
 _SHADES = 32
 _COPIED_FROM = 1000
-"""A copy is of one of so many records before it, so that these few are all that is held."""
+"""A copy repeats one of this many records before it, which are all that memory holds."""
 
 
 def write_stl10(
     directory: Path, unlabelled: int = 100_000, labelled: Sequence[int] = (5_000, 8_000), seed: int = 0
 ) -> None:
-    """Writes the files of STL-10's binary archive into a directory, which is made: so many unlabelled records, and so
-    many labelled ones to train and to test with.
+    """Writes the files of STL-10's binary archive into a directory, which is created: the given numbers of unlabelled
+    records and of labelled ones for training and testing.
 
-    Equal arguments give equal files. 100,000 records are 2.8 GB and take as long as writing them does.
+    Equal arguments give equal files. 100,000 records are 2.8 GB, and writing them is all the time it takes.
     """
     directory.mkdir(parents=True, exist_ok=True)
     pieces = _Pieces(seed)
@@ -49,7 +50,7 @@ def write_stl10(
 
 
 class _Pieces:
-    """Pieces of the photographs by chance, the same for the same seed."""
+    """Random pieces of the photographs, the same for the same seed."""
 
     def __init__(self, seed: int) -> None:
         self._lot = Random(seed)
@@ -59,7 +60,7 @@ class _Pieces:
         self._shades = [_shade(0.6 + 0.8 * step / (_SHADES - 1)) for step in range(_SHADES)]
 
     def write(self, file: BinaryIO, count: int) -> list[int]:
-        """Writes so many records and returns their labels, counted from 1 as STL-10's are."""
+        """Writes `number` records and returns their labels, counted from 1 as STL-10's are."""
         labels: list[int] = []
         latest: list[tuple[int, bytes]] = []
         for number in range(count):
@@ -87,7 +88,7 @@ class _Pieces:
 
 
 def _stored(photograph: Image.Image, edge: int) -> NDArray[np.uint8]:
-    """A photograph scaled to that shorter edge, in STL-10's order: uint8 (3, width, height)."""
+    """A photograph scaled to this shorter edge, in STL-10's order: uint8 (3, width, height)."""
     share = edge / min(photograph.size)
     size = (round(photograph.width * share), round(photograph.height * share))
     scaled = photograph.convert("RGB").resize(size, Image.Resampling.LANCZOS)
@@ -95,5 +96,5 @@ def _stored(photograph: Image.Image, edge: int) -> NDArray[np.uint8]:
 
 
 def _shade(factor: float) -> bytes:
-    """The table of what becomes of each of the 256 values when it is so many times as bright."""
+    """The table that maps each of the 256 values to its value at this brightness."""
     return bytes(min(255, round(value * factor)) for value in range(256))

@@ -1,5 +1,5 @@
-"""The directory that a library travels in: every commit of its source repos with what it changed, the content by its
-sha256, and what the pipelines made of it all. Knows no server."""
+"""The directory of an exported library: every commit of its source repos with its changes, the content by its sha256,
+and the hashes of the pipelines' outputs. Knows no server."""
 
 import hashlib
 import json
@@ -18,8 +18,8 @@ _OBJECTS = "objects"
 
 @dataclass(frozen=True, slots=True)
 class ExportedChange:
-    """A file that a commit changed: the sha256 of its content, "" where the file is gone; `hash` is what Pachyderm
-    called the content where it was exported."""
+    """A file that a commit changed: the sha256 of its content, "" for a removed file; `hash` is the exporting server's
+    Pachyderm hash of the content."""
 
     path: str
     sha256: str
@@ -28,8 +28,8 @@ class ExportedChange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a source repo: its id where it was exported, when it was started (ISO 8601, UTC), what people said
-    of it, and its changes, files that are gone first."""
+    """A commit of a source repo: its id where it was exported, its start (ISO 8601, UTC), its description, and its
+    changes, removed files first."""
 
     repo: str
     id: str
@@ -40,7 +40,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a pipeline had made of the last commits: a hash of what it runs, its commit, and the sha256 of every file by
+    """A pipeline's output for the last commits: a hash of its code, its commit, and the sha256 of every file by
     path."""
 
     pipeline: str
@@ -51,7 +51,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that is in a bundle: commits in the order in which they were made, outputs upstream first."""
+    """The content of a bundle: commits in the order in which they were made, outputs upstream first."""
 
     server: str
     commits: tuple[Commit, ...]
@@ -59,37 +59,37 @@ class Manifest:
 
 
 class Bundle:
-    """One directory. Content is there before the manifest that names it; written again, it grows by what is new."""
+    """One directory. Content is written before the manifest that names it; a second export adds only new content."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def read(self) -> Manifest:
-        """The manifest. Raises LookalikeError where there is none, or one that is not whole."""
+        """The manifest. Raises LookalikeError if it is missing or incomplete."""
         path = self.directory / _MANIFEST
         try:
             read = json.loads(path.read_text())
         except FileNotFoundError as error:
             raise LookalikeError(
-                f"{self.directory} is no exported library: it has no {_MANIFEST}; `lookalike export` writes one"
+                f"{self.directory} is not an exported library: it has no {_MANIFEST}; `lookalike export` writes one"
             ) from error
         except ValueError as error:
             raise LookalikeError(f"{path} is damaged ({error}): export the library again") from error
         if not isinstance(read, dict) or "format" not in read:
-            raise LookalikeError(f"{path} is not of an exported library: name another directory")
+            raise LookalikeError(f"{path} is not the manifest of an exported library: name another directory")
         if read["format"] != _FORMAT:
-            raise LookalikeError(f"{path} is of another version of lookalike: import it with that one")
+            raise LookalikeError(f"{path} is of another version of lookalike: import it with that version")
         try:
             return _manifest(read)
         except (KeyError, TypeError, ValueError) as error:
             raise LookalikeError(f"{path} is damaged ({error}): export the library again") from error
 
     def known(self) -> Manifest | None:
-        """The manifest that an earlier export has left, or None."""
+        """The manifest of an earlier export, or None."""
         return self.read() if (self.directory / _MANIFEST).exists() else None
 
     def write(self, manifest: Manifest) -> None:
-        """Makes this the manifest."""
+        """Replaces the manifest."""
         fresh = self.directory / f".{_MANIFEST}.new"
         fresh.write_text(json.dumps({"format": _FORMAT, **asdict(manifest)}, indent=1) + "\n")
         fresh.replace(self.directory / _MANIFEST)
@@ -109,11 +109,11 @@ class Bundle:
         return digest.hexdigest()
 
     def content(self, sha256: str) -> Path:
-        """Where a content lies."""
+        """The path of a content."""
         return self.directory / _OBJECTS / sha256[:2] / sha256
 
     def check(self, commits: Iterable[Commit]) -> None:
-        """Raises LookalikeError unless every content that these commits put is there and is what it should be."""
+        """Raises LookalikeError unless every content that these commits put is there and intact."""
         for sha256 in {change.sha256 for commit in commits for change in commit.changes if change.sha256}:
             path = self.content(sha256)
             try:
@@ -122,11 +122,11 @@ class Bundle:
             except FileNotFoundError as error:
                 raise LookalikeError(f"{path} is missing: copy the whole directory, or export again") from error
             if found != sha256:
-                raise LookalikeError(f"{path} is not what was exported: copy it anew, or export again")
+                raise LookalikeError(f"{path} is not the exported file: copy it anew, or export again")
 
 
 def _manifest(read: Mapping[str, Any]) -> Manifest:
-    """Raises KeyError, TypeError or ValueError where something is missing or not what it should be."""
+    """Raises KeyError, TypeError or ValueError if something is missing or invalid."""
     return Manifest(
         _text(read["server"]),
         tuple(_commit(**each) for each in read["commits"]),
@@ -141,13 +141,13 @@ def _commit(changes: Iterable[Mapping[str, str]], **texts: str) -> Commit:
 def _change(**texts: str) -> ExportedChange:
     change = ExportedChange(**_texts(texts))
     if change.sha256 and not re.fullmatch("[0-9a-f]{64}", change.sha256):
-        raise ValueError(f"{change.sha256!r} is no sha256")
+        raise ValueError(f"{change.sha256!r} is not a sha256")
     return change
 
 
 def _output(files: Mapping[str, str], **texts: str) -> Output:
     if not isinstance(files, dict):
-        raise TypeError(f"{files!r} are no files")
+        raise TypeError(f"{files!r} is not a table of files")
     return Output(files=_texts(files), **_texts(texts))
 
 
@@ -157,5 +157,5 @@ def _texts(values: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value

@@ -1,4 +1,4 @@
-"""A library out of a server: the history of its source repos and what the pipelines made of it, into a bundle."""
+"""A library exported from a server: the history of its source repos and the pipelines' outputs, into a bundle."""
 
 import hashlib
 import json
@@ -16,8 +16,8 @@ from pipelines.specifications.reading import SOURCES
 
 def export(connection: Connection, bundle: Bundle, pipelines: Sequence[str], done: Callable[[int], None]) -> Manifest:
     """Writes every good commit of the source repos, and the present outputs of these pipelines, upstream first. `done`
-    hears of each commit and each pipeline. What an earlier export has brought is not fetched again. Raises
-    LookalikeError where the bundle is of another library, whose history would be lost."""
+    is called for each commit and each pipeline. Content of an earlier export is not fetched again. Raises
+    LookalikeError if the bundle is of another library, whose history would be lost."""
     history = History(connection)
     before = bundle.known()
     known = {change.hash: change.sha256 for each in before.commits for change in each.changes} if before else {}
@@ -44,7 +44,7 @@ def export(connection: Connection, bundle: Bundle, pipelines: Sequence[str], don
 
 
 def code_of(info: Any) -> str:
-    """A hash of what a pipeline (PipelineInfo with details) runs: its command and its environment, not its image."""
+    """A hash of a pipeline's code (PipelineInfo with details): its command and its environment, not its image."""
     transform = info.details.transform
     code = [list(transform.cmd), list(transform.stdin), sorted(transform.env.items())]
     return hashlib.sha256(json.dumps(code).encode()).hexdigest()
@@ -66,7 +66,7 @@ def _check_same(bundle: Bundle, before: Manifest, made: Sequence[PastCommit]) ->
     gone = [each for each in before.commits if (each.repo, each.id) not in here]
     if gone:
         raise LookalikeError(
-            f"{bundle.directory} holds the library of {before.server} with commits that are not here, such as "
+            f"{bundle.directory} holds the library of {before.server} with commits that this server lacks, such as "
             f"{gone[0].repo}@{gone[0].id}: export to a new directory, or remove that one"
         )
 

@@ -1,4 +1,4 @@
-"""A library out of a bundle into a server: its commits again, in their order, and a comparison of what comes of them.
+"""A library imported from a bundle into a server: its commits made again in order, and their outputs compared.
 
 Nobody can choose the ids of commits, so each says in its description which one it was; from that an import that was
 broken off goes on, and the table of ids is made.
@@ -24,8 +24,8 @@ _TABLE = "ids.tsv"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A pipeline's output here beside that of the bundle: files that are missing here, that are here only, and whose
-    bytes differ. `same_code` says whether it runs the same command in the same environment."""
+    """A pipeline's output here compared with that in the bundle: missing files, extra files, and files whose bytes
+    differ. `same_code`: it runs the same command in the same environment."""
 
     pipeline: str
     same_code: bool
@@ -48,7 +48,9 @@ def replay(connection: Connection, bundle: Bundle, done: Callable[[int], None]) 
     manifest = bundle.read()
     foreign = {each.repo for each in manifest.commits} - SOURCES.keys()
     if foreign:
-        raise LookalikeError(f"{bundle.directory} has commits of {', '.join(sorted(foreign))}, which is no source repo")
+        raise LookalikeError(
+            f"{bundle.directory} has commits of {', '.join(sorted(foreign))}, which is not a source repo"
+        )
     history = History(connection)
     here = {repo: _told_apart(manifest, repo, history) for repo in SOURCES}
     todo = [each for each in manifest.commits if each.id not in here[each.repo]]
@@ -68,8 +70,8 @@ def replay(connection: Connection, bundle: Bundle, done: Callable[[int], None]) 
 
 
 def computing(connection: Connection, manifest: Manifest, made: Sequence[tuple[Commit, str]]) -> list[str]:
-    """The commit sets in which the outputs of a bundle's pipelines are computed: those of its commits and, where a
-    pipeline came later, that of its own making."""
+    """The commit sets that compute the outputs of a bundle's pipelines: those of its commits and, for a pipeline
+    created later, that of its creation."""
     jobs = Jobs(connection)
     there = jobs.pipelines()
     newest = (jobs.newest(each.pipeline) for each in manifest.outputs if each.pipeline in there)
@@ -77,7 +79,7 @@ def computing(connection: Connection, manifest: Manifest, made: Sequence[tuple[C
 
 
 def compare(connection: Connection, manifest: Manifest) -> Iterator[Comparison]:
-    """Each pipeline's present output beside that of the bundle, byte by byte; pipelines that are not here are left
+    """Each pipeline's present output compared with that in the bundle, byte by byte; missing pipelines are left
     out."""
     infos = Jobs(connection).pipelines()
     for output in manifest.outputs:
@@ -100,21 +102,21 @@ def _compared(output: Output, here: Mapping[str, str], same_code: bool) -> Compa
 
 
 def _told_apart(manifest: Manifest, repo: str, history: History) -> dict[str, str]:
-    """The commits of the bundle that are in a repo already: the ids they had, with those they have. Raises
-    LookalikeError unless they are the first of the bundle, and all that has changed anything."""
+    """The commits of the bundle that are in a repo already: their old ids with their new ones. Raises LookalikeError
+    unless they are the first of the bundle, and the only ones that changed anything."""
     wanted = [each.id for each in manifest.commits if each.repo == repo]
     made = [each for each in history.commits(repo) if _WAS.search(each.description) or any(history.changes(each))]
-    were = [each.id if each.id in wanted else _was(each) for each in made]  # its own where the bundle comes from here
+    were = [each.id if each.id in wanted else _was(each) for each in made]  # its own if the bundle was exported here
     if were != wanted[: len(were)]:
         raise LookalikeError(
-            f"{repo} has commits that are not of this library: import into a project or a server whose repos "
+            f"{repo} has commits of another library: import into a project or a server whose repos "
             f"{', '.join(SOURCES)} are empty, or delete them first (`pachctl delete repo {repo}`)"
         )
     return {was: each.id for was, each in zip(were, made, strict=True)}
 
 
 def _was(commit: PastCommit) -> str:
-    """The id of an imported commit where it was exported; "" for others."""
+    """The id that an imported commit had where it was exported; "" for others."""
     found = _WAS.search(commit.description)
     return found[1] if found else ""
 

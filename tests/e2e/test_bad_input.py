@@ -169,7 +169,7 @@ def test_what_is_missing_is_said(story: Story) -> None:
         "bad": (),
     }.items():
         assert {note for note in (NO_MODEL, NO_LIBRARY, NO_QUERIES) if note in story.said[step]} == set(missing)
-    assert "there is no result sheet of query.png" in story.said["query without anything"]
+    assert "no result sheet for query.png" in story.said["query without anything"]
 
 
 def test_jobs_with_nothing_to_do_succeed(story: Story) -> None:

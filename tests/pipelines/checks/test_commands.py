@@ -39,7 +39,7 @@ def write(name: str = "p", **fields: Any) -> None:
 def test_what_is_good_and_what_only_may_surprise_is_no_error(run: Run) -> None:
     write()
     done = run("check", "specs/p.json")
-    assert (done.exit_code, done.stdout) == (0, "1 specification checked: nothing to mend\n")
+    assert (done.exit_code, done.stdout) == (0, "1 specification checked: no problems found\n")
     write(transform={"image": "shell", "cmd": ["true"]})
     done = run("check", "specs")
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 specification checked: 1 warning")

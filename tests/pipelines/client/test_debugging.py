@@ -119,19 +119,19 @@ def test_the_command_tells_it(judged: Job, as_user: Connection, tmp_path: Path) 
     failed = command("judge")
     assert failed.returncode == 1
     assert failed.stderr.startswith("lookalike: the datum failed: ")
-    assert failed.stderr.endswith("; so it did in its job\n")
+    assert failed.stderr.endswith("; it failed in its job for the same reason\n")
     assert "looking at b" in failed.stdout
     assert len(list((tmp_path / "debug").glob("judge-*/pfs/in/b"))) == 1
     again = command("judge", "--output", "debug")
     assert again.returncode == 1
-    assert "debug is there already" in again.stderr
+    assert "debug exists already" in again.stderr
     unknown = command("none")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr == f'lookalike: pipeline "{as_user.project}/none" not found\n'
     (good,) = set(Jobs(as_user).datums(judged)) - {Jobs(as_user).failures(judged, 1)[0].datum}
     well = command(f"judge@{judged.id}", good)
     assert (well.returncode, well.stderr) == (0, "")
-    assert well.stdout.endswith("its output differs from what its job recorded in 1 file:\n  /when\n")
+    assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")
 
 
 def test_another_server_than_localpachd_is_told_apart(stranger: str, tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection)
     assert command(no_localpachd, "-d")[1:4] == [
         "gpu-a Ready Tesla-T4 4 3",
         "default/features pach/default-features-v2-abcde 2",
-        "not of Pachyderm other/notebook 1",
+        "outside Pachyderm other/notebook 1",
     ]
 
 
@@ -269,7 +269,7 @@ def test_the_command_says_that_a_cluster_has_no_gpus_now(
 ) -> None:
     serve_api(ANSWERS | {"/api/v1/nodes": [], "/api/v1/pods": []})
     assert command(no_localpachd) == [
-        "no node of the cluster has GPUs now: pipelines that ask for one wait until such a node joins"
+        "no node of the cluster has GPUs: pipelines that request one wait until such a node joins"
     ]
 
 
@@ -290,7 +290,7 @@ def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
     seen = status.read(like_a_cluster, ["search"])
     assert seen.pipelines[0].troubles == [f"Unschedulable: {UNSCHEDULABLE}"]
     display.show_status(seen)
-    assert f"search has workers that wait: Unschedulable: {UNSCHEDULABLE}" in capsys.readouterr().out
+    assert f"workers of search are waiting: Unschedulable: {UNSCHEDULABLE}" in capsys.readouterr().out
     kubeconfig("http://127.0.0.1:9", "pach")
     assert (
         "the reasons for which workers wait are unknown: the Kubernetes cluster at"
@@ -339,6 +339,6 @@ def test_a_machine_without_gpus_says_what_that_means(start_pachd: StartPachd, tm
     holder(tmp_path, "holder", tmp_path / "gate")
     deploy(connection, [reading.read(tmp_path / "holder.json")])
     assert command(connection, "-d")[-2:] == [
-        "there is no GPU here: pipelines that ask for one run on the CPU, or wait if the server has --strict-gpus",
-        "holder asks for 1 GPU for each worker",
+        "this machine has no GPU: pipelines that request one run on the CPU, or wait if the server has --strict-gpus",
+        "holder requests 1 GPU per worker",
     ]

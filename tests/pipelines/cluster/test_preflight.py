@@ -104,7 +104,7 @@ def test_the_command_says_it_before_anything_is_sent(
     written(tmp_path, resource_requests={"cpu": 2, "memory": "1Gi"})
     done = deploy(like_a_cluster, tmp_path)
     assert done.returncode == 1
-    assert done.stderr.startswith("lookalike: nothing was deployed: mend the errors")
+    assert done.stderr.startswith("lookalike: nothing was deployed: fix the errors")
     assert done.stdout == (
         "error specs/p.json:17 resource_requests\n"
         "  the quota team allows 1 of requests.cpu in all, and one worker needs 2: it would never be created\n"

@@ -108,11 +108,11 @@ def test_help_names_every_command(command: Command) -> None:
 
 def test_on_an_empty_server(as_user: Connection, command: Command, picture: Path) -> None:
     assert as_user.project in command.says("status")
-    assert "there are no result sheets yet" in command.says("results")
+    assert "no result sheets yet" in command.says("results")
     assert "the repo images does not exist: create the repos" in command.fails("add", picture)
     assert "the repo queries does not exist" in command.fails("query", picture)
     assert "not in the library: cat.jpg; nothing was removed" in command.fails("remove", "cat.jpg")
-    assert "no result sheet of cat" in command.fails("results", "cat")
+    assert "no result sheet for cat" in command.fails("results", "cat")
 
 
 def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command: Command) -> None:
@@ -120,7 +120,7 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert command.fails("add", "gone.jpg") == "gone.jpg is not there"
     assert command.fails("query", "gone.jpg") == "gone.jpg is not there"
     assert "nothing was put" in command.fails("add", "empty")
-    assert "empty holds no file" in command.fails("query", "empty")
+    assert "empty has no files" in command.fails("query", "empty")
     assert "no result sheet of nosuch" in command.fails("results", "nosuch")
     assert "render has no commit nosuch" in command.fails("results", "--at", "nosuch")
     done = command.run("deploy", "--specs", "gone")
@@ -182,7 +182,7 @@ def test_deploy_checks_first(as_user: Connection, command: Command) -> None:
     done = command.run("deploy", "--specs", "specs")
     assert done.returncode == 1
     assert "error specs/p.json:17 datum_set_spec\n  is empty: " in done.stdout
-    assert done.stderr == ("lookalike: nothing was deployed: mend the errors, or go on in spite of them with --force\n")
+    assert done.stderr == ("lookalike: nothing was deployed: fix the errors, or deploy in spite of them with --force\n")
     assert not Jobs(as_user).pipelines()
     assert "pipeline p: created" in command.says("deploy", "--specs", "specs", "--force")
 
@@ -200,7 +200,7 @@ def test_deploy_puts_overlays_on_top(as_user: Connection, command: Command) -> N
 
 def test_datums_are_counted_against_repos(as_user: Connection, command: Command) -> None:
     write_spec(command, input={"pfs": {"repo": "queries", "glob": "/*"}})
-    assert "no repo of that name with files" in command.fails("check", "specs", "--against", "queries")
+    assert "neither a directory nor a repo with files" in command.fails("check", "specs", "--against", "queries")
     as_user.client.create_repo("queries", project_name=as_user.project)
     Repository(as_user, "queries").write([Put("/a/1", b"1"), Put("/a/2", b"2"), Put("/b", b"3")])
     assert "  this gives 2 datums\n" in command.says("check", "specs", "--against", "queries")
@@ -305,6 +305,6 @@ def test_who_stops_waiting_is_told_that_the_jobs_go_on(as_user: Connection, comm
     typed.send_signal(signal.SIGINT)
     said, complained = typed.communicate(timeout=60)
     assert typed.returncode not in (0, 1, 2)
-    assert "the jobs go on" in said
+    assert "the jobs continue" in said
     assert "Traceback" not in said + complained
     assert Repository(as_user, "queries").exists("/a")

@@ -59,7 +59,7 @@ def web() -> Iterator[Web]:
 def test_an_interrupted_download_is_taken_up(web: Web, tmp_path: Path) -> None:
     web.cut = 2_000_000
     for _ in range(2):
-        with pytest.raises(LookalikeError, match="try again, which goes on where this ended"):
+        with pytest.raises(LookalikeError, match="try again, which resumes the download"):
             download(web.remote, tmp_path)
     web.cut = None
     heard: list[int] = []
@@ -82,7 +82,7 @@ def test_a_server_without_ranges_begins_again(web: Web, tmp_path: Path) -> None:
 
 
 def test_another_file_is_deleted_and_said(web: Web, tmp_path: Path) -> None:
-    with pytest.raises(LookalikeError, match=r"is not the right file .* it was deleted"):
+    with pytest.raises(LookalikeError, match=r"sent a wrong file .* it was deleted"):
         download(replace(web.remote, md5="0" * 32), tmp_path)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "file.tar.gz").write_bytes(b"short")

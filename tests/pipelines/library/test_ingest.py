@@ -209,7 +209,7 @@ def test_what_was_put_by_other_means_is_met_by_name(place: Place) -> None:
     assert set(place.library()) == {"photos/b.jpg", "photos/c.jpg"}
     place.add({"photos/b.jpg": b"new"})
     assert place.library() == {"photos/b.jpg": b"new", "photos/c.jpg": b"three"}
-    with pytest.raises(LookalikeError, match=r"holds a directory called photos: .*pachctl delete file -r"):
+    with pytest.raises(LookalikeError, match=r"has a directory called photos: .*pachctl delete file -r"):
         place.add({"photos": b"a file"})
 
 

@@ -73,8 +73,8 @@ def test_what_is_no_file_is_left_out_and_said(tmp_path: Path) -> None:
     found = find([directory])
     assert [source.name for source in found.sources] == ["photos/a.jpg", "photos/link.jpg"]
     assert sorted(found.left_out) == [
-        f"{directory}/more: a link to a directory; name it to add it",
-        f"{directory}/nothing.jpg: a link to nothing",
+        f"{directory}/more: a link to a directory; add it by its own path",
+        f"{directory}/nothing.jpg: a broken link",
         f"{directory}/pipe: not a file",
     ]
 
@@ -82,7 +82,7 @@ def test_what_is_no_file_is_left_out_and_said(tmp_path: Path) -> None:
 def test_what_is_named_must_be_there(tmp_path: Path) -> None:
     (tmp_path / "dead").symlink_to(tmp_path / "gone")
     os.mkfifo(tmp_path / "pipe")
-    for name, reason in (("gone", "is not there"), ("dead", "is a link to nothing"), ("pipe", "is neither a file nor")):
+    for name, reason in (("gone", "is not there"), ("dead", "is a broken link"), ("pipe", "is neither a file nor")):
         with pytest.raises(LookalikeError, match=re.escape(f"{tmp_path / name} {reason}")):
             find([file(tmp_path / "good.jpg"), tmp_path / name])
 

@@ -115,7 +115,7 @@ def test_what_cannot_be_asked_is_said(connection: Connection, repo: Repository, 
     (tmp_path / "empty").mkdir()
     good = file(tmp_path / "a.jpg")
     for paths, said in (
-        ([good, tmp_path / "empty"], "empty holds no file"),
+        ([good, tmp_path / "empty"], "empty has no files"),
         ([good, tmp_path / "gone"], "gone is not there"),
         ([good, file(tmp_path / "sub" / "a.jpg")], r"two of the queries are called a\.jpg"),
     ):
@@ -128,7 +128,7 @@ def test_what_is_left_out_is_told(connection: Connection, repo: Repository, tmp_
     file(tmp_path / "trip" / "a.jpg")
     (tmp_path / "trip" / "dead.jpg").symlink_to(tmp_path / "gone")
     asked = queries.put(connection, [tmp_path / "trip"])
-    assert asked.left_out == [f"{tmp_path}/trip/dead.jpg: a link to nothing"]
+    assert asked.left_out == [f"{tmp_path}/trip/dead.jpg: a broken link"]
     assert asked.files == 1
 
 

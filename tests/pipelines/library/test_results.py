@@ -73,7 +73,7 @@ def test_sheets_as_they_were(sheets: Connection, settle: Settle, tmp_path: Path,
     assert [(each.entry, read(each)) for each in export(sheets, to, at=first)] == [("a", "old")]
     assert [(each.entry, read(each)) for each in export(sheets, to, at=second)] == [("a", "new"), ("b", "later")]
     assert [read(each) for each in export(sheets, to, ["a"], at="master^")] == ["old"]
-    with pytest.raises(LookalikeError, match="no result sheet of b; there are those of a"):
+    with pytest.raises(LookalikeError, match="no result sheet for b; these queries have one: a"):
         export(sheets, to, ["b"], at=first)
 
 
@@ -102,7 +102,7 @@ def test_without_sheets(connection: Connection, to: Path) -> None:
 
 def test_many_known_entries_are_not_all_named(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
     ask(sheets, settle, tmp_path, **{f"q{number:02}": "x" for number in range(13)})
-    with pytest.raises(LookalikeError, match=r"of nosuch; there are those of q00, .*, q09 and 3 more$"):
+    with pytest.raises(LookalikeError, match=r"for nosuch; these queries have one: q00, .*, q09 and 3 more$"):
         export(sheets, to, ["nosuch"])
 
 

@@ -74,7 +74,7 @@ def test_a_split_is_a_function_of_its_seed_and_records_keep_their_names(place: P
 
 @pytest.mark.parametrize("share", [0, 1, 0.9999, 2])
 def test_a_split_without_library_or_queries_is_refused(share: float, place: Path) -> None:
-    with pytest.raises(LookalikeError, match="leaves none"):
+    with pytest.raises(LookalikeError, match="leaves the library or the queries empty"):
         stl10.split(place, share, 0)
 
 
@@ -106,7 +106,7 @@ def test_the_word_is_the_data_set_and_a_path_says_so(tmp_path: Path, monkeypatch
     assert stl10.names_stl10(["stl10"], None, nothing)
     assert not stl10.names_stl10(["./stl10", "a.png"], None, nothing)
     (tmp_path / "stl10").mkdir()
-    with pytest.raises(LookalikeError, match=r"say \./stl10 for the path"):
+    with pytest.raises(LookalikeError, match=r"use \./stl10 for the path"):
         stl10.names_stl10(["stl10"], None, nothing)
     assert stl10.names_stl10(["stl10"], tmp_path, nothing)
     with pytest.raises(LookalikeError, match="added alone"):
@@ -141,7 +141,7 @@ def test_an_archive_brought_by_hand_is_extracted(place: Path, tmp_path: Path) ->
 
 def test_an_archive_that_is_another_is_refused(place: Path, tmp_path: Path) -> None:
     remote = archive(place, tmp_path, without="test_y.bin")
-    with pytest.raises(LookalikeError, match=r"holds no test_y\.bin"):
+    with pytest.raises(LookalikeError, match=r"lacks test_y\.bin"):
         stl10.fetch(tmp_path, remote=remote)
     path = tmp_path / remote.name
     path.write_bytes(path.read_bytes()[:-100000] + bytes(100000))

@@ -156,7 +156,7 @@ def test_nothing_is_mixed(library: Connection, other: Connection, tmp_path: Path
     exported(library, tmp_path / "bundle")
     other.client.create_repo("images", project_name=other.project)
     put(other, "images", x="mine")
-    with pytest.raises(LookalikeError, match="images has commits that are not of this library"):
+    with pytest.raises(LookalikeError, match="images has commits of another library"):
         importing.replay(other, Bundle(tmp_path / "bundle"), quiet)
     assert len(History(other).commits("images")) == 1
 
@@ -168,7 +168,7 @@ def test_into_the_server_that_it_came_from_nothing_is_imported(library: Connecti
     (compared,) = importing.compare(library, manifest)
     assert compared.equal
     put(library, "images", e="later")
-    with pytest.raises(LookalikeError, match="images has commits that are not of this library"):
+    with pytest.raises(LookalikeError, match="images has commits of another library"):
         importing.replay(library, Bundle(tmp_path / "bundle"), quiet)
 
 
@@ -178,19 +178,19 @@ def test_the_bundle_of_another_library_is_not_written_over(
     bundle = Bundle(tmp_path / "bundle")
     manifest = exported(library, bundle.directory)
     importing.replay(other, bundle, quiet)
-    with pytest.raises(LookalikeError, match="holds the library of .* with commits that are not here"):
+    with pytest.raises(LookalikeError, match="holds the library of .* with commits that this server lacks"):
         exported(other, bundle.directory)
     assert bundle.read() == manifest
 
 
 def test_a_damaged_bundle_changes_nothing(library: Connection, other: Connection, tmp_path: Path) -> None:
     bundle = Bundle(tmp_path / "bundle")
-    with pytest.raises(LookalikeError, match="is no exported library"):
+    with pytest.raises(LookalikeError, match="is not an exported library"):
         importing.replay(other, bundle, quiet)
     manifest = exported(library, bundle.directory)
     content = bundle.content(manifest.commits[-1].changes[0].sha256)
     content.write_bytes(b"eno")
-    with pytest.raises(LookalikeError, match="is not what was exported"):
+    with pytest.raises(LookalikeError, match="is not the exported file"):
         importing.replay(other, bundle, quiet)
     content.unlink()
     with pytest.raises(LookalikeError, match="is missing"):
@@ -214,9 +214,9 @@ def test_a_damaged_bundle_changes_nothing(library: Connection, other: Connection
         part.clear()
         part.update(before)
     written.write_text(json.dumps(read).replace('"repo": "queries"', '"repo": "others"'))
-    with pytest.raises(LookalikeError, match="has commits of others, which is no source repo"):
+    with pytest.raises(LookalikeError, match="has commits of others, which is not a source repo"):
         importing.replay(other, bundle, quiet)
-    for text, said in (("{}", "not of an exported library"), ('{"format": 2}', "of another version")):
+    for text, said in (("{}", "not the manifest of an exported library"), ('{"format": 2}', "of another version")):
         written.write_text(text)
         with pytest.raises(LookalikeError, match=said):
             importing.replay(other, bundle, quiet)
