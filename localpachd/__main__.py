@@ -1,4 +1,4 @@
-"""`python -m localpachd`: reads the command line, runs the server until it is told to stop. Builds nothing itself."""
+"""`python -m localpachd`: reads the command line and runs the server until a signal stops it. Builds nothing itself."""
 
 import argparse
 import logging
@@ -27,15 +27,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with server:
         print(f"localpachd: listening on {server.address}", flush=True)
         os.read(told_to_stop, 1)
-        # Who asks twice does not want to wait for an orderly end.
+        # A second signal does not wait for an orderly end.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
     return 0
 
 
 def _told_to_stop() -> int:
-    """A file that can be read from once SIGTERM or SIGINT has come. Waiting for an Event would not do: a signal that
-    comes while the main thread is on its way into the wait is handled only after it."""
+    """A file that can be read from once SIGTERM or SIGINT has come. An Event would not do: a signal that comes just
+    before the main thread starts to wait would be handled only after the wait."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
@@ -46,33 +46,33 @@ def _told_to_stop() -> int:
 
 def _options(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(
-        prog="localpachd", description="An embedded server that speaks Pachyderm's API on one machine."
+        prog="localpachd", description="An embedded server for Pachyderm's API on one machine."
     )
-    parser.add_argument("--root", type=_root, required=True, help="directory that holds all state; made when missing")
+    parser.add_argument("--root", type=_root, required=True, help="directory for all state; created if missing")
     parser.add_argument("--port", type=_port, default=30650, help="port to listen on; 0 picks a free one")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on: there is no authentication, so keep it to loopback"
+        "--host", default="127.0.0.1", help="address to listen on; there is no authentication, so keep to loopback"
     )
-    parser.add_argument("--gpus", default="auto", help="GPUs to lease to pipelines: auto, or how many")
+    parser.add_argument("--gpus", default="auto", help="number of GPUs to lease to pipelines, or auto")
     parser.add_argument(
-        "--strict-gpus", action="store_true", help="let GPU pipelines wait, as a cluster does, where there is no GPU"
+        "--strict-gpus", action="store_true", help="make GPU pipelines wait if there is no GPU, as on a cluster"
     )
     parser.add_argument(
         "--runner",
         choices=("process", "docker"),
         default="process",
-        help="how workers run: as processes of this machine, or in containers of transform.image",
+        help="run workers as processes of this machine, or in containers of transform.image",
     )
     parser.add_argument(
         "--lenient-specs",
         action="store_true",
-        help="leave unknown fields out of pipeline specifications instead of refusing them",
+        help="ignore unknown fields of pipeline specifications instead of refusing them",
     )
     parser.add_argument(
-        "--log-days", type=_not_negative, default=30, help="days that lines of pipelines' logs are kept; 0: for ever"
+        "--log-days", type=_not_negative, default=30, help="days to keep lines of pipelines' logs; 0: for ever"
     )
     parser.add_argument(
-        "--log-lines", type=_not_negative, default=2_000_000, help="lines of pipelines' logs that are kept; 0: all"
+        "--log-lines", type=_not_negative, default=2_000_000, help="number of lines of pipelines' logs to keep; 0: all"
     )
     given = parser.parse_args(arguments)
     return Options(
@@ -90,7 +90,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
 
 def _root(text: str) -> Path:
     if not text:
-        raise argparse.ArgumentTypeError("name a directory")
+        raise argparse.ArgumentTypeError("the name of a directory is missing")
     root = Path(text).absolute()
     if root.exists() and not root.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is not a directory")
@@ -100,13 +100,13 @@ def _root(text: str) -> Path:
 def _port(text: str) -> int:
     # gRPC would listen on the remainder.
     if not text.isdecimal() or int(text) > _LAST_PORT:
-        raise argparse.ArgumentTypeError(f"{text} is not a port: give a number from 0 to {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text} is not a valid port: use a number from 0 to {_LAST_PORT}")
     return int(text)
 
 
 def _not_negative(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number, 0 or above")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of 0 or more")
     return int(text)
 
 

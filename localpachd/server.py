@@ -1,4 +1,4 @@
-"""The composition root: names every part of the server, builds them on one root directory, starts and stops them."""
+"""The composition root: builds every part of the server on one root directory, starts and stops them."""
 
 import fcntl
 import logging
@@ -38,19 +38,19 @@ from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.workplace import Backend, Stores
 
-# A waiting call (subscribe, logs -f, wait) occupies a thread for as long as it waits.
+# A waiting call (subscribe, logs -f, wait) occupies a thread.
 _CALLS_AT_ONCE = 512
 _BETWEEN_CHORES = 3600.0
 _GRACE = 1.0
-"""Seconds that calls in progress have to end in when the server stops."""
+"""Seconds that calls in progress have to end when the server stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run a server. `gpus` is "auto" or a number; `port` 0 picks a free one; `lenient_specs` leaves unknown
-    fields out of specifications instead of refusing them; `runner` says how workers run: as processes of this machine,
-    or each in a container of its pipeline's image; lines of pipelines' logs are kept for `log_days`, at most
-    `log_lines` of them, without limit for 0."""
+    """The options of a server. `gpus` is "auto" or a number; `port` 0 picks a free port; `lenient_specs` ignores
+    unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
+    each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
+    days (0: no limit)."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -64,10 +64,10 @@ class Options:
 
 
 class Server:
-    """One server on one root directory. Built, it listens but answers nothing; `start` makes it answer.
+    """A server on a root directory. It listens once it is built and answers once `start` is called.
 
-    Raises FailedPrecondition when another server has the root, Unavailable when the port is taken or no container
-    engine answers that is needed, ValueError for a number of GPUs that cannot be.
+    Raises FailedPrecondition if another server uses the root, Unavailable if the port is taken or a required container
+    engine does not answer, ValueError for an invalid number of GPUs.
     """
 
     def __init__(self, options: Options) -> None:
@@ -85,7 +85,7 @@ class Server:
             self._calls,
             interceptors=[StatusInterceptor()],
             options=OPTIONS,
-            # Every encoding is accepted; replies are not compressed, since most of their bytes are pictures.
+            # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
         )
         self.port = _listen(self._grpc, options)
@@ -115,7 +115,7 @@ class Server:
         serve(self._grpc, self._pfs)
 
     def start(self) -> None:
-        """Tidies up after the last run, goes on with what it left unfinished, and begins to answer."""
+        """Cleans up after the last run, continues its unfinished jobs, and starts to answer."""
         self._pfs.transact(filesets.forget_expired)
         merge_hidden(self._db)
         gc.sweep(self._db, self._chunks)
@@ -125,7 +125,7 @@ class Server:
         self._grpc.start()
 
     def stop(self) -> None:
-        """Ends the calls and the processes; jobs that were running go on at the next start."""
+        """Ends calls and processes; running jobs continue at the next start."""
         self._grpc.stop(_GRACE).wait()
         self._chores.stop()
         self._pps.stop()
@@ -147,7 +147,7 @@ class Server:
 
 
 class _RootLock:
-    """Sees to it that one process at a time works on a root directory. The kernel lets go of it with the process."""
+    """Lets one process at a time use a root directory. The kernel releases the lock when the process ends."""
 
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True, exist_ok=True)
@@ -159,7 +159,7 @@ class _RootLock:
             holder = self._file.read().strip()
             self._file.close()
             raise FailedPrecondition(
-                f"{root} is in use by another localpachd (process {holder or 'unknown'}): stop it first, or give "
+                f"{root} is in use by another localpachd (process {holder or 'unknown'}): stop it first, or use "
                 "another --root"
             ) from None
         self._file.truncate(0)
@@ -187,5 +187,5 @@ def _listen(server: grpc.Server, options: Options) -> int:
     except RuntimeError:
         port = 0
     if port == 0:
-        raise Unavailable(f"cannot listen on {place}: another program may do so already; give another --port (0: any)")
+        raise Unavailable(f"cannot listen on {place}: another program may be using it; choose another --port (0: any)")
     return port

@@ -1,4 +1,4 @@
-"""The calls about the server itself: its identity, its version, and the services it does not have."""
+"""The calls about the server itself: its identity, its version, and services that it lacks."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from localpachd.pfs.service import Pfs
 MAJOR, MINOR, MICRO = 2, 7, 8
 """The Pachyderm version whose API and behaviour this server follows."""
 _NEWEST = (2, 12)
-"""The last version whose clients find here what they cannot do without."""
+"""The last version whose clients find every call that they depend on."""
 ADDITIONAL = "+localpachd"
 
 
@@ -60,7 +60,7 @@ class VersionServicer:
 
 
 class EnterpriseServicer:
-    """`enterprise_v2.API`: there is no licence, and clients may ask."""
+    """`enterprise_v2.API`, for clients that ask for a licence; the server has none."""
 
     def GetState(
         self, request: enterprise_pb2.GetStateRequest, context: grpc.ServicerContext
@@ -70,23 +70,23 @@ class EnterpriseServicer:
     def PauseStatus(
         self, request: enterprise_pb2.PauseStatusRequest, context: grpc.ServicerContext
     ) -> enterprise_pb2.PauseStatusResponse:
-        return enterprise_pb2.PauseStatusResponse()  # nobody can pause it
+        return enterprise_pb2.PauseStatusResponse()  # never paused
 
 
 class DebugServicer:
-    """`debug_v2.Debug`, as far as a refusal will not do."""
+    """The call of `debug_v2.Debug` that clients cannot have refused."""
 
     def Trace(self, request: debug_pb2.TraceRequest, context: grpc.ServicerContext) -> Iterator[debug_pb2.TraceChunk]:
-        # pachctl 2.11 takes a refusal for an empty part of the trace, and reads on for ever.
-        yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is no Go program: there is no trace of it\n"))
+        # pachctl 2.11 takes a refusal for an empty part of the trace and keeps reading for ever.
+        yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is not a Go program and has no trace\n"))
 
 
 def _version_warnings(request: admin_pb2.InspectClusterRequest) -> list[str]:
-    """pachctl prints these. A client that sends no version (python_pachyderm) or a development one gets none."""
+    """Warnings for pachctl to print. A client with no version (python_pachyderm) or a development version gets none."""
     client = request.client_version
     if (client.major, client.minor) == (0, 0) or (MAJOR, MINOR) <= (client.major, client.minor) <= _NEWEST:
         return []
     return [
-        f"WARNING: localpachd speaks the API of Pachyderm {MAJOR}.{MINOR} to {_NEWEST[0]}.{_NEWEST[1]}, your client is "
-        f"{client.major}.{client.minor}: calls that it does not know are answered with UNIMPLEMENTED."
+        f"WARNING: localpachd serves the API of Pachyderm {MAJOR}.{MINOR} to {_NEWEST[0]}.{_NEWEST[1]}, your client is "
+        f"{client.major}.{client.minor}: calls that the server does not know fail with UNIMPLEMENTED."
     ]

@@ -1,4 +1,4 @@
-"""localpachd's own service, `localpachd.Debug`: what no client of Pachyderm's knows, in messages that every one has."""
+"""localpachd's own service, `localpachd.Debug`: calls that Pachyderm lacks, in messages that every client has."""
 
 import socket
 from collections.abc import Iterator
@@ -16,10 +16,12 @@ from localpachd.worker.tasks import LogLine
 
 
 def add_service(server: grpc.Server, pps: Pps) -> None:
-    """Adds the service to a server. RunDatum takes an InspectDatumRequest and answers with a stream of
-    Structs: {"line": ..., "user": ...} for each line said, and at the end {"state": ..., "reason": ..., "file_set":
-    ..., "directory": ...}. ListGpus takes nothing and answers with a Struct: {"machine": ..., "devices": [{"name": ...,
-    "holder": ...}]}, where the holder is a pipeline or ""."""
+    """Adds the service to a server.
+
+    RunDatum takes an InspectDatumRequest and returns a stream of Structs: {"line": ..., "user": ...} for each line of
+    the log, and at the end {"state": ..., "reason": ..., "file_set": ..., "directory": ...}. ListGpus takes an Empty
+    and returns a Struct: {"machine": ..., "devices": [{"name": ..., "holder": ...}]}; a holder is a pipeline or "".
+    """
 
     def run_datum(request: pps_pb2.InspectDatumRequest, context: grpc.ServicerContext) -> Iterator[Struct]:
         rerun = pps.rerun_datum(messages.to_job(request.datum.job), request.datum.id)

@@ -1,4 +1,4 @@
-"""The FileInfo messages of one commit's nodes: as messages, and as bytes for listings, which may be of any length."""
+"""The FileInfo messages of one commit's nodes: as messages, and as bytes for listings, which may be long."""
 
 from google.protobuf.descriptor import FieldDescriptor
 
@@ -13,7 +13,7 @@ _VARINT, _BYTES = 0, 2
 
 
 class FileInfos:
-    """Makes the messages. What all nodes of a commit share is made and encoded once."""
+    """Builds the messages. The parts that all nodes of a commit share are built and encoded once."""
 
     def __init__(self, info: CommitInfo) -> None:
         self._message = pfs_pb2.FileInfo(
@@ -23,7 +23,7 @@ class FileInfos:
         self._committed = pfs_pb2.FileInfo(committed=timestamp(info.finishing)).SerializeToString()
 
     def message(self, node: Node) -> pfs_pb2.FileInfo:
-        """A node's message, good until the next one is asked for: they are one."""
+        """A node's message. The next call overwrites it: all nodes share one message."""
         message, file = self._message, self._message.file
         file.path, file.datum = node.path, node.tag
         message.file_type = pfs_pb2.DIR if node.is_dir else pfs_pb2.FILE
@@ -31,8 +31,8 @@ class FileInfos:
         return message
 
     def encoded(self, node: Node) -> bytes:
-        """The same as bytes. The protobuf library, pure Python in the version that the client demands, takes several
-        times as long."""
+        """The same message as bytes. The protobuf library takes several times as long: the version that the client
+        requires is pure Python."""
         path, tag = node.path.encode(), node.tag.encode()
         file = b"".join((self._commit, _PATH, _varint(len(path)), path))
         if tag:

@@ -1,6 +1,6 @@
-"""The part of jq that clients send as `jqFilter`: comparisons of fields, joined by `and`, `or` and parentheses.
+"""The subset of jq that clients send as `jqFilter`: comparisons of fields, joined by `and`, `or` and parentheses.
 
-pachctl writes `.state == "JOB_FAILURE" or .state == "JOB_KILLED"`. Whatever goes beyond this grammar is refused:
+pachctl sends `.state == "JOB_FAILURE" or .state == "JOB_KILLED"`. A filter outside this grammar is refused:
     filter := all ("or" all)* ; all := test ("and" test)* ; test := value (("==" | "!=") value)?
     value := "." | ("." name)+ | string | number | "true" | "false" | "null" | "(" filter ")"
 """
@@ -25,7 +25,7 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 def compile_filter(text: str) -> Callable[[Mapping[str, object]], bool]:
-    """A test of protojson mappings (snake_case names, enums by name). The empty text lets everything pass."""
+    """A test of protojson mappings (snake_case names, enums by name). An empty text lets everything pass."""
     if not text.strip():
         return lambda message: True
     parser = _Parser(text)
@@ -36,7 +36,7 @@ def compile_filter(text: str) -> Callable[[Mapping[str, object]], bool]:
 
 
 class _Parser:
-    """Recursive descent over the tokens of one filter; `kind` and `token` are those of the next one."""
+    """Recursive descent over the tokens of one filter; `kind` and `token` belong to the next token."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -56,7 +56,7 @@ class _Parser:
 
     def refusal(self) -> PachError:
         return PachError(
-            f"error creating message filter function: error parsing jq filter: {self.text!r} is not understood near "
+            f"error creating message filter function: error parsing jq filter: {self.text!r} is not supported near "
             f"position {self.position}; localpachd compares fields with == and !=, joined by and, or and parentheses"
         )
 
@@ -112,7 +112,7 @@ def _field(names: tuple[str, ...]) -> Value:
             if found is None:
                 return None
             if not isinstance(found, Mapping):
-                raise PachError(f"error applying jq filter on proto message: .{name} of something that has no fields")
+                raise PachError(f"error applying jq filter on proto message: .{name} of a value that has no fields")
             found = found.get(name)
         return found
 
@@ -120,5 +120,5 @@ def _field(names: tuple[str, ...]) -> Value:
 
 
 def _holds(value: object) -> bool:
-    # jq counts everything but null and false as true, 0 and "" included.
+    # In jq everything but null and false is true, 0 and "" included.
     return value is not None and value is not False

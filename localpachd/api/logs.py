@@ -1,4 +1,4 @@
-"""The `logs.API` service: the log of pipelines, searched."""
+"""The `logs.API` service: searches the logs of pipelines."""
 
 import json
 from collections.abc import Iterator
@@ -17,8 +17,7 @@ from localpachd.pps.log_search import LogSearch, search
 
 
 class LogsServicer:
-    """`logs.API`. There are no hints for paging, and no lines of pods: a search by pod, application or LogQL is
-    refused."""
+    """`logs.API`, without paging hints and without logs of pods: a search by pod, application or LogQL is refused."""
 
     def __init__(self, pfs: Pfs) -> None:
         self._db = pfs.db
@@ -66,7 +65,7 @@ def _subject(query: logs_pb2.LogQuery) -> LogSearch:
     if admin.HasField("master"):
         return replace(_of_pipeline(admin.master), master=True)
     raise Unimplemented(
-        "localpachd has neither pods nor Loki: ask for the logs of a project, a pipeline, a job or a datum"
+        "localpachd has neither pods nor Loki: search the logs of a project, a pipeline, a job or a datum"
     )
 
 

@@ -20,7 +20,7 @@ class LoopbackServers:
         self._open: dict[int, tuple[grpc.Server, ThreadPoolExecutor]] = {}
 
     def serve(self, register: Callable[[grpc.Server], None]) -> int:
-        """Serves what `register` adds to a server on a fresh loopback port, and returns that."""
+        """Serves the services that `register` adds to a server on a new loopback port; returns the port."""
         pool = ThreadPoolExecutor(self._calls, thread_name_prefix=self._name)
         server = grpc.server(
             pool, options=OPTIONS, interceptors=[StatusInterceptor()], compression=grpc.Compression.NoCompression
@@ -33,7 +33,7 @@ class LoopbackServers:
         return port
 
     def close(self, port: int) -> None:
-        """Stops serving a port that `serve` returned, without waiting for calls in progress."""
+        """Stops serving a port that `serve` returned; does not wait for calls in progress."""
         with self._lock:
             server, pool = self._open.pop(port)
         server.stop(grace=None)

@@ -1,4 +1,4 @@
-"""The `metadata.API` service: notes of things by key. Which things there are is the pfs and the pps room's business."""
+"""The `metadata.API` service: user metadata of objects by key. The pfs and pps rooms know the objects."""
 
 import sqlite3
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def _edit(txn: Transaction, message: metadata_pb2.Edit) -> None:
                 what = f'{kind} "{name}"' if name else f"{kind} metadata"
                 raise PachError(f"edit {what}: {error}") from error
             return
-    raise PachError("unknown target: name a project, commit, branch, repo, pipeline or the cluster")
+    raise PachError("unknown target: pick a project, commit, branch, repo, pipeline or the cluster")
 
 
 def _change(message: metadata_pb2.Edit) -> Edit:
@@ -65,7 +65,7 @@ def _change(message: metadata_pb2.Edit) -> Edit:
         return Edit("edit", message.edit_key.key, message.edit_key.value)
     if message.HasField("delete_key"):
         return Edit("delete", message.delete_key.key)
-    raise PachError("no operation: add, edit or delete a key, or replace all")
+    raise PachError("no operation: add, edit or delete a key, or replace all keys")
 
 
 def _project(conn: sqlite3.Connection, edit: metadata_pb2.Edit) -> tuple[Key, str]:
@@ -101,4 +101,4 @@ _TARGETS: dict[Kind, Callable[[sqlite3.Connection, metadata_pb2.Edit], tuple[Key
     "commit": _commit,
     "pipeline": _pipeline,
 }
-"""The key and the name of the thing that an edit is about, by the field that picks it."""
+"""For each field that can pick an object, the key and the name of that object."""

@@ -1,4 +1,4 @@
-"""Pages of listings, which requests of 2.10 and later may ask for."""
+"""Pages of listings, which requests since 2.10 may ask for."""
 
 from collections.abc import Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""The `pfs_v2.API` service: its calls by noun, put together."""
+"""The `pfs_v2.API` service, assembled from its calls by noun."""
 
 from localpachd.api.pfs_cache import CacheCalls
 from localpachd.api.pfs_checks import CheckCalls
@@ -16,7 +16,7 @@ from localpachd.pfs.service import Pfs
 class PfsServicer(
     RepoCalls, CommitCalls, WalkCalls, ModifyCalls, FileCalls, FileSetCalls, EgressCalls, CheckCalls, CacheCalls
 ):
-    """Serves repos, commits and files."""
+    """Projects, repos, branches, commits and files."""
 
     def __init__(self, pfs: Pfs, write: Writes) -> None:
         self._pfs = pfs

@@ -1,4 +1,4 @@
-"""The calls about values that clients keep on the server."""
+"""The calls about values that clients cache on the server."""
 
 import grpc
 

@@ -1,4 +1,4 @@
-"""The calls that look pfs and its storage through for what must not be."""
+"""The calls that check pfs and its storage for inconsistencies."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -36,4 +36,4 @@ class CheckCalls:
         return pfs_pb2.CheckStorageResponse(chunk_object_count=count)
 
     def ListTask(self, request: task_pb2.ListTaskRequest, context: grpc.ServicerContext) -> Iterator[task_pb2.TaskInfo]:
-        return iter(())  # storage does its work at once
+        return iter(())  # storage queues no tasks

@@ -163,7 +163,7 @@ class CommitCalls:
         return pfs_pb2.DropCommitResponse()
 
     def _await(self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: Active) -> CommitInfo:
-        """The commit once it has reached a state; PachError when it is deleted meanwhile."""
+        """The commit once it has reached a state; PachError if it is deleted meanwhile."""
 
         def look() -> CommitInfo | None:
             with self._pfs.db.read() as conn:
@@ -177,19 +177,19 @@ class CommitCalls:
 
 
 def _origin(request: pfs_pb2.ListCommitRequest | pfs_pb2.SubscribeCommitRequest) -> str:
-    """The origin that a request asks for; "" for all."""
+    """The origin that a request selects; "" for all."""
     return "" if request.all else _ORIGIN_NAMES.get(request.origin_kind, "")
 
 
 def _repo(request: pfs_pb2.ListCommitRequest) -> Repo | None:
-    """The repo whose commits a request wants; None for those of all repos."""
+    """The repo whose commits a request lists; None for all repos."""
     if not request.HasField("repo"):
         raise PachError("repo cannot be nil")
     return messages.to_repo(request.repo) if request.repo.name else None
 
 
 def _bound(message: pfs_pb2.Commit, repo: Repo | None) -> Commit | None:
-    """A `from` or `to` commit: None without an id and a branch. One without a repo is in the request's."""
+    """A `from` or `to` commit; None if it has neither id nor branch. Without a repo it is in the request's."""
     if not message.id and not message.branch.name:
         return None
     if repo is not None and not message.repo.name and not message.branch.repo.name:

@@ -1,4 +1,4 @@
-"""The call that copies a commit to where the server does not keep files."""
+"""The call that copies a commit to object storage."""
 
 import grpc
 

@@ -1,4 +1,4 @@
-"""The calls that read files, each a stream from one snapshot."""
+"""The calls that read files, each from one snapshot."""
 
 import time
 from collections import deque
@@ -21,10 +21,10 @@ from localpachd.storage.trees import Node
 
 _PAGE_LIMIT = 100_000
 _MESSAGE = 2 << 20
-"""Bytes in one message of a download: far below the limit, big enough to be quick."""
+"""Bytes in one message of a download: far below the limit, large enough to be fast."""
 
 Listing = Callable[[str | None, str | None], Iterator[Node]]
-"""Gives the nodes between two bounds, the lower one included, in path order."""
+"""The nodes between two bounds, lower bound included, in path order."""
 
 
 class FileCalls:
@@ -41,7 +41,7 @@ class FileCalls:
             if node is None or node.content is None:
                 raise _missing(request.file.path, info)
             data = self._pfs.chunks.read(node.content, max(request.offset, 0))
-            # A stream without any message makes the Python client fail on an empty file.
+            # The Python client fails on an empty file if the stream has no message.
             yield from _in_messages(chain((next(data, b""),), data))
 
     def GetFileTAR(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
@@ -56,7 +56,7 @@ class FileCalls:
             yield from _in_messages(tars.stream(chain((first,), nodes), self._pfs.chunks))
 
     def _export(self, request: pfs_pb2.GetFileRequest) -> None:
-        """Writes what GetFileTAR would send below the request's URL."""
+        """Uploads the files that GetFileTAR would send to the request's URL."""
         objects.check_target(request.URL)
         with self._opened(request.file) as (info, files):
             nodes = trees.archive(files, request.file.path, *_bounds(request))
@@ -145,7 +145,7 @@ def _diff(
 
 
 def _in_messages(pieces: Iterator[bytes]) -> Iterator[BytesValue]:
-    """Bytes in any pieces as messages of a good size."""
+    """Joins and splits pieces of bytes into messages of a suitable size."""
     gathered = bytearray()
     sent = False
     for piece in pieces:
@@ -163,7 +163,7 @@ def _missing(path: str, info: CommitInfo) -> NotFound:
 
 
 def _only_file(found: Iterator[Node]) -> Node | None:
-    """The one node that was found, which must be a file."""
+    """The only node found; it must be a file."""
     only = None
     for node in islice(found, 2):
         if node.is_dir:
@@ -175,7 +175,7 @@ def _only_file(found: Iterator[Node]) -> Node | None:
 
 
 def _bounds(request: pfs_pb2.GetFileRequest | pfs_pb2.GlobFileRequest) -> tuple[str | None, str | None]:
-    """The path range of a request: its first path, and the path that ends it."""
+    """The path range of a request: its first path and the path before which it ends."""
     return request.path_range.lower or None, request.path_range.upper or None
 
 
@@ -187,7 +187,7 @@ def _check_page(request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> N
 
 
 def _page(listing: Listing, request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> Iterator[Node]:
-    """The part of a listing that a request asks for by marker, number and direction. The marker itself is left out."""
+    """The part of a listing that a request selects by marker, number and direction; the marker itself is excluded."""
     marker, number = request.paginationMarker.path, request.number
     bounds = (None, marker or None) if request.reverse else (marker or None, None)
     nodes = listing(*bounds)

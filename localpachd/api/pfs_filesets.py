@@ -1,4 +1,4 @@
-"""The calls about file sets that clients hold by id; `pfs_modify` has the one that makes them from a stream."""
+"""The calls about file sets that clients hold by id; `pfs_modify` has the call that creates one from a stream."""
 
 import time
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.storage.filesets import FileSet
 
 _DIFF = 1
-"""GetFileSetRequest.FileSetType since 2.11: what was written into the commit; 0 is all that it reads as."""
+"""GetFileSetRequest.FileSetType since 2.11: only the files written in the commit; 0 means all its files."""
 _SHARD_FILES = 1_000_000
 _SHARD_BYTES = 1_000_000_000
 
@@ -73,7 +73,7 @@ class FileSetCalls:
         return pfs_pb2.ShardFileSetResponse(shards=ranges)
 
     def _kept(self, step: Callable[[Transaction], Layers], ttl: int) -> pfs_pb2.CreateFileSetResponse:
-        """The reply with the id of the file set that a step finds."""
+        """Keeps the file set that a step returns; replies with its id."""
         with self._pfs.chunks.uses.one():
             made = self._pfs.transact(lambda txn: filesets.keep(txn, step(txn), ttl))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)

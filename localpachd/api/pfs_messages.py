@@ -1,4 +1,4 @@
-"""The pfs room's values as protobuf messages, and back. Every nested message is filled: clients dereference them."""
+"""The pfs room's entities as protobuf messages, and back. Every nested message is set, since clients dereference it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}
 
 
 def to_repo(message: pfs_pb2.Repo) -> Repo:
-    """The repo that a request names; no project means `default`, no type `user`."""
+    """The repo that a request names; the project defaults to `default`, the type to `user`."""
     _check_given(message, "repo")
     return Repo(message.project.name or DEFAULT_PROJECT, message.name, message.type or USER)
 
@@ -37,7 +37,7 @@ def to_branch(message: pfs_pb2.Branch) -> Branch:
 
 
 def to_commit(message: pfs_pb2.Commit) -> Commit:
-    """The commit that a request names; its repo may be given as the branch's only."""
+    """The commit that a request names; the repo may be given only in its branch."""
     _check_given(message, "commit")
     repo = message.repo if message.HasField("repo") else message.branch.repo
     if not repo.name:
@@ -46,8 +46,8 @@ def to_commit(message: pfs_pb2.Commit) -> Commit:
 
 
 def complete(message: Message) -> None:
-    """Fills in what a request may leave out of the names in it, as they are read here: clients that print one rely on
-    every part."""
+    """Fills in the parts of names that a request may omit, as they are read here: clients that print a request need
+    them all."""
     if isinstance(message, pfs_pb2.Commit):
         named = message.repo if message.HasField("repo") else message.branch.repo
         message.repo.CopyFrom(named)
@@ -86,15 +86,15 @@ def branch(value: Branch) -> pfs_pb2.Branch:
 
 
 def commit(value: Commit) -> pfs_pb2.Commit:
-    """A Commit message with its repo in both places where clients look."""
+    """A Commit message with its repo in both fields that clients read."""
     return pfs_pb2.Commit(
         repo=repo(value.repo), id=value.id, branch=pfs_pb2.Branch(repo=repo(value.repo), name=value.branch)
     )
 
 
 def commit_info(info: CommitInfo, bound: int | None = None) -> pfs_pb2.CommitInfo:
-    """A CommitInfo message; details once the content was looked through. `bound` (bytes) is what it holds at most,
-    where that is known of one that has no details."""
+    """A CommitInfo message, with details once the size is known. Until then `bound` is an upper bound of the size in
+    bytes, if there is one."""
     message = pfs_pb2.CommitInfo(
         commit=commit(info.commit),
         origin=pfs_pb2.CommitOrigin(kind=ORIGINS[info.origin]),
@@ -117,7 +117,7 @@ def commit_info(info: CommitInfo, bound: int | None = None) -> pfs_pb2.CommitInf
 
 
 def to_trigger(message: pfs_pb2.Trigger) -> Mapping[str, Any]:
-    """The trigger that a request names, by its fields that are set."""
+    """The fields that are set in a request's trigger."""
     return {field.name: value for field, value in message.ListFields()} or {"branch": ""}
 
 
@@ -141,7 +141,7 @@ def branch_info(info: BranchInfo) -> pfs_pb2.BranchInfo:
 
 
 def repo_info(info: RepoInfo, details: bool) -> pfs_pb2.RepoInfo:
-    """A RepoInfo message; with `details` the exact size, else the same as the upper bound."""
+    """A RepoInfo message. The size is in `details` if asked for, else it is the upper bound."""
     return pfs_pb2.RepoInfo(
         repo=repo(info.repo),
         created=timestamp(info.created),

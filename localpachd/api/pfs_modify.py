@@ -1,4 +1,4 @@
-"""The calls that write files: their streams of messages as changes of the pfs room."""
+"""The calls that write files: they turn streams of messages into the pfs room's changes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +14,8 @@ from localpachd.pfs.staging import Addition, Change, Copy, Removal
 from localpachd.storage import objects, paths
 from localpachd.storage.filesets import DEFAULT_TAG
 
-_HEARD = 1 << 30
-"""Bytes of a refused stream that are still listened to, of which a message counts for `_LEAST` at least."""
+_DRAIN_LIMIT = 1 << 30
+"""Bytes that are still read of a refused stream; a message counts as `_LEAST` bytes at least."""
 _LEAST = 16 << 10
 
 
@@ -25,13 +25,13 @@ class ModifyCalls:
     _pfs: Pfs
 
     def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
-        with _heard_out(requests):
+        with _drained_on_refusal(requests):
             return self._modify(requests)
 
     def CreateFileSet(
         self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
     ) -> pfs_pb2.CreateFileSetResponse:
-        with _heard_out(requests):
+        with _drained_on_refusal(requests):
             made = modify.create_file_set(self._pfs, self._changes(requests))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
@@ -43,7 +43,7 @@ class ModifyCalls:
         return Empty()
 
     def _changes(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[Change]:
-        """The changes of a stream; neighbouring pieces of one file become one addition."""
+        """The changes in a stream; consecutive pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
             kind = request.WhichOneof("body")
@@ -59,11 +59,11 @@ class ModifyCalls:
                 continue
             yield _change(kind, request)
             request = next(requests, None)
-        # gRPC ends the stream of a caller who went away as that of one who is done; a second look tells: it raises.
+        # gRPC ends the stream of a client that has gone like a complete one; only another `next` raises.
         next(requests, None)
 
     def _fetched(self, added: pfs_pb2.AddFile) -> Iterator[Change]:
-        """What is at a URL, as additions of one file or, where it is recursive, of each file below it."""
+        """The content of a URL as additions: of one file or, if recursive, of each file below the URL."""
         paths.validate(added.path)
         for name, pieces in objects.download(added.url.URL, added.url.recursive):
             path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
@@ -72,14 +72,14 @@ class ModifyCalls:
 
 
 @contextmanager
-def _heard_out(requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[None]:
-    """Answers a refusal only after the caller has said what little more there is: one who is still sending, as pachctl
-    is, would get to know that the stream has ended, but not why."""
+def _drained_on_refusal(requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[None]:
+    """Delays a refusal until the client has sent the rest of its stream, within limits. A client that is still sending,
+    as pachctl is, would learn that the stream has ended, but not why."""
     try:
         yield
     except PachError:
-        left = _HEARD
-        with suppress(Exception):  # the caller has come to an end, or has gone
+        left = _DRAIN_LIMIT
+        with suppress(Exception):  # the end of the stream, or the client has gone
             while left > 0:
                 left -= max(_LEAST, next(requests).ByteSize())
         raise

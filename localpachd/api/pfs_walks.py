@@ -1,4 +1,4 @@
-"""The calls that walk the provenance graph, and the one that forgets what a commit in it held."""
+"""The calls that walk the provenance graph, and the call that forgets the content of a commit in it."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from localpachd.pfs import branches, commits, forgetting, lookup, walks
 from localpachd.pfs.service import Pfs
 
 Walk = Callable[[sqlite3.Connection, int, int, int], list[int]]
-"""The commits or branches that a walk finds from a start, with a depth and a number as limits."""
+"""The rows of the commits or branches that a walk finds from a start, up to a depth and a number."""
 
 
 class WalkCalls:

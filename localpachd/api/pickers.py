@@ -1,4 +1,4 @@
-"""The ways in which requests since 2.10 name things: pickers, which may name one by its place in a history."""
+"""Pickers, by which requests since 2.10 name objects; a commit may be picked by its position in a history."""
 
 import sqlite3
 
@@ -10,33 +10,34 @@ from localpachd.pps.entities import Pipeline
 
 
 def project(picker: pfs_pb2.ProjectPicker) -> str:
-    """The name of the project that is picked; `default` if none is named."""
+    """The name of the picked project; `default` if the picker is empty."""
     return picker.name or DEFAULT_PROJECT
 
 
 def repo(picker: pfs_pb2.RepoPicker) -> Repo:
-    """The repo that is picked."""
+    """The picked repo."""
     if not picker.HasField("name"):
         raise PachError("repo picker cannot be nil")
     return Repo(project(picker.name.project), picker.name.name, picker.name.type or USER)
 
 
 def branch(picker: pfs_pb2.BranchPicker) -> Branch:
-    """The branch that is picked."""
+    """The picked branch."""
     if not picker.HasField("name"):
         raise PachError("branch picker cannot be nil")
     return Branch(repo(picker.name.repo), picker.name.name)
 
 
 def pipeline(picker: pps_pb2.PipelinePicker) -> Pipeline:
-    """The pipeline that is picked."""
+    """The picked pipeline."""
     if not picker.HasField("name"):
         raise PachError("pipeline picker cannot be nil")
     return Pipeline(project(picker.name.project), picker.name.name)
 
 
 def commit(conn: sqlite3.Connection, picker: pfs_pb2.CommitPicker) -> CommitInfo:
-    """The commit that is picked: a branch's head, one of a commit set, or one so far from such or from the root."""
+    """The picked commit: the head of a branch, a member of a commit set, or an offset from either or from the root of a
+    branch."""
     if picker.HasField("branch_head"):
         head = branch(picker.branch_head)
         return commits.resolve(conn, Commit(head.repo, branch=head.name))

@@ -1,4 +1,4 @@
-"""The `pps_v2.API` service: its calls by noun, put together."""
+"""The `pps_v2.API` service, assembled from its calls by noun."""
 
 import grpc
 
@@ -18,7 +18,7 @@ from localpachd.worker.secrets import Secrets
 
 
 class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls, DatumCalls, UnavailableCalls):
-    """Serves pipelines, jobs, datums, logs, defaults and secrets."""
+    """Pipelines, jobs, datums, logs, defaults and secrets."""
 
     def __init__(self, pfs: Pfs, pps: Pps, secrets: Secrets, specs: Specs, write: Writes) -> None:
         self._pfs = pfs
@@ -26,7 +26,7 @@ class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls
         self._secrets = secrets
         self._specs = specs
         self._write = write
-        self._changes = pfs.changes  # wakes those who wait for a client that has gone
+        self._changes = pfs.changes  # wakes waits whose client has gone
 
     def DeleteAll(self, request: Empty, context: grpc.ServicerContext) -> Empty:
         self._pps.delete_pipelines(None, force=True)

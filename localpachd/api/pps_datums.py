@@ -17,7 +17,7 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 
 _AT_ONCE = 100
-"""Datums that CreateDatum sends when it is not told how many."""
+"""Datums that CreateDatum sends at once if the request gives no number."""
 
 
 class DatumCalls:
@@ -67,7 +67,7 @@ class DatumCalls:
             batch = [upcoming, *islice(found, (number if number > 0 else _AT_ONCE) - 1)]
             upcoming = next(found, None)
             yield from map(messages.datum_info, batch)
-            # Clients wait for as many as they asked for, or for the end: it must come without being asked for.
+            # Clients wait for the number that they requested or for the end, so the end must come unrequested.
             request = next(requests, None) if upcoming is not None else None
             if request is None:
                 return

@@ -1,4 +1,4 @@
-"""The calls about defaults of specifications."""
+"""The calls about the defaults of specifications."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ _SetRequest = pps_pb2.SetClusterDefaultsRequest | pps_pb2.SetProjectDefaultsRequ
 
 
 class DefaultsCalls:
-    """Defaults of `pps_v2.API`, of the whole server and of projects."""
+    """Defaults of `pps_v2.API`, for the whole server and for projects."""
 
     _pfs: Pfs
     _pps: Pps
@@ -60,7 +60,7 @@ class DefaultsCalls:
         )
 
     def _set(self, request: _SetRequest, text: str, project: str, kind: str) -> list[pps_pb2.Pipeline]:
-        """Sets defaults, updating the pipelines that become others by them if the request says so; returns these."""
+        """Sets defaults and, if the request says so, updates the pipelines that they change. Returns these."""
         try:
             new = self._specs.read_defaults(text)
         except InvalidArgument as error:
@@ -80,7 +80,7 @@ class DefaultsCalls:
         return [messages.pipeline(each) for each in affected]
 
     def _affected(self, new: Mapping[str, object], project: str) -> Iterator[tuple[Pipeline, Merged]]:
-        """The pipelines that are others with these defaults, of a project or of the server."""
+        """The pipelines that these defaults, of a project or of the server, change."""
         chosen = () if project == defaults.SERVER else (project,)
         for info in self._pps.list_pipelines(projects=chosen):
             with self._pfs.db.read() as conn:

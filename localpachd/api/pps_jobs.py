@@ -91,7 +91,7 @@ class JobCalls:
 
 
 def _page(request: pps_pb2.ListJobRequest | pps_pb2.ListJobSetRequest) -> Callable[[int], bool]:
-    """Whether something created at a time (ns) lies past the request's pagination marker."""
+    """A test whether a creation time (ns) lies past the request's pagination marker."""
     if not request.HasField("paginationMarker"):
         return lambda created: True
     marker = nanoseconds(request.paginationMarker)

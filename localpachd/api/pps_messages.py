@@ -1,4 +1,4 @@
-"""The messages of the pps service, made from the values of the pps room, and complete: no part is left unset."""
+"""The pps room's entities as protobuf messages, complete with every field, and back."""
 
 from collections.abc import Container, Iterable, Mapping
 from typing import Literal, Protocol, TypeVar
@@ -55,7 +55,7 @@ def to_pipeline(message: pps_pb2.Pipeline) -> Pipeline:
 
 
 def required_pipeline(request: OfPipeline) -> Pipeline:
-    """The pipeline of a request that cannot do without one."""
+    """The pipeline of a request; PachError if there is none."""
     if not request.HasField("pipeline"):
         raise PachError("request.Pipeline cannot be nil")
     return to_pipeline(request.pipeline)
@@ -69,17 +69,17 @@ def to_job(message: pps_pb2.Job) -> Job:
 
 
 def named_job(message: pps_pb2.Job) -> Job:
-    """The job of a request in which its pipeline may be left out; the name is empty then."""
+    """The job that a request names; without a pipeline, the pipeline's name is empty."""
     return Job(Pipeline(message.pipeline.project.name or DEFAULT_PROJECT, message.pipeline.name), message.id)
 
 
 def optional_pipeline(request: OfPipeline) -> Pipeline | None:
-    """The pipeline of a request that may do without one."""
+    """The pipeline of a request; None if there is none."""
     return to_pipeline(request.pipeline) if request.pipeline.name else None
 
 
 def project_names(request: OfProjects) -> frozenset[str]:
-    """The names of a request's projects; none means all."""
+    """The names of a request's projects; an empty set means all projects."""
     return frozenset(each.name or DEFAULT_PROJECT for each in request.projects)
 
 
@@ -94,7 +94,7 @@ def job(value: Job) -> pps_pb2.Job:
 
 
 def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = False) -> pps_pb2.PipelineInfo:
-    """A PipelineInfo; `details` as the caller asked for, `workers` where the reply counts them (InspectPipeline)."""
+    """A PipelineInfo, with `details` if asked for; `workers` counts workers in them, as InspectPipeline does."""
     message = pps_pb2.PipelineInfo(
         pipeline=pipeline(value.pipeline),
         version=value.version,
@@ -121,7 +121,7 @@ def pipeline_info(value: PipelineInfo, details: bool = True, workers: bool = Fal
 
 
 def job_info(value: JobInfo, details: bool = True) -> pps_pb2.JobInfo:
-    """A JobInfo; its input names the job's id as the commit of every leaf."""
+    """A JobInfo. Every leaf of its input names the job's id as its commit."""
     message = pps_pb2.JobInfo(
         job=job(value.job),
         pipeline_version=value.version,
@@ -157,7 +157,7 @@ def job_set_info(value: JobSetInfo, details: bool = True) -> pps_pb2.JobSetInfo:
 
 
 def datum_info(value: DatumInfo) -> pps_pb2.DatumInfo:
-    """A DatumInfo; `pfs_state` only where the value names its commit."""
+    """A DatumInfo, with `pfs_state` if the value has its commit."""
     message = pps_pb2.DatumInfo(
         datum=pps_pb2.Datum(id=value.id, job=job(value.job) if value.job else None),
         state=pps_pb2.DatumState.Value(value.state),
@@ -187,7 +187,7 @@ def log_message(value: LogMessage) -> pps_pb2.LogMessage:
 
 
 def to_counters(request: pps_pb2.UpdateJobStateRequest) -> Counters:
-    """What a request says of a job's datums."""
+    """A request's counts of a job's datums."""
     return Counters(
         request.data_processed,
         request.data_skipped,
@@ -198,7 +198,7 @@ def to_counters(request: pps_pb2.UpdateJobStateRequest) -> Counters:
 
 
 def to_stats(message: pps_pb2.ProcessStats) -> Stats:
-    """What a ProcessStats says."""
+    """The values of a ProcessStats."""
     return Stats(
         seconds(message.download_time),
         seconds(message.process_time),
@@ -209,7 +209,7 @@ def to_stats(message: pps_pb2.ProcessStats) -> Stats:
 
 
 def process_stats(value: Stats) -> pps_pb2.ProcessStats:
-    """A ProcessStats, with its times set even where they are zero."""
+    """A ProcessStats; its times are set even if they are zero."""
     return pps_pb2.ProcessStats(
         download_time=duration(value.download_time),
         process_time=duration(value.process_time),

@@ -18,7 +18,7 @@ _BAD_JOB = (JobState.KILLED, JobState.FAILURE, JobState.UNRUNNABLE)
 
 
 class PipelineCalls:
-    """Pipelines of `pps_v2.API`, but for what takes a specification."""
+    """Pipelines of `pps_v2.API`, except the calls that take a specification."""
 
     _pfs: Pfs
     _pps: Pps
@@ -39,7 +39,7 @@ class PipelineCalls:
             messages.project_names(request),
             request.commit_set.id,
         )
-        # The original leaves the details in, whatever the request says, and pachctl relies on it.
+        # Pachyderm always includes the details, whatever the request says, and pachctl relies on that.
         shown = [message for message in map(messages.pipeline_info, found) if passes(message)]
         yield from pages.of(shown, request.page)
 
@@ -57,7 +57,7 @@ class PipelineCalls:
     def CheckStatus(
         self, request: pps_pb2.CheckStatusRequest, context: grpc.ServicerContext
     ) -> Iterator[pps_pb2.CheckStatusResponse]:
-        # The original would warn of workers that run for too long, but never notes when they started.
+        # Pachyderm would warn of workers that run for too long, but never records when they started.
         return iter(())
 
     def StartPipeline(self, request: pps_pb2.StartPipelineRequest, context: grpc.ServicerContext) -> Empty:

@@ -1,4 +1,4 @@
-"""The calls about secrets. What they hold is never sent back, as in Pachyderm."""
+"""The calls about secrets. Values of secrets are never sent back, as in Pachyderm."""
 
 import base64
 import binascii
@@ -46,7 +46,7 @@ class SecretCalls:
 
 
 def _about(what: str, error: PachError) -> PachError:
-    # Kubernetes's errors carry no code of gRPC's, so that all of these are UNKNOWN.
+    # Errors of Kubernetes have no gRPC code, so all of these are UNKNOWN.
     return PachError(f"failed to {what}: {error}")
 
 
@@ -57,7 +57,7 @@ def _info(secret: Secret) -> pps_pb2.SecretInfo:
 
 
 def _read(file: bytes) -> Secret:
-    """The Secret of Kubernetes that a JSON document describes. No error quotes what it holds."""
+    """The Kubernetes Secret that a JSON document describes. Errors quote none of its values."""
     try:
         given = json.loads(file)
     except (ValueError, RecursionError):

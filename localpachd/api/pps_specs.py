@@ -1,4 +1,4 @@
-"""The calls that take specifications: pipelines made and changed, templates rendered."""
+"""The calls that take specifications: they create and update pipelines and render templates."""
 
 import json
 import time
@@ -41,7 +41,7 @@ class SpecCalls:
         if not effective.pipeline.project.name:
             effective.pipeline.project.name = DEFAULT_PROJECT
         if request.dry_run:
-            # The original looks at a specification only when it is meant.
+            # Pachyderm validates the specification only when it creates the pipeline; a dry run here does, too.
             spec.parse(merged.request(request.update, request.reprocess), time.time_ns())
         else:
             asked = merged.transaction(request.update, request.reprocess)

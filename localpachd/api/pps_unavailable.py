@@ -1,4 +1,4 @@
-"""The calls whose right answer here is that there is nothing: no Kubernetes, no Loki, no queue of tasks."""
+"""The calls about things that localpachd does not have: Kubernetes, Loki, a queue of tasks."""
 
 from collections.abc import Iterator
 from typing import NoReturn
@@ -8,14 +8,14 @@ import grpc
 from localpachd.api.schema import pps_pb2, task_pb2
 from localpachd.errors import PachError
 
-_NO_LOKI = "loki not configured: localpachd runs pipelines without Kubernetes, and `pachctl logs` has all they say"
+_NO_LOKI = "loki not configured: localpachd runs pipelines without Kubernetes; `pachctl logs` has all their logs"
 
 
 class UnavailableCalls:
     """RunPipeline, GetKubeEvents, QueryLoki and ListTask of `pps_v2.API`."""
 
     def RunPipeline(self, request: pps_pb2.RunPipelineRequest, context: grpc.ServicerContext) -> NoReturn:
-        # What the real server answers too; `rerun pipeline` and `run cron` took its place.
+        # Pachyderm's answer, too; `rerun pipeline` and `run cron` have replaced the call.
         raise PachError("unimplemented")
 
     def GetKubeEvents(self, request: pps_pb2.LokiRequest, context: grpc.ServicerContext) -> NoReturn:

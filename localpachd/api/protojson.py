@@ -1,4 +1,4 @@
-"""Messages as protojson, the form in which specifications enter the pps room and filters read replies. Knows no
+"""Messages as protojson: the pps room takes specifications in this form, and filters read replies in it. Knows no
 message by name."""
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The requests that a transaction can hold, each with what it does in one atomic step. Neither runs nor keeps them."""
+"""The requests that a transaction can hold, and the work of each within an atomic step. Stores no request."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _ORDERS = ("update", "reprocess", "dryRun")
 
 
 class Requests:
-    """Does what TransactionRequest messages ask for."""
+    """Carries out TransactionRequest messages."""
 
     def __init__(self, pps: Pps, specs: Specs) -> None:
         self._pps = pps
@@ -44,13 +44,13 @@ class Requests:
         """By the field of TransactionRequest that holds the request."""
 
     def run(self, txn: Transaction, request: transaction_pb2.TransactionRequest) -> Answer:
-        """Does what a TransactionRequest asks for and returns the answer of its own call."""
+        """Carries out a TransactionRequest and returns its answer."""
         for field, _ in request.ListFields():
             return self.steps[field.name](txn, request)
         raise PachError("unrecognized transaction request type")
 
     def run_all(self, txn: Transaction, requests: Sequence[transaction_pb2.TransactionRequest]) -> list[Answer]:
-        """`run` for one request after the other; an error names the number of the request that it comes from."""
+        """`run` for each request in order; an error names the number of its request."""
         made = []
         for number, request in enumerate(requests, start=1):
             try:
@@ -93,7 +93,7 @@ def _start_commit(txn: Transaction, request: pfs_pb2.StartCommitRequest) -> pfs_
     branch = pfs_messages.to_branch(request.branch)
     parent = None
     if request.HasField("parent"):
-        # A parent is of the branch's repo; pachctl 2.7 misspells that ("default/default/repo").
+        # The parent is in the branch's repo; pachctl 2.7 misspells that repo ("default/default/repo").
         named = request.parent
         parent = Commit(branch.repo, named.id, named.branch.name or ("" if named.id else branch.name))
     return pfs_messages.commit(commits.start(txn, branch, parent, request.description))

@@ -116,7 +116,7 @@ def _add(files: dict[str, FileDescriptorProto]) -> None:
 
 
 def _split(full_name: str) -> tuple[str, list[str]]:
-    """A full name as its package, whose parts begin with small letters, and the path within."""
+    """A full name as its package, whose parts begin with lower-case letters, and the path within it."""
     parts = full_name.split(".")
     depth = next(place for place, part in enumerate(parts) if part[0].isupper())
     return ".".join(parts[:depth]), parts[depth:]

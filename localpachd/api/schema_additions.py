@@ -1,8 +1,8 @@
-"""What Pachyderm 2.8 to 2.12 added to the API of 2.7, as far as localpachd speaks it: fields, messages, calls.
+"""The additions of Pachyderm 2.8 to 2.12 to the API of 2.7 that localpachd serves: fields, messages, calls.
 
-Data only: python-pachyderm's messages are those of 2.7, and `api.schema` puts these on top. A field is written
-"type name = number", one of a map from strings "map type name = number"; it takes the place of what 2.7 may have had
-under its number. Enums are int32, which is the same to a reader.
+Data only: python-pachyderm has the messages of 2.7, and `api.schema` puts these on top. A field is written "type name =
+number", a map from strings "map type name = number"; it replaces a field of 2.7 with the same number. Enums are int32,
+which has the same encoding.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ EMPTY = "google.protobuf.Empty"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call by the version that brought it ("" for one of 2.7 whose messages changed) and the full names of its
-    messages, and whether either is a stream."""
+    """A call: the version that added it ("" for a call of 2.7 whose messages changed), the full names of its messages,
+    and whether either is a stream."""
 
     since: str
     request: str
@@ -140,7 +140,7 @@ MESSAGES: Mapping[str, str] = {
     "metadata.Edit.Replace": "map string replacement = 1",
     "metadata.EditMetadataRequest": "repeated metadata.Edit edits = 1",
     "metadata.EditMetadataResponse": "",
-    # What a status may carry beside its code and text; every gRPC service has these.
+    # Details of a status, which every gRPC service may send beside its code and text.
     "google.rpc.ResourceInfo": "string resource_type = 1; string resource_name = 2; string owner = 3; "
     "string description = 4",
     "google.rpc.Status": "int32 code = 1; string message = 2; repeated google.protobuf.Any details = 3",
@@ -186,4 +186,4 @@ CALLS: Mapping[str, Mapping[str, Call]] = {
         "SetProjectDefaults": Call("2.8", "pps_v2.SetProjectDefaultsRequest", "pps_v2.SetProjectDefaultsResponse"),
     },
 }
-"""The calls added, and those whose messages changed, by service."""
+"""The added calls and the calls whose messages changed, by service."""

@@ -1,4 +1,4 @@
-"""Which services localpachd answers, and with what. The list that the server registers and the coverage table reads."""
+"""The services of localpachd and the classes that serve them, for the server and for the table of coverage."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"]
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service of the API: its descriptor, and the class whose methods serve its calls, where there is one."""
+    """A service of the API: its descriptor and, if it is served, the class whose methods serve its calls."""
 
     descriptor: ServiceDescriptor
     served_by: type | None = None
@@ -34,7 +34,7 @@ class Service:
     def serves(self, call: str) -> bool:
         """Whether a call of the service is served."""
         method = getattr(self.served_by, call, None)
-        # The health library's class inherits a method for every call, whether it serves it or not.
+        # The health library's class inherits a method for every call, served or not.
         return method is not None and method is not getattr(health_pb2_grpc.HealthServicer, call, None)
 
 
@@ -58,7 +58,7 @@ SERVICES = (
 
 
 def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_specs: bool) -> None:
-    """Adds every service that pachd has to a server. (The worker's has servers of its own: see `api.worker`.)"""
+    """Adds every service of pachd to a server. (The worker's has servers of its own: see `api.worker`.)"""
     specs = Specs(pfs, lenient_specs)
     requests = Requests(pps, specs)
     write = Writes(pfs, requests)

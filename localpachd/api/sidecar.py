@@ -24,5 +24,5 @@ class GrpcSidecars(LoopbackServers):
         self._register = register
 
     def open(self, output: Branch) -> int:
-        """Serves the API to the spout with this output on a fresh loopback port and returns it."""
+        """Serves the API to the spout with this output on a new loopback port and returns the port."""
         return self.serve(lambda server: self._register(server, self._pfs.for_spout(output)))

@@ -1,6 +1,6 @@
-"""Specifications in the JSON that people write: read strictly, merged with their defaults, made into requests.
+"""Specifications as users write them in JSON: reads them strictly and merges them with their defaults into requests.
 
-The merging is Pachyderm 2.8's: RFC 7396 over names in lowerCamelCase, the user's values on top.
+They are merged as in Pachyderm 2.8: by RFC 7396 over names in lowerCamelCase, the user's values on top.
 """
 
 import json
@@ -30,7 +30,7 @@ BUILT_IN: Mapping[str, Any] = {
     "datumTries": str(spec.DEFAULT_TRIES),
     "reprocessSpec": "until_success",
 }
-"""The defaults below all defaults."""
+"""The defaults below all others."""
 
 _REQUEST = pps_pb2.CreatePipelineRequest.DESCRIPTOR
 _DEFAULTS = ("create_pipeline_request", "createPipelineRequest")
@@ -78,7 +78,7 @@ class Specs:
         return self.merge_now(self.read(text), text)
 
     def merge_now(self, user: Mapping[str, Any], text: str) -> Merged:
-        """The same for a specification that has been read (see `read`) from a text."""
+        """The same for a specification already read (see `read`) from that text."""
         project = str(((user.get("pipeline") or {}).get("project") or {}).get("name") or DEFAULT_PROJECT)
         with self._pfs.db.read() as conn:
             found = [defaults.read(conn, name).spec for name in (defaults.SERVER, project)]
@@ -93,11 +93,11 @@ class Specs:
         return _message(self.read(text))
 
     def read(self, text: str) -> dict[str, Any]:
-        """The JSON of a CreatePipelineRequest, its names in lowerCamelCase."""
+        """The CreatePipelineRequest of a JSON text as JSON with names in lowerCamelCase."""
         return self._canonical(_parsed(text))
 
     def read_defaults(self, text: str) -> dict[str, Any]:
-        """What the JSON of ClusterDefaults or ProjectDefaults says of CreatePipelineRequests."""
+        """The defaults of CreatePipelineRequests in the JSON of ClusterDefaults or ProjectDefaults."""
         given = _parsed(text)
         unknown = [key for key in given if key not in _DEFAULTS]
         if unknown:
@@ -110,8 +110,8 @@ class Specs:
         return read
 
     def merge(self, text: str, cluster: Mapping[str, Any], project: Mapping[str, Any]) -> Merged:
-        """The specification of a text with the defaults of the server and of its project (as `read_defaults` gives
-        them) below it."""
+        """The specification of a JSON text, merged with these defaults of the server and of its project (see
+        `read_defaults`)."""
         return _merged(text, [cluster, project, self.read(text)])
 
     def _canonical(self, value: object) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""How failures reach the wire: one interceptor maps the error tree to gRPC status codes. Knows no service by name.
+"""An interceptor that maps the error tree to gRPC status codes. Knows no service by name except to refuse it.
 
 Servicers raise the errors of `localpachd.errors` and never call `context.abort` themselves. A method that a servicer
-does not define, and a service that nobody registered, answer UNIMPLEMENTED by name.
+does not define and a service that is not registered fail with UNIMPLEMENTED and their name.
 """
 
 import logging
@@ -32,7 +32,7 @@ _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.PachError, grpc.StatusCode.UNKNOWN),
 )
 
-# Service names of Pachyderm 1.x, whose clients deserve a better answer than an unknown method.
+# Service names of Pachyderm 1.x, whose clients need a better answer than an unknown method.
 _OLD_SERVICES = frozenset(
     f"{package}.API"
     for package in ("admin", "auth", "debug", "enterprise", "identity", "pfs", "pps", "transaction", "versionpb")
@@ -47,7 +47,7 @@ _AUTH_SERVICES = frozenset(("auth_v2.API", "enterprise_v2.API", "identity_v2.API
 _NO_AUTH = "the auth service is not activated"
 
 
-# Calls whose absence needs another word than that.
+# Single calls that clients recognise by that text.
 _REFUSALS = {
     "pfs_v2.API/ActivateAuth": _NO_AUTH,
     "pps_v2.API/ActivateAuth": _NO_AUTH,
@@ -55,7 +55,7 @@ _REFUSALS = {
 
 
 def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
-    """The status code and text that tell a client about `error`, raised by `method` ("service/Method")."""
+    """The status code and text for `error`, raised by `method` ("service/Method")."""
     for kind, code in _CODES:
         if isinstance(error, kind):
             return code, str(error)
@@ -68,7 +68,7 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
 
 
 class StatusInterceptor(grpc.ServerInterceptor):
-    """Wraps every handler so that its exceptions become statuses; answers unknown methods by name."""
+    """Wraps every handler so that its exceptions become statuses; refuses unknown methods by name."""
 
     def intercept_service(
         self,
@@ -122,7 +122,7 @@ def _streaming(
 
 def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if not context.is_active():
-        # The client has gone and nobody reads a status any more; the exception it caused is no news.
+        # The client has gone: nobody reads the status, and the exception that this caused is no failure.
         context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
     code, text = status(error, method)
     if isinstance(error, errors.Unavailable) and error.resource is not None:
@@ -132,7 +132,7 @@ def _abort(context: Context, error: Exception, method: str) -> NoReturn:
 
 
 def _details(code: grpc.StatusCode, text: str, resource: tuple[str, str, str]) -> bytes:
-    """The whole of a status as it travels beside its code and text: with what it is about."""
+    """The full status, with the resource that it is about, as it is sent beside its code and text."""
     kind, name, description = resource
     info = rpc_pb2.ResourceInfo(resource_type=kind, resource_name=name, description=description)
     whole = rpc_pb2.Status(code=code.value[0], message=text)
@@ -151,7 +151,7 @@ def _unknown(method: str) -> str:
 
 
 def _refusal(text: str) -> "grpc.RpcMethodHandler[Request, Reply]":
-    """A handler that reads nothing and answers UNIMPLEMENTED."""
+    """A handler that reads nothing and fails with UNIMPLEMENTED."""
 
     def refuse(request: object, context: Context) -> NoReturn:
         context.abort(grpc.StatusCode.UNIMPLEMENTED, text)

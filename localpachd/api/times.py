@@ -12,22 +12,22 @@ def timestamp(nanoseconds: int) -> Timestamp: ...
 @overload
 def timestamp(nanoseconds: int | None) -> Timestamp | None: ...
 def timestamp(nanoseconds: int | None) -> Timestamp | None:
-    """The moment as a message; None stays None, which leaves the field of a message constructor unset."""
+    """A time as a message; None stays None, which leaves a field unset in a message's constructor."""
     if nanoseconds is None:
         return None
     return Timestamp(seconds=nanoseconds // _NANOS, nanos=nanoseconds % _NANOS)
 
 
 def nanoseconds(moment: Timestamp) -> int:
-    """Nanoseconds since the epoch, UTC. An unset field reads as 0: ask `HasField` first where that matters."""
+    """Nanoseconds since the epoch, UTC. An unset field reads as 0: check `HasField` first where that matters."""
     return moment.seconds * _NANOS + moment.nanos
 
 
 def duration(seconds: float | None) -> Duration | None:
-    """A length of time in seconds as a message; None leaves the field unset."""
+    """A length of time in seconds as a message; None stays None."""
     if seconds is None:
         return None
-    # Both parts of a Duration carry the sign, so whole nanoseconds are split after taking it away.
+    # Both parts of a Duration carry the sign, so the nanoseconds are split without it.
     total = round(seconds * _NANOS)
     sign = -1 if total < 0 else 1
     return Duration(seconds=sign * (abs(total) // _NANOS), nanos=sign * (abs(total) % _NANOS))

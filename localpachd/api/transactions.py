@@ -1,7 +1,7 @@
-"""The `transaction_v2.API` service, and the way of every call that can be a part of a transaction.
+"""The `transaction_v2.API` service, and the entry point of every call that can be part of a transaction.
 
-A transaction is the list of its requests. Each that is added is tried together with those before it, so that its own
-answer is known; what they do is done when the transaction is finished, all of it or nothing.
+A transaction is a list of requests. Each added request is run dry together with the requests before it, which gives its
+answer; finishing the transaction runs them all, in one atomic step.
 """
 
 from collections.abc import Iterable
@@ -21,8 +21,8 @@ _HEADER = "pach-transaction"
 
 
 class Writes:
-    """Runs the calls that can be a part of a transaction: at once, or by adding them to the one that the caller's
-    header names. (All other calls take no notice of the header, as in Pachyderm.)"""
+    """Runs the calls that can be part of a transaction: at once, or by adding them to the transaction that the client's
+    header names. (All other calls ignore the header, as in Pachyderm.)"""
 
     def __init__(self, pfs: Pfs, requests: Requests) -> None:
         self._pfs = pfs
@@ -44,14 +44,14 @@ class Writes:
         info.requests.append(asked)
         made = self._pfs.dry_run(txn, lambda dry: self._requests.run_all(dry, info.requests), id_)
         _answer(info, made)
-        # The original, which tries and keeps in two steps, tries again when this number has changed between them.
+        # Pachyderm runs and stores a request in two steps, and repeats both if this number has changed in between.
         info.version += 1
         open_transactions.write(txn, id_, info.SerializeToString())
         return made[-1] if asked.HasField("start_commit") else None
 
 
 class TransactionServicer:
-    """Keeps transactions, and runs them as one atomic step each."""
+    """Stores transactions, and runs each as one atomic step."""
 
     def __init__(self, pfs: Pfs, requests: Requests) -> None:
         self._pfs = pfs
@@ -115,7 +115,7 @@ class TransactionServicer:
 
 
 def _new(txn: Transaction) -> transaction_pb2.TransactionInfo:
-    """A transaction without requests, whose id is that of the step that makes it."""
+    """A transaction without requests; its id is that of the step that creates it."""
     return transaction_pb2.TransactionInfo(
         transaction=transaction_pb2.Transaction(id=txn.id), started=timestamp(txn.now)
     )

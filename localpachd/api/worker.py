@@ -1,4 +1,4 @@
-"""What batched processes call: one small gRPC server on a loopback port for each. Knows no pipeline."""
+"""The service that batched processes call: a small gRPC server on a loopback port for each. Knows no pipeline."""
 
 import time
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from localpachd.worker.environment import POD_NAME
 Handler = Callable[[str], list[str] | None]
 
 _CALLS_AT_ONCE = 4
-"""A process waits in one call at a time. The others are for one that was restarted before the call of the process
-before it has noticed that its caller is dead."""
+"""A process waits in one call at a time. The others serve a restarted process while the call of its predecessor has not
+yet noticed that its client is dead."""
 
 
 class WorkerServicer:
-    """`pachyderm.worker.Worker`, as far as user code may call it."""
+    """The calls of `pachyderm.worker.Worker` that user code may make."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -52,5 +52,5 @@ class GrpcBatchServer(LoopbackServers):
         super().__init__(_CALLS_AT_ONCE, "next-datum")
 
     def open(self, handler: Handler) -> int:
-        """Serves NextDatum on a fresh loopback port and returns it; see `worker.tasks.BatchServer`."""
+        """Serves NextDatum on a new loopback port and returns the port; see `worker.tasks.BatchServer`."""
         return self.serve(lambda server: add_service(server, "pachyderm.worker.Worker", WorkerServicer(handler)))

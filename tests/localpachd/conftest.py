@@ -1,4 +1,4 @@
-"""Tests of localpachd itself talk to localpachd, whatever PACHD_ADDRESS says."""
+"""Tests of localpachd itself use localpachd, even if PACHD_ADDRESS is set."""
 
 import pytest
 import python_pachyderm

@@ -6,7 +6,7 @@ import pytest
 from localpachd.chores import Chores
 
 
-def test_chores_are_done_again_and_again_whatever_one_of_them_meets(caplog: pytest.LogCaptureFixture) -> None:
+def test_chores_are_repeated_even_if_one_fails(caplog: pytest.LogCaptureFixture) -> None:
     rounds = 0
     enough = threading.Event()
 
@@ -29,5 +29,5 @@ def test_chores_are_done_again_and_again_whatever_one_of_them_meets(caplog: pyte
     assert rounds == done >= 3
 
 
-def test_chores_that_were_never_begun_can_be_stopped() -> None:
+def test_chores_can_be_stopped_before_they_start() -> None:
     Chores({}, 3600).stop()

@@ -1,4 +1,4 @@
-"""`--runner docker` as clients see it: pipelines whose code has /pfs written into it, in images of their own."""
+"""`--runner docker` from a client's view: pipelines with /pfs in their code, in their own images."""
 
 import subprocess
 import sys
@@ -20,14 +20,14 @@ in_containers = pytest.mark.docker
 
 @pytest.fixture
 def image() -> str:
-    """The image of tests; skips where there is no engine."""
+    """The image of tests; skips if there is no engine."""
     containers.found()
     return containers.image()
 
 
 @pytest.fixture
 def late() -> Iterator[str]:
-    """The name of an image that is not there yet."""
+    """The name of an image that does not exist yet."""
     name = f"localpachd-test-late:{uuid.uuid4().hex[:8]}"
     yield name
     containers.unload(name)
@@ -67,7 +67,7 @@ def eventually(holds: Callable[[], Any]) -> Any:
     until = time.monotonic() + 120
     while not (found := holds()) and time.monotonic() < until:
         time.sleep(0.05)
-    assert found, "it has not come to that within two minutes"
+    assert found, "the condition did not hold within two minutes"
     return found
 
 
@@ -90,7 +90,7 @@ def test_pipelines_run_in_their_images_one_after_the_other(start_pachd: StartPac
 
 
 @in_containers
-def test_failures_and_their_words_are_those_of_processes(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
+def test_failures_and_logs_are_as_with_processes(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
     client = start_pachd(tmp_path / "root", "--runner", "docker").client()
     client.create_repo("texts")
     put(client, a=b"", b=b"")
@@ -123,7 +123,9 @@ def test_a_stopped_job_leaves_no_container(start_pachd: StartPachd, tmp_path: Pa
 
 
 @in_containers
-def test_a_killed_server_goes_on_and_its_containers_do_not(start_pachd: StartPachd, tmp_path: Path, image: str) -> None:
+def test_a_killed_server_continues_and_its_containers_are_removed(
+    start_pachd: StartPachd, tmp_path: Path, image: str
+) -> None:
     root = tmp_path / "root"
     server = start_pachd(root, "--runner", "docker")
     client = server.client()
@@ -138,12 +140,12 @@ def test_a_killed_server_goes_on_and_its_containers_do_not(start_pachd: StartPac
     eventually(lambda: not containers.running(f"localpachd.root={root}"))
     client = start_pachd(root, "--runner", "docker").client()
     lines = (line.message for line in client.get_job_logs("sleeps", job, follow=True))
-    assert "at /pfs/in/b" in lines and "at /pfs/in/b" in lines, "it must come up a second time"
+    assert "at /pfs/in/b" in lines and "at /pfs/in/b" in lines, "the datum must be processed a second time"
     client.stop_job(job, "sleeps")
 
 
 @in_containers
-def test_an_image_that_is_not_there_is_a_crashing_pipeline(
+def test_a_missing_image_makes_the_pipeline_crash(
     start_pachd: StartPachd, tmp_path: Path, image: str, late: str
 ) -> None:
     client = start_pachd(tmp_path / "root", "--runner", "docker").client()

@@ -9,14 +9,14 @@ from localpachd.db import Database
 
 
 def connections() -> list[sqlite3.Connection]:
-    """The connections that this process has. Their files would not do: SQLite may close these late."""
+    """The connections of this process. Open files would not do: SQLite may close them late."""
     gc.collect()
     return [each for each in gc.get_objects() if type(each) is sqlite3.Connection]
 
 
 def test_of_many_readers_only_a_few_connections_are_kept(tmp_path: Path) -> None:
     db = Database(tmp_path / "db.sqlite")
-    others = connections()  # held, so that none of another test's goes meanwhile
+    others = connections()  # held, so that no other test's connection is closed meanwhile
 
     def readers() -> int:
         return len(connections()) - len(others)

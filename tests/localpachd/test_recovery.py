@@ -1,4 +1,4 @@
-"""A server that is killed at any time goes on when it is started again: nothing is lost and nothing is done twice."""
+"""A server killed at any time continues after a restart: nothing is lost and no work is repeated."""
 
 import contextlib
 import itertools
@@ -43,20 +43,20 @@ def finished(client: python_pachyderm.Client, name: str) -> pps_pb2.JobInfo:
 
 
 def said(client: python_pachyderm.Client, name: str) -> Iterator[str]:
-    """What user code of a pipeline's newest job says, as it says it."""
+    """The lines of user code in the log of a pipeline's newest job, as they come."""
     for line in client.get_job_logs(name, newest(client, name).job.id, follow=True):
         if line.user:
             yield line.message
 
 
 def content(client: python_pachyderm.Client, repo: str) -> dict[str, bytes]:
-    """What the files of a branch's head hold, by path."""
+    """The contents of the files at a branch's head, by path."""
     found = [each.file for each in client.walk_file((repo, "master"), "/") if each.file_type == pfs_pb2.FILE]
     return {file.path: client.get_file(file.commit, file.path).read() for file in found}
 
 
 def hashes(client: python_pachyderm.Client, repo: str) -> dict[str, bytes]:
-    """The hashes of a whole tree, directories too, by path."""
+    """The hashes of a whole tree, including directories, by path."""
     return {each.file.path: each.hash for each in client.walk_file((repo, "master"), "/")}
 
 
@@ -72,14 +72,14 @@ def wait_until_gone(process: int) -> None:
 
 @pytest.fixture
 def go(tmp_path: Path) -> Path:
-    """What the datum that waits is waiting for: a pipe, on which it blocks without asking again and again."""
+    """A named pipe on which the waiting datum blocks without polling."""
     fifo = tmp_path / "go"
     os.mkfifo(fifo)
     return fifo
 
 
 def waiting(tmp_path: Path, go: Path) -> str:
-    """Copies its datum and says so in a file outside; on /c it says who it is and waits to be let go."""
+    """Records its datum in a file outside and copies it; on /c it prints a line and waits for the pipe first."""
     return (
         'name=$(ls "$PFS/in")\n'
         f"echo $name >> {tmp_path}/ran\n"
@@ -88,7 +88,7 @@ def waiting(tmp_path: Path, go: Path) -> str:
     )
 
 
-def test_a_killed_server_goes_on_where_it_was(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
+def test_a_killed_server_continues_where_it_was(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("texts")
@@ -103,7 +103,7 @@ def test_a_killed_server_goes_on_where_it_was(start_pachd: StartPachd, tmp_path:
     client = start_pachd(tmp_path / "root").client()
     running = newest(client, "copy")
     assert running.job.id == before.job.id
-    # The second "waiting" is the started-again server's; the log goes on behind the first.
+    # The second "waiting" comes from the restarted server; the log continues after the first.
     assert list(itertools.islice(said(client, "copy"), 2)) == ["waiting"] * 2
     go.write_text("go")
     job = finished(client, "copy")
@@ -131,7 +131,7 @@ def test_user_code_does_not_outlive_the_server(start_pachd: StartPachd, tmp_path
 
 
 def children(process: int) -> list[int]:
-    """The processes below one, all generations."""
+    """The descendants of a process."""
     found = []
     for task in Path(f"/proc/{process}/task").iterdir():
         for child in (task / "children").read_text().split():
@@ -139,7 +139,7 @@ def children(process: int) -> list[int]:
     return found
 
 
-def test_a_stopped_server_goes_on_as_well(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
+def test_a_stopped_server_continues_as_well(start_pachd: StartPachd, tmp_path: Path, go: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("texts")
@@ -175,7 +175,7 @@ def test_killed_again_and_again_the_result_is_the_same(start_pachd: StartPachd, 
         return {repo: hashes(server.client(), repo) for repo in ("one", "two")}
 
     def restarted(server: Localpachd) -> Localpachd:
-        # A line of the newest job shows that it is somewhere in the middle, or over.
+        # Once the newest job has logged a line, it is in progress or finished.
         client = server.client()
         next(iter(client.get_job_logs("one", newest(client, "one").job.id, follow=True)))
         server.kill()

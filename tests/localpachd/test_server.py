@@ -1,4 +1,4 @@
-"""The server as a program: its first line, its root directory, its end, and what it finds when it comes back."""
+"""The server as a program: its first line, its root directory, its end, and its state after a restart."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_says_where_it_listens_and_ends_when_told(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_the_first_line_has_the_address_and_sigterm_stops_the_server(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     version = server.client().get_remote_version()
     assert (version.major, version.minor, version.micro) == (2, 7, 8)
@@ -42,16 +42,16 @@ def test_two_servers_do_not_share_a_root(start_pachd: StartPachd, tmp_path: Path
     assert second.stdout == ""
     assert second.stderr == (
         f"localpachd: {tmp_path / 'root'} is in use by another localpachd (process {server.process.pid}): "
-        "stop it first, or give another --root\n"
+        "stop it first, or use another --root\n"
     )
 
 
-def test_a_root_that_was_killed_is_free_again(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_the_root_of_a_killed_server_is_free_again(start_pachd: StartPachd, tmp_path: Path) -> None:
     start_pachd(tmp_path / "root").kill()
     start_pachd(tmp_path / "root")
 
 
-def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
+def test_a_taken_port_is_explained(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -66,10 +66,10 @@ def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
     [
         (["--gpus", "some"], "the number of GPUs must be auto or a number"),
         (["--runner", "magic"], "invalid choice: 'magic'"),
-        (["--log-days", "-1"], "-1 is not a whole number, 0 or above"),
-        (["--port", "99999"], "99999 is not a port: give a number from 0 to 65535"),
-        (["--port", "-1"], "-1 is not a port"),
-        (["--root", ""], "name a directory"),
+        (["--log-days", "-1"], "-1 is not a whole number of 0 or more"),
+        (["--port", "99999"], "99999 is not a valid port: use a number from 0 to 65535"),
+        (["--port", "-1"], "-1 is not a valid port"),
+        (["--root", ""], "the name of a directory is missing"),
         (["--root", __file__], "is not a directory"),
     ],
 )
@@ -80,7 +80,7 @@ def test_bad_options_are_explained(tmp_path: Path, arguments: list[str], text: s
     assert "Traceback" not in refused.stderr
 
 
-def test_a_root_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
+def test_a_root_that_cannot_be_created_is_explained(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     refused = run("--root", str(tmp_path / "file" / "root"), "--port", "0")
     assert refused.returncode == 1
@@ -88,7 +88,7 @@ def test_a_root_that_cannot_be_made_is_explained(tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_its_identity_outlives_it(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_the_servers_identity_survives_a_restart(start_pachd: StartPachd, tmp_path: Path) -> None:
     first = start_pachd(tmp_path / "root")
     before = first.client().inspect_cluster()
     first.stop()
@@ -99,7 +99,7 @@ def test_its_identity_outlives_it(start_pachd: StartPachd, tmp_path: Path) -> No
     assert before.version_warnings_ok
 
 
-def test_a_client_that_waits_is_let_go_when_the_server_stops(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_a_waiting_call_ends_when_the_server_stops(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("in")
@@ -112,8 +112,8 @@ def test_a_client_that_waits_is_let_go_when_the_server_stops(start_pachd: StartP
         next(commits)
 
 
-def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: StartPachd, tmp_path: Path) -> None:
-    """Datums that were done stay done; the one in progress starts again; nothing is left half."""
+def test_a_killed_server_continues_its_running_job(start_pachd: StartPachd, tmp_path: Path) -> None:
+    """Finished datums stay finished; the datum in progress starts again; nothing is left half done."""
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("in")
@@ -129,7 +129,7 @@ def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: StartP
     with client.commit("in", "master") as commit:
         client.put_file_bytes(commit, "/a", b"x")
         client.put_file_bytes(commit, "/b", b"y")
-    # What a set says is stored with what it did: once b is heard of, a is done.
+    # The log of a datum set is stored with its results: a line about b means that a is finished.
     assert any(line.message.strip() == "b" for line in client.get_pipeline_logs("p", follow=True))
     server.kill()
     client = start_pachd(tmp_path / "root").client()
@@ -140,9 +140,7 @@ def test_a_killed_server_goes_on_with_the_job_it_was_running(start_pachd: StartP
     assert ran.read_text().split() == ["a", "b", "b"]
 
 
-def test_a_server_that_is_told_to_stop_leaves_its_jobs_for_the_next_one(
-    start_pachd: StartPachd, tmp_path: Path
-) -> None:
+def test_jobs_of_a_stopped_server_are_running_after_the_next_start(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     client = server.client()
     client.create_repo("in")
@@ -164,7 +162,7 @@ def test_a_server_that_is_told_to_stop_leaves_its_jobs_for_the_next_one(
     assert job.state == pps_pb2.JOB_KILLED
 
 
-def test_what_is_deleted_goes_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deleted_data_is_removed_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_BETWEEN_CHORES", 0.01)
     with server.Server(server.Options(tmp_path, port=0, log_lines=1)) as running:
         client = python_pachyderm.Client(port=running.port)

@@ -1,4 +1,4 @@
-"""Open transactions on a server of our own: they outlive it, and every one of them can be deleted at once."""
+"""Open transactions on a separate server: they survive a restart, and all can be deleted at once."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from localpachd.api.schema import transaction_pb2
 from tests.servers import StartPachd
 
 
-def test_every_request_that_a_transaction_can_hold_has_its_step() -> None:
+def test_every_request_that_a_transaction_can_hold_has_a_step() -> None:
     steps = Requests(None, None).steps  # type: ignore[arg-type]  # nothing is run
     assert set(steps) == set(transaction_pb2.TransactionRequest.DESCRIPTOR.fields_by_name)
 
 
-def test_a_transaction_outlives_a_killed_server(tmp_path: Path, start_pachd: StartPachd) -> None:
+def test_a_transaction_survives_a_killed_server(tmp_path: Path, start_pachd: StartPachd) -> None:
     pachd = start_pachd(tmp_path / "root")
     client = pachd.client()
     client.create_repo("in")
@@ -45,7 +45,7 @@ def test_a_transaction_outlives_a_killed_server(tmp_path: Path, start_pachd: Sta
     assert again.get_file(("p", "master"), "/x").read() == b"data"
     pachd.kill()
     last = start_pachd(tmp_path / "root").client()
-    assert list(last.list_transaction()) == []  # what is finished stays finished
+    assert list(last.list_transaction()) == []  # the finished transaction stays finished
     assert {each.repo.name for each in last.list_repo()} == {"in", "p", "other"}
 
 

@@ -1,4 +1,4 @@
-"""An empty pfs room for the parts of api that need one and no server."""
+"""An empty pfs room for tests of the api room that need no server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from localpachd.storage.chunks import Chunks
 
 @pytest.fixture
 def engine_pfs(tmp_path: Path) -> Iterator[Pfs]:
-    """Pfs on a directory of its own."""
+    """A Pfs on a new directory."""
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
     yield Pfs.open(db, chunks)
     chunks.close()

@@ -1,4 +1,4 @@
-"""The server about itself, and messages of any size."""
+"""The calls about the server itself, and messages of any size."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def warnings(channel: grpc.Channel, **fields: Any) -> list[str]:
     return list(reply.version_warnings)
 
 
-def test_a_client_of_another_version_is_warned(channel: grpc.Channel) -> None:
+def test_a_client_of_an_unsupported_version_is_warned(channel: grpc.Channel) -> None:
     assert warnings(channel) == []
     assert warnings(channel, client_version=version_pb2.Version(major=2, minor=7, micro=3)) == []
     assert warnings(channel, client_version=version_pb2.Version(major=2, minor=12, micro=1)) == []
@@ -33,7 +33,7 @@ def test_a_client_of_another_version_is_warned(channel: grpc.Channel) -> None:
         assert f"your client is {major}.{minor}:" in text
 
 
-def test_a_project_that_is_not_there_is_a_warning(channel: grpc.Channel) -> None:
+def test_an_unknown_project_is_a_warning(channel: grpc.Channel) -> None:
     assert warnings(channel, current_project=pfs_pb2.Project(name="default")) == []
     (text,) = warnings(channel, current_project=pfs_pb2.Project(name="ghost"))
     assert text.startswith('WARNING: Could not inspect project "ghost": ')
@@ -44,7 +44,7 @@ def test_there_is_no_licence(channel: grpc.Channel) -> None:
     assert reply.state == enterprise_pb2.NONE
 
 
-def test_messages_may_be_as_large_as_pachyderms(channel: grpc.Channel, client: Any, unique: Any) -> None:
+def test_messages_may_be_as_large_as_in_pachyderm(channel: grpc.Channel, client: Any, unique: Any) -> None:
     name, data = unique("big"), bytes(19 << 20)
     client.create_repo(name)
     commit = pfs_pb2.Commit(branch=pfs_pb2.Branch(repo=pfs_pb2.Repo(name=name, type="user"), name="master"))

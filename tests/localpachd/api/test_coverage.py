@@ -1,4 +1,4 @@
-"""docs/api-coverage.md says what the code does."""
+"""docs/api-coverage.md matches the code."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ from localpachd.api.services import SERVICES
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_document_is_what_the_module_prints() -> None:
+def test_the_document_matches_the_output_of_the_module() -> None:
     written = (ROOT / "docs" / "api-coverage.md").read_text()
     assert written == table(), "run: python -m localpachd.api.coverage > docs/api-coverage.md"
 
 
-def test_every_remark_is_about_a_call_that_is_served() -> None:
+def test_every_note_is_about_a_served_call() -> None:
     calls = {
         f"{each.descriptor.full_name}/{method.name}": each for each in SERVICES for method in each.descriptor.methods
     }
@@ -22,8 +22,8 @@ def test_every_remark_is_about_a_call_that_is_served() -> None:
         assert name in calls
 
 
-def test_no_servicer_defines_a_call_that_the_api_does_not_have() -> None:
-    """A misspelt call would never be reached."""
+def test_no_servicer_defines_a_call_that_is_not_in_the_api() -> None:
+    """Nothing would reach a misspelt call."""
     for service in SERVICES:
         if service.served_by is None:
             continue

@@ -1,4 +1,4 @@
-"""A pipeline that would feed itself is refused, as Pachyderm refuses it."""
+"""A pipeline that would be its own input is refused, as in Pachyderm."""
 
 import grpc
 import pytest

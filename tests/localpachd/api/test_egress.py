@@ -1,4 +1,4 @@
-"""Egress over the wire, to a directory that test and server share."""
+"""Egress through the API, to a directory that test and server share."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def test_a_commit_is_copied_on_demand(client, unique, tmp_path: Path) -> None:
         ({}, "egress must have a target"),
     ],
 )
-def test_targets_that_are_none_are_refused(client, unique, target, text: str) -> None:
+def test_invalid_targets_are_refused(client, unique, target, text: str) -> None:
     repo = unique("in")
     client.create_repo(repo)
     client.put_file_bytes((repo, "master"), "/a", b"text")

@@ -1,4 +1,4 @@
-"""Every call with a request that says nothing: whatever the answer is, it is never an internal error."""
+"""Every call with an empty request: its answer is never an internal error."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from localpachd.api.schema import SERVICES, message_class
 
 _NOT_OF_PACHD = ("pachyderm.worker.Worker",)
 _ENDLESS = 3.0
-"""Seconds after which a call that waits for what is to come is given up."""
+"""Seconds after which a call that waits is cancelled."""
 
 
 def _calls() -> list[Any]:
@@ -29,7 +29,7 @@ def channel(start_shared_pachd: Any, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.mark.parametrize(("service", "call"), _calls())
-def test_saying_nothing_is_answered(channel: grpc.Channel, service: Any, call: Any) -> None:
+def test_an_empty_request_is_answered(channel: grpc.Channel, service: Any, call: Any) -> None:
     kinds = {
         (False, False): channel.unary_unary,
         (False, True): channel.unary_stream,

@@ -24,7 +24,7 @@ def commit(finishing: int | None) -> CommitInfo:
 
 
 @given(st.none() | st.integers(0, 2**62), st.lists(nodes, min_size=1, max_size=4))
-def test_bytes_made_by_hand_are_those_of_the_library(finishing: int | None, found: list[Node]) -> None:
+def test_bytes_encoded_by_hand_equal_the_librarys(finishing: int | None, found: list[Node]) -> None:
     infos = FileInfos(commit(finishing))
     for node in found:
         assert infos.encoded(node) == infos.message(node).SerializeToString()

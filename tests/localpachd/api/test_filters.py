@@ -1,4 +1,4 @@
-"""The jq that clients send as jqFilter."""
+"""The subset of jq that clients send as jqFilter."""
 
 import pytest
 from hypothesis import given
@@ -34,18 +34,18 @@ def test_filters(text: str, passes: bool) -> None:
 
 
 @given(st.lists(st.sampled_from(["JOB_SUCCESS", "JOB_FAILURE", "JOB_KILLED"]), min_size=1), st.text())
-def test_what_pachctl_sends_for_states(states: list[str], state: str) -> None:
+def test_pachctls_filters_of_states(states: list[str], state: str) -> None:
     passes = compile_filter(" or ".join(f'.state == "{each}"' for each in states))
     assert all(passes({"state": each}) for each in states)
     assert passes({"state": state}) is (state in states)
 
 
 @pytest.mark.parametrize("text", ['.state = "A"', ".state | length", "(.a == 1", ".a == 1)", '.a == "b', "and", "% 2"])
-def test_more_jq_than_that_is_refused(text: str) -> None:
+def test_other_jq_is_refused(text: str) -> None:
     with pytest.raises(PachError, match="error parsing jq filter"):
         compile_filter(text)
 
 
-def test_a_field_of_a_text_is_an_error() -> None:
+def test_a_field_of_a_string_is_an_error() -> None:
     with pytest.raises(PachError, match="error applying jq filter"):
         compile_filter(".state.deeper")(JOB)

@@ -1,4 +1,4 @@
-"""How long a stream of changes is listened to once it is refused."""
+"""A stream of changes that is refused is read on within limits."""
 
 import itertools
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from localpachd.pfs.service import Pfs
 
 
 class Calls(ModifyCalls):
-    """The calls alone."""
+    """The calls without a server."""
 
     def __init__(self, pfs: Pfs) -> None:
         self._pfs = pfs
@@ -32,14 +32,14 @@ def _added(path: str, size: int = 1) -> Any:
 
 
 @pytest.mark.parametrize("more", [0, 1, 1000])
-def test_who_is_refused_may_finish_the_sentence(engine_pfs: Pfs, more: int) -> None:
+def test_a_refused_client_may_finish_its_stream(engine_pfs: Pfs, more: int) -> None:
     rest = iter([_added("/a")] * more)
     with pytest.raises(NotFound, match="nowhere"):
         Calls(engine_pfs).ModifyFile(itertools.chain([_nowhere()], rest), None)
     assert list(rest) == []
 
 
-def test_who_has_much_more_to_say_is_cut_short(engine_pfs: Pfs) -> None:
+def test_a_long_stream_is_cut_short(engine_pfs: Pfs) -> None:
     message, sent = _added("/[", 16 << 20), itertools.count()
     endless = (message for _ in sent)
     with pytest.raises(PachError, match="globbing character"):
@@ -47,7 +47,7 @@ def test_who_has_much_more_to_say_is_cut_short(engine_pfs: Pfs) -> None:
     assert 8 < next(sent) < 128
 
 
-def test_who_has_gone_is_still_refused(engine_pfs: Pfs) -> None:
+def test_a_client_that_has_gone_is_still_refused(engine_pfs: Pfs) -> None:
     def going() -> Iterator[Any]:
         yield _nowhere()
         raise OSError("gone")

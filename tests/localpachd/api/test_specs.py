@@ -25,13 +25,13 @@ def refusal(specs: Specs, spec: Any) -> str:
     return str(refused.value)
 
 
-def test_both_ways_of_writing_names_are_one(specs: Specs) -> None:
+def test_both_spellings_of_names_are_equal(specs: Specs) -> None:
     snake = {"datum_set_spec": {"per_worker": 3}, "input": {"cross": [{"pfs": {"join_on": "x"}}]}, "tf_job": None}
     camel = {"datumSetSpec": {"perWorker": 3}, "input": {"cross": [{"pfs": {"joinOn": "x"}}]}, "tfJob": None}
     assert read(specs, snake) == read(specs, camel) == camel
 
 
-def test_names_that_are_data_stay(specs: Specs) -> None:
+def test_names_that_are_data_are_kept(specs: Specs) -> None:
     env = {"my_var": "1", "myVar": "2"}
     spec = {"transform": {"env": env}, "metadata": {"annotations": {"a_b": "c"}}}
     assert read(specs, spec) == spec
@@ -70,7 +70,7 @@ def test_every_problem_is_named_with_its_place(specs: Specs) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"x"', "[" * 100_000])
-def test_what_is_no_object(specs: Specs, text: str) -> None:
+def test_text_that_is_not_an_object(specs: Specs, text: str) -> None:
     with pytest.raises(InvalidArgument, match="not (a )?JSON"):
         specs.read(text)
 
@@ -104,7 +104,7 @@ def test_values_of_the_wrong_kind(specs: Specs) -> None:
             specs.merge(json.dumps(spec), {}, {})
 
 
-def test_lenient_reading_leaves_out_and_says_so(engine_pfs: Pfs, caplog: pytest.LogCaptureFixture) -> None:
+def test_lenient_reading_logs_ignored_fields(engine_pfs: Pfs, caplog: pytest.LogCaptureFixture) -> None:
     lenient = Specs(engine_pfs, lenient=True)
     assert read(lenient, {"trasnform": {}, "description": "d"}) == {"description": "d"}
     assert 'unknown field "trasnform": did you mean "transform"?' in caplog.text
@@ -112,7 +112,7 @@ def test_lenient_reading_leaves_out_and_says_so(engine_pfs: Pfs, caplog: pytest.
         read(lenient, {"transform": {"cmd": "true"}, "zzz": 1})
 
 
-def test_built_in_defaults_lie_at_the_bottom(specs: Specs) -> None:
+def test_built_in_defaults_lie_below_all_others(specs: Specs) -> None:
     text = '{"transform": {"cmd": ["true"]}, "datumTries": null}'
     merged = specs.merge(text, {"outputBranch": "main"}, {"transform": {"image": "alpine:3"}})
     assert json.loads(merged.written.effective) == {
@@ -121,7 +121,7 @@ def test_built_in_defaults_lie_at_the_bottom(specs: Specs) -> None:
         "reprocessSpec": "until_success",
     }
     assert merged.written.user == text
-    # The engine has the built-in defaults itself, and still sees whether there is a transform at all.
+    # The pps room has the built-in defaults itself, and must see whether there is a transform.
     request = {"transform": {"image": "alpine:3", "cmd": ["true"]}, "output_branch": "main"}
     assert merged.request(True, False) == {**request, "update": True, "reprocess": False}
     assert "transform" not in specs.merge("{}", {}, {}).request(False, False)

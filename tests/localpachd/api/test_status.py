@@ -1,4 +1,4 @@
-"""How errors reach a client: codes, texts, and calls that nobody serves, over a real connection."""
+"""Errors over a real connection: their codes, their texts, and calls that are not served."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from localpachd.api.status import StatusInterceptor
 
 
 class Failing(pps_pb2_grpc.APIServicer):
-    """Raises whatever the pipeline's name says."""
+    """Raises the error that the pipeline's name selects."""
 
     def InspectPipeline(self, request: Any, context: Any) -> Any:
         raise KINDS[request.pipeline.name]
@@ -96,7 +96,7 @@ def test_an_unforeseen_error_is_one_line_without_a_traceback(channel: grpc.Chann
         ("identity_v2.API/DeleteAll", "the auth service is not activated"),
     ],
 )
-def test_calls_nobody_serves_say_their_name(channel: grpc.Channel, method: str, text: str) -> None:
+def test_unserved_calls_are_refused_by_name(channel: grpc.Channel, method: str, text: str) -> None:
     call = channel.unary_unary(f"/{method}", request_serializer=Empty.SerializeToString)
     assert refusal(call, Empty()) == (grpc.StatusCode.UNIMPLEMENTED, text)
 

@@ -1,4 +1,4 @@
-"""Times on the wire."""
+"""Times as messages."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,19 +7,19 @@ from localpachd.api.times import duration, nanoseconds, seconds, timestamp
 
 
 @given(st.integers(0, 4 * 10**18))
-def test_moments_survive_the_wire(moment: int) -> None:
+def test_times_survive_encoding(moment: int) -> None:
     message = timestamp(moment)
     assert 0 <= message.nanos < 10**9
     assert nanoseconds(message) == moment
 
 
 @given(st.integers(-(10**15), 10**15))
-def test_lengths_survive_the_wire(microseconds: int) -> None:
+def test_durations_survive_encoding(microseconds: int) -> None:
     message = duration(microseconds / 10**6)
     assert message.seconds * message.nanos >= 0
     assert round(seconds(message) * 10**6) == microseconds
 
 
-def test_unknown_stays_unset() -> None:
+def test_none_stays_unset() -> None:
     assert timestamp(None) is None
     assert duration(None) is None

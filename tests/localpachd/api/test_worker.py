@@ -1,4 +1,4 @@
-"""NextDatum: the endpoint by itself, and user code that batches datums through a running server."""
+"""NextDatum: the service alone, and user code that batches datums on a running server."""
 
 import grpc
 import pytest
@@ -9,7 +9,7 @@ from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
 from localpachd.api.worker import GrpcBatchServer
 
 
-def test_each_call_hands_the_error_in_and_the_variables_out() -> None:
+def test_each_call_takes_an_error_and_returns_variables() -> None:
     errors: list[str] = []
 
     def handler(error: str) -> list[str] | None:
@@ -32,7 +32,7 @@ def test_each_call_hands_the_error_in_and_the_variables_out() -> None:
             stub.NextDatum(worker_pb2.NextDatumRequest())
 
 
-def test_a_worker_says_what_it_is_at() -> None:
+def test_a_workers_status_names_its_job() -> None:
     server = GrpcBatchServer()
     port = server.open(lambda error: ["PACH_JOB_ID=job", "PPS_POD_NAME=worker", "other=a=b"])
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
@@ -71,7 +71,7 @@ while True:
 """
 
 
-def test_one_process_takes_datum_after_datum(client, unique) -> None:
+def test_one_process_takes_one_datum_after_another(client, unique) -> None:
     repo, name = unique("in"), unique("p")
     client.create_repo(repo)
     with client.commit(repo, "master") as commit:
