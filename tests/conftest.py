@@ -11,7 +11,10 @@ import python_pachyderm
 from hypothesis import settings
 
 from tests import servers
+from tests.command import Command
 from tests.servers import Localpachd, Pachd, StartPachd, Unique
+
+os.environ["COLUMNS"] = "120"  # so wide is what commands print
 
 # How long an example takes depends on the machine, and other tests may be running at the same time.
 settings.register_profile("untimed", deadline=None)
@@ -71,3 +74,10 @@ def unique() -> Unique:
     """See Unique."""
     tag, numbers = uuid.uuid4().hex[:8], itertools.count()
     return lambda stem: f"{stem}-{tag}-{next(numbers)}"
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Command:
+    """The `lookalike` command, typed in a directory of the test's own."""
+    (tmp_path / "here").mkdir()
+    return Command(tmp_path / "here")

@@ -1,8 +1,5 @@
 """A real server with our pipelines, as the end-to-end tests use it: what people do there, and what comes out."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +14,7 @@ from pipelines.library import ingest, models, queries
 from pipelines.library.pictures import Source
 from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
+from tests.command import Command
 from tests.servers import Localpachd
 
 OUTPUTS = tuple(spec.name for spec in reading.load())
@@ -80,18 +78,11 @@ class World:
         return Repository(self.connection, name, at, type_)
 
     def lookalike(self, *arguments: str | Path, fails: bool = False) -> str:
-        """Runs the command as a process in `scratch`; returns what it says on the terminal. It must not show a
-        traceback, and must end with 0, or where it is to fail with 1 and one line on stderr."""
-        environment = {**os.environ, "PACHD_ADDRESS": self.pachd.address, "PACH_CONFIG": str(self.scratch / "none")}
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "pipelines.cli", *map(str, arguments)],
-            cwd=self.scratch,
-            env=environment | {"COLUMNS": "120"},
-            capture_output=True,
-            text=True,
-        )
+        """Runs the command in `scratch`; returns what it says on the terminal. It must not show a traceback, and
+        must end with 0, or where it is to fail with 1 and one line on stderr."""
+        environment = {"PACHD_ADDRESS": self.pachd.address, "PACH_CONFIG": str(self.scratch / "none")}
+        done = Command(self.scratch, environment).run(*arguments)
         said = done.stdout + done.stderr
-        assert "Traceback" not in said, said
         assert (done.returncode, done.stderr.count("\n")) == ((1, 1) if fails else (0, 0)), said
         return said
 

@@ -1,8 +1,6 @@
 """One datum run again alone: what it says, what is kept of it, and that nothing else hears of it."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from pipelines.client.jobs import Job, Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
+from tests.command import Command
 
 Settle = Callable[..., list[Job]]
 
@@ -111,25 +110,21 @@ def test_a_datum_whose_inputs_are_gone_says_so(judged: Job, connection: Connecti
     assert not (tmp_path / "kept").exists()
 
 
-def test_the_command_tells_it(judged: Job, as_user: Connection, tmp_path: Path) -> None:
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        whole = [sys.executable, "-m", "pipelines.cli", "debug", "datum", *arguments]
-        return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    failed = command("judge")
+def test_the_command_tells_it(judged: Job, as_user: Connection, command: Command) -> None:
+    failed = command.run("debug", "datum", "judge")
     assert failed.returncode == 1
     assert failed.stderr.startswith("lookalike: the datum failed: ")
     assert failed.stderr.endswith("; it failed in its job for the same reason\n")
     assert "looking at b" in failed.stdout
-    assert len(list((tmp_path / "debug").glob("judge-*/pfs/in/b"))) == 1
-    again = command("judge", "--output", "debug")
+    assert len(list((command.directory / "debug").glob("judge-*/pfs/in/b"))) == 1
+    again = command.run("debug", "datum", "judge", "--output", "debug")
     assert again.returncode == 1
     assert "debug exists already" in again.stderr
-    unknown = command("none")
+    unknown = command.run("debug", "datum", "none")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr == f'lookalike: pipeline "{as_user.project}/none" not found\n'
     (good,) = set(Jobs(as_user).datums(judged)) - {Jobs(as_user).failures(judged, 1)[0].datum}
-    well = command(f"judge@{judged.id}", good)
+    well = command.run("debug", "datum", f"judge@{judged.id}", good)
     assert (well.returncode, well.stderr) == (0, "")
     assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")
 

@@ -4,8 +4,6 @@ Kubernetes says of workers that cannot run. The API server is a real one over HT
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from pipelines.cluster.gpu_holders import Holder, Node
 from pipelines.commands import display
 from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
+from tests.command import Command
 from tests.servers import StartPachd
 
 
@@ -239,15 +238,8 @@ def test_of_a_cluster_the_machines_are_told(api_server: str, no_localpachd: Conn
 
 def command(connection: Connection, *arguments: str) -> list[str]:
     """What `lookalike gpus` prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "pipelines.cli", "gpus", *arguments],
-        env={**os.environ, "PACHD_ADDRESS": connection.address, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return [" ".join(line.split()) for line in done.stdout.splitlines()]
+    said = Command(Path(), {"PACHD_ADDRESS": connection.address}).says("gpus", *arguments)
+    return [" ".join(line.split()) for line in said.splitlines()]
 
 
 def test_the_command_shows_a_cluster(api_server: str, no_localpachd: Connection) -> None:

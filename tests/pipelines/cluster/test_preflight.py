@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from pipelines.cluster import preflight
 from pipelines.specifications import drafts
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
+from tests.command import Command, Typed
 
 
 def node(name: str, status: str = "True", images: Any = None, **spec: Any) -> dict[str, Any]:
@@ -82,19 +81,12 @@ def test_a_cluster_of_others_is_not_asked(serve_api: ServeApi, like_a_cluster: C
     assert "kubectl's cluster has no Pachyderm in the namespace pach" in finding.flaw.why
 
 
-def deploy(connection: Connection, directory: Path) -> subprocess.CompletedProcess[str]:
+def deploy(connection: Connection, directory: Path) -> Typed:
     config = Path(os.environ["PACH_CONFIG"])
     config.parent.mkdir(exist_ok=True)
     context = {"pachd_address": connection.address, "project": connection.project, "namespace": "pach"}
     config.write_text(json.dumps({"v2": {"active_context": "test", "contexts": {"test": context}}}))
-    return subprocess.run(
-        [sys.executable, "-m", "pipelines.cli", "deploy", "--specs", "specs"],
-        cwd=directory,
-        env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return Command(directory).run("deploy", "--specs", "specs")
 
 
 def test_the_command_says_it_before_anything_is_sent(

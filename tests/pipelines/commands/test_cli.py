@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,48 +20,9 @@ from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.library.samples import library_crops, open_photograph
 from pipelines.specifications import reading
+from tests.command import Command
 
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
-
-
-class Command:
-    """Types `lookalike` in a directory of the test's own."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.environment = {**os.environ, "COLUMNS": "120"}
-
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "pipelines.cli", *map(str, arguments)],
-            cwd=self.directory,
-            env=self.environment,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=120,
-        )
-        assert "Traceback" not in done.stdout + done.stderr
-        return done
-
-    def says(self, *arguments: str | Path) -> str:
-        """What it prints when all goes well."""
-        done = self.run(*arguments)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    def fails(self, *arguments: str | Path) -> str:
-        """The one line on stderr when it does not."""
-        done = self.run(*arguments)
-        assert done.returncode == 1
-        (line,) = done.stderr.splitlines()
-        assert line.startswith("lookalike: ")
-        return line.removeprefix("lookalike: ")
-
-
-@pytest.fixture
-def command(tmp_path: Path) -> Command:
-    (tmp_path / "here").mkdir()
-    return Command(tmp_path / "here")
 
 
 @pytest.fixture
@@ -88,7 +48,8 @@ def test_without_a_server_every_command_says_how_to_get_one(command: Command, no
     command.environment["PACHD_ADDRESS"] = nowhere
     for arguments in EVERY:
         assert command.fails(*arguments).startswith(NO_SERVER)
-    assert "not running" in command.says("down")
+    assert "not running" in command.as_process.says("down")
+    assert command.as_process.fails("status").startswith(NO_SERVER)
 
 
 @pytest.mark.parametrize("arguments", [["bogus"], ["add"], ["status", "--bogus"], ["up", "--port", "many"]])
@@ -223,14 +184,8 @@ def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_pa
 def test_on_a_terminal_bars_move(as_user: Connection, sheets: Connection, command: Command) -> None:
     (command.directory / "a").write_text("x")
     here, there = pty.openpty()
-    typed = subprocess.Popen(
-        [sys.executable, "-m", "pipelines.cli", "query", "a"],
-        cwd=command.directory,
-        env={**command.environment, "TERM": "xterm"},
-        stdin=there,
-        stdout=there,
-        stderr=there,
-    )
+    command.environment["TERM"] = "xterm"
+    typed = command.start("query", "a", stdin=there, stdout=there, stderr=there)
     os.close(there)
     said = b""
     with (
@@ -254,7 +209,7 @@ def test_names_cannot_write_on_the_terminal(as_user: Connection, sheets: Connect
 def test_names_that_are_no_text(as_user: Connection, sheets: Connection, command: Command) -> None:
     command.environment["PYTHONIOENCODING"] = "ascii"
     (command.directory / "\udcff😀.jpg").write_text("x")
-    assert "results" in command.says("query", "\udcff😀.jpg")
+    assert "results" in command.as_process.says("query", "\udcff😀.jpg")
 
 
 def test_up_and_down(command: Command, tmp_path: Path) -> None:
@@ -285,21 +240,12 @@ def test_who_stops_waiting_is_told_that_the_jobs_go_on(as_user: Connection, comm
     document = {
         "pipeline": {"name": "render"},
         "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
-        "transform": {"cmd": ["sleep", "600"]},
+        "transform": {"cmd": ["sleep", "60"]},
     }
     (tmp_path / "render.json").write_text(json.dumps(document))
     deploy(as_user, [reading.read(tmp_path / "render.json")])
     (command.directory / "a").write_text("x")
-    typed = subprocess.Popen(
-        [sys.executable, "-u", "-m", "pipelines.cli", "query", "a"],
-        cwd=command.directory,
-        env=command.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell starts these tests in the background with Ctrl-C ignored, which processes inherit.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    typed = command.start("query", "a", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert typed.stdout is not None
     assert "put 1 file" in typed.stdout.readline()
     typed.send_signal(signal.SIGINT)
