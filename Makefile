@@ -13,6 +13,8 @@ GENERATOR_READY := $(GENERATOR)/.ready
 STUBS := build/stubs
 STUBS_READY := $(STUBS)/.ready
 API := localpachd/api
+# Tests run in so many processes at once: N=4, or as many as there are cores.
+PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
 # DVC and Snakemake have an environment of their own, which the benchmark makes.
 PEERS := benchmarks/setups
 # The first Python here that the dependencies run on and that can make an environment.
@@ -23,7 +25,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test sdk bench experiment pipeline peers lint stubs format lock images clean
+.PHONY: help setup demo test soak sdk bench experiment pipeline peers lint stubs format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -46,12 +48,21 @@ demo: $(READY) ## Run it all on the sample pictures, or on IMAGES=dir QUERIES=di
 	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(PORT),--port "$(PORT)")
 
-test: $(READY) $(SDK_READY) ## Run every test that needs no accelerator, no container engine and no cluster.
-	@$(BIN)/python -m pytest
-	@$(MAKE) --no-print-directory sdk
+test: $(READY) $(SDK_READY) ## Run every test that needs no accelerator, no container engine and no cluster; N=4 in 4 processes.
+	@$(call beside-sdk,$(PYTEST))
+
+soak: $(READY) $(SDK_READY) ## Run what `make test` runs, what it leaves out as too long, and ten times as many examples.
+	@$(call beside-sdk,$(PYTEST) --soak --timeout 1800)
 
 sdk: $(READY) $(SDK_READY) ## Run the tests that speak through pachyderm-sdk, which `make test` runs too.
 	@$(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
+
+# Runs tests and, meanwhile, those of pachyderm-sdk, whose output follows theirs. Fails if either does.
+define beside-sdk
+said=$$(mktemp); $(MAKE) --no-print-directory sdk > "$$said" 2>&1 & sdk=$$!; \
+	trap 'kill $$sdk 2> /dev/null; rm -f "$$said"' EXIT; trap 'exit 130' INT TERM; \
+	$(1); failed=$$?; wait $$sdk || failed=1; cat "$$said"; exit $$failed
+endef
 
 $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
 	@echo "setting up $(SDK) for the tests of pachyderm-sdk"

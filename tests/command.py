@@ -47,8 +47,14 @@ class Command:
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
         return done
 
-    def start(self, *arguments: str | Path, **streams: int) -> subprocess.Popen[str]:
-        """A process that is left running; `streams` are `subprocess.Popen`'s."""
+    def start(
+        self,
+        *arguments: str | Path,
+        stdin: int | None = None,
+        stdout: int | None = subprocess.PIPE,
+        stderr: int | None = subprocess.PIPE,
+    ) -> subprocess.Popen[str]:
+        """A process that is left running."""
         command = [sys.executable, "-u", "-P", "-m", "pipelines.cli", *map(str, arguments)]
         return subprocess.Popen(
             command,
@@ -57,7 +63,9 @@ class Command:
             encoding="utf-8",
             # A shell starts these tests in the background with Ctrl-C ignored, which processes inherit.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            **streams,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
         )
 
     def says(self, *arguments: str | Path) -> str:
@@ -75,7 +83,7 @@ class Command:
         return line.removeprefix("lookalike: ")
 
     def _spawned(self, words: list[str]) -> Typed:
-        process = self.start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = self.start(*words)
         try:
             said, complained = process.communicate(timeout=60)
         finally:

@@ -1,24 +1,53 @@
-"""A real server for the tests that need one: a localpachd process of their own, or the one PACHD_ADDRESS names."""
+"""Fixtures that tests of every package share: a server (a localpachd process, or the one PACHD_ADDRESS names), ports,
+the command. Also chooses which tests run, with how many examples, and in which order."""
 
 import itertools
 import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import python_pachyderm
 from hypothesis import settings
 
-from tests import servers
+from tests import amounts, scheduling, servers
 from tests.command import Command
-from tests.servers import Localpachd, Pachd, StartPachd, Unique
+from tests.servers import Localpachd, OwnPort, Pachd, StartPachd, Unique
 
 os.environ["COLUMNS"] = "120"  # so wide is what commands print
 
-# How long an example takes depends on the machine, and other tests may be running at the same time.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# How long an example takes depends on the machine, and other tests may be running at the same time. `make test` tries
+# the same examples each time, so that a failure comes from the change at hand; `make soak` tries random ones.
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=amounts.USUAL)
+settings.register_profile("soak", deadline=None, max_examples=10 * amounts.USUAL)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--soak",
+        action="store_true",
+        help="run the tests marked soak too, and ten times as many examples, chosen at random",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("soak" if config.getoption("--soak") else "ci")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--soak"):
+        for item in items:
+            if item.get_closest_marker("soak"):
+                item.add_marker(pytest.mark.skip(reason="takes long: make soak runs it"))
+    if hasattr(config, "workerinput"):
+        scheduling.longest_first(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> scheduling.ByFile | None:
+    return scheduling.ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _starting() -> Iterator[StartPachd]:
@@ -67,6 +96,13 @@ def pachd(request: pytest.FixtureRequest) -> Pachd:
 def client(pachd: Pachd) -> python_pachyderm.Client:
     """The official client, connected to the shared server."""
     return pachd.client()
+
+
+@pytest.fixture
+def own_port() -> Iterator[OwnPort]:
+    """See OwnPort."""
+    with servers.own_ports() as find:
+        yield find
 
 
 @pytest.fixture

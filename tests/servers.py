@@ -1,9 +1,11 @@
 """Servers that tests talk to, a localpachd process each unless PACHD_ADDRESS names another. Knows no fixture."""
 
+import contextlib
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +14,10 @@ from urllib.parse import urlsplit
 import python_pachyderm
 
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
+
+OwnPort = Callable[[], int]
+"""Finds ports for servers that must be told theirs. Until the test is over the system gives them to nobody else, and
+whoever names one (with SO_REUSEADDR, as servers do) can listen there."""
 
 Unique = Callable[[str], str]
 """Makes names that nobody else on the server uses: `unique("in")` -> "in-3f2a-1"."""
@@ -75,3 +81,17 @@ def start(root: Path, *options: str) -> Localpachd:
         process.wait()
         raise AssertionError(f"localpachd did not start: {line!r}\n{log.read_text()}")
     return Localpachd(match[1], process)
+
+
+@contextlib.contextmanager
+def own_ports() -> Iterator[OwnPort]:
+    """See OwnPort."""
+    with contextlib.ExitStack() as held:
+
+        def find() -> int:
+            reserved = held.enter_context(socket.socket())
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reserved.bind(("", 0))
+            return int(reserved.getsockname()[1])
+
+        yield find

@@ -21,6 +21,7 @@ from stages.sheets import TILE
 from stages.stl10 import SIDE
 
 
+@pytest.mark.soak
 def test_preprocessing_is_measured_written_and_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         experiment.main(["preprocess", "--rounds", "1", f"--json={tmp_path}/r.json", f"--plot={tmp_path}/r.svg"]) == 0
@@ -48,6 +49,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
     return Backbone(str(directory))
 
 
+@pytest.mark.soak
 def test_features_are_measured_as_the_stage_and_bare(tiny: Backbone) -> None:
     result = features.measure(500, 1, tiny, larger=())
     rows = {row.name: row for row in result.rows}
@@ -66,6 +68,7 @@ def test_features_are_measured_as_the_stage_and_bare(tiny: Backbone) -> None:
     assert re.match(r".+ s: Python, TensorFlow and Keras .+, the model", result.lines[-1].ours)
 
 
+@pytest.mark.soak
 def test_the_experiment_ends_in_a_sheet_of_real_neighbours(tiny: Backbone, tmp_path: Path) -> None:
     sheet = tmp_path / "sheet.png"
     result = answering.measure(300, 1, tiny, sheet=sheet, sklearn=False)
@@ -82,6 +85,7 @@ def test_the_experiment_ends_in_a_sheet_of_real_neighbours(tiny: Backbone, tmp_p
     assert set(agreed.values()) == {1.0}
 
 
+@pytest.mark.soak
 def test_contenders_answer_and_agree(tmp_path: Path) -> None:
     searching._write_vectors(tmp_path, 300, 40)
     names = ["ours", "faiss", "sklearn"]

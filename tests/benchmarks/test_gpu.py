@@ -58,6 +58,7 @@ def test_the_certificate_is_measured_against_its_bound() -> None:
     assert max(rate for rate in excesses.values() if rate is not None) > 0.01, "float32 cannot be that good"
 
 
+@pytest.mark.soak
 def test_resnet50_is_measured_as_the_house_runs_it_and_in_large_batches() -> None:
     result = embedding.measure(pictures=40, rounds=1, sizes=(32,))
     assert {row.name for row in result.rows} == {"as lookalike runs it", "batches of 256"}

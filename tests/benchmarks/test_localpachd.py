@@ -11,6 +11,7 @@ from benchmarks import localpachd, report
 TINY = ("--rounds", "1", "--put", "5", "--list", "5", "--batched", "3", "--unbatched", "3", "--jobs", "4", "8")
 
 
+@pytest.mark.soak
 def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kept = tmp_path / "figures.json"
     assert localpachd.main([*TINY, "--history", "3", "--markdown", "--json", str(kept)]) == 0

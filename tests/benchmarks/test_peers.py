@@ -105,6 +105,7 @@ def test_the_table_says_all_that_was_found() -> None:
     ]
 
 
+@pytest.mark.soak
 def test_an_environment_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text("keep")
     with pytest.raises(
@@ -155,6 +156,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.soak
 def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     broken = partial(Dvc, inputs, tool=Tool(Path("/bin/false"), "0"))
     found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, ["remove", "again"])
@@ -169,6 +171,7 @@ def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, caps
     assert re.fullmatch(r"\d+\.\d\d s, \d+ datums", line.ours)
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     "LOOKALIKE_PEERS" not in os.environ, reason="LOOKALIKE_PEERS names no environment with DVC and Snakemake"
 )

@@ -34,6 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.mark.soak
 def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
     figures = json.loads((run / "figures.json").read_text())
     assert figures.keys() == {"machine", "versions", "commit", "rows"}
@@ -53,6 +54,7 @@ def test_a_run_measures_filling_changes_and_storage(run: Path) -> None:
         assert rows[f"60 pictures, bytes, {when}", "needed"]["rate"] > 60 * 2 * 96 * 96 * 3
 
 
+@pytest.mark.soak
 def test_a_run_is_plotted(run: Path) -> None:
     drawn = ElementTree.fromstring((run / "figures.svg").read_text())
     texts = {each.text for each in drawn.iter("{http://www.w3.org/2000/svg}text")}

@@ -16,6 +16,8 @@ import pytest
 
 from tests.e2e.world import MakeWorld, Paint, World
 
+pytestmark = pytest.mark.timeout(600)
+
 NO_MODEL = "the repo models has no backbone, so no features are computed"
 NO_LIBRARY = "the library is empty"
 NO_QUERIES = "the repo queries is empty"

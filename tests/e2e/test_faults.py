@@ -12,6 +12,8 @@ import pytest
 from pipelines.specifications import reading
 from tests.e2e.world import Job, MakeWorld, Paint, World
 
+pytestmark = pytest.mark.timeout(600)
+
 NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
 
 

@@ -17,6 +17,8 @@ from PIL import Image
 from stages.pictures import picture_id
 from tests.e2e.world import Job, MakeWorld, Paint
 
+pytestmark = pytest.mark.timeout(600)
+
 PER_QUERY = ("preprocess-queries", "features-queries")
 PER_PICTURE = ("preprocess", "features", "index")
 BELOW = ("search", "render")

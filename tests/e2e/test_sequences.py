@@ -1,6 +1,6 @@
 """Random sequences of changes on a real server: after each, its outputs are those of a computation from scratch.
 
-LOOKALIKE_SEEDS="3 4 5" tries other sequences than the usual one.
+LOOKALIKE_SEEDS="3 4 5" tries other sequences than the usual ones.
 """
 
 import hashlib
@@ -21,7 +21,10 @@ from stages.names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
 
-SEEDS = tuple(map(int, os.environ.get("LOOKALIKE_SEEDS", "1").split()))
+pytestmark = pytest.mark.timeout(600)
+
+USUAL = (pytest.param(1), *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3, 4, 5)))
+SEEDS = tuple(pytest.param(int(seed)) for seed in os.environ.get("LOOKALIKE_SEEDS", "").split()) or USUAL
 
 FIRST = ("add_many", "ask")
 """There must be something to change."""

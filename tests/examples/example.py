@@ -13,6 +13,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 _PAUSE = 0.02
+_PATIENCE = 60.0
 
 
 class Example:
@@ -113,8 +114,10 @@ class Example:
         return [line.message for line in lines if line.user]
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Waits until a condition holds."""
+        """Waits until a condition holds, for a minute."""
+        end = time.monotonic() + _PATIENCE
         while not condition():
+            assert time.monotonic() < end, "the condition that the test waits for does not come about"
             time.sleep(_PAUSE)
 
     def close(self) -> None:

@@ -113,7 +113,7 @@ def test_a_stopped_job_leaves_no_container(start_pachd: StartPachd, tmp_path: Pa
     client = start_pachd(root, "--runner", "docker").client()
     client.create_repo("texts")
     put(client, a=b"")
-    create(client, "sleeps", "texts", image, "echo here; sleep 600")
+    create(client, "sleeps", "texts", image, "echo here; sleep 60")
     eventually(lambda: list(client.list_job("sleeps")))
     job = newest(client, "sleeps").job.id
     assert "here" in (line.message for line in client.get_job_logs("sleeps", job, follow=True))
@@ -131,7 +131,7 @@ def test_a_killed_server_continues_and_its_containers_are_removed(
     client = server.client()
     client.create_repo("texts")
     put(client, a=b"", b=b"")
-    script = "echo at $in; [ $in = /pfs/in/a ] || sleep 600"
+    script = "echo at $in; [ $in = /pfs/in/a ] || sleep 60"
     create(client, "sleeps", "texts", image, script, datum_set_spec=pps_pb2.DatumSetSpec(number=1))
     eventually(lambda: list(client.list_job("sleeps")))
     job = newest(client, "sleeps").job.id
@@ -172,7 +172,7 @@ def test_a_spout_commits_from_its_container(start_pachd: StartPachd, tmp_path: P
         "with python_pachyderm.Client(host, int(port)).modify_file_client(('spout', 'master')) as writer:\n"
         "    writer.put_file_from_bytes('/said', open('/etc/of-the-image', 'rb').read())\n"
         "print('done', flush=True)\n"
-        "time.sleep(600)\n"
+        "time.sleep(60)\n"
     )
     transform = pps_pb2.Transform(image=image, cmd=["python3", "-c", script])
     client.create_pipeline("spout", transform, spout=pps_pb2.Spout())

@@ -146,7 +146,7 @@ def test_jobs_of_a_stopped_server_are_running_after_the_next_start(start_pachd: 
     client.create_repo("in")
     client.create_pipeline(
         "p",
-        transform=pps_pb2.Transform(cmd=["sh"], stdin=["echo begun", "exec sleep 600"]),
+        transform=pps_pb2.Transform(cmd=["sh"], stdin=["echo begun", "exec sleep 60"]),
         input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
     )
     with client.commit("in", "master") as commit:

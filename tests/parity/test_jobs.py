@@ -95,14 +95,14 @@ def test_accepted_return_codes_are_success(place: Place, pfs: MakeInput) -> None
 def test_a_datum_that_takes_too_long_fails(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     name = place.pipeline(
-        "sleep 600", input=pfs(repo), datum_tries=1, datum_timeout=duration_pb2.Duration(nanos=300_000_000)
+        "sleep 60", input=pfs(repo), datum_tries=1, datum_timeout=duration_pb2.Duration(nanos=300_000_000)
     )
     assert place.job(name, place.put(repo, a="1")).state == pps_pb2.JOB_FAILURE
 
 
 def test_a_job_that_takes_too_long_is_killed(place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
-    name = place.pipeline("sleep 600", input=pfs(repo), job_timeout=duration_pb2.Duration(seconds=1))
+    name = place.pipeline("sleep 60", input=pfs(repo), job_timeout=duration_pb2.Duration(seconds=1))
     job = place.job(name, place.put(repo, a="1"))
     assert job.state == pps_pb2.JOB_KILLED
     assert "timed out" in job.reason
@@ -112,7 +112,7 @@ def test_a_stopped_job_is_killed_and_its_commit_carries_the_reason(
     place: Place, pfs: MakeInput, client: Client
 ) -> None:
     repo = place.repo()
-    name = place.pipeline("sleep 600", input=pfs(repo))
+    name = place.pipeline("sleep 60", input=pfs(repo))
     commit = place.put(repo, a="1")
     client.stop_job(commit, name, reason="enough")
     job = place.job(name, commit)
@@ -190,7 +190,7 @@ def test_an_open_input_holds_the_job_back(place: Place, pfs: MakeInput, client: 
 def test_restarting_a_datum_costs_an_attempt(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     place.put(repo, a="1")
-    name = place.pipeline("echo hanging; sleep 100000", input=pfs(repo), datum_tries=2)
+    name = place.pipeline("echo hanging; sleep 60", input=pfs(repo), datum_tries=2)
     newest = next(iter(client.list_job(pipeline_name=name)))
     lines = (line for line in client.get_pipeline_logs(name, follow=True) if line.user and line.message == "hanging")
     for _ in range(2):

@@ -14,6 +14,7 @@ from python_pachyderm import Client
 from python_pachyderm.mixin.pfs import ModifyFileClient
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
+from tests.amounts import examples
 from tests.parity.places import NOBODY, NOT_FOUND, UNKNOWN, Place, Refusal, commit_of
 
 
@@ -272,7 +273,7 @@ def send(files: ModifyFileClient, kind: str, path: str, data: bytes) -> None:
         files.put_file_from_bytes(path, data, append=kind == "append")
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(streams=st.lists(st.lists(_STEPS, min_size=1, max_size=5), min_size=1, max_size=4))
 def test_streams_do_what_a_dictionary_would(
     client: Client, place: Place, streams: list[list[tuple[str, str, bytes]]]

@@ -123,7 +123,7 @@ def test_a_pipeline_loses_the_output_and_the_job_of_a_dropped_commit(
 def test_a_running_job_is_killed_with_its_commit(client: Client, place: Place, pfs: MakeInput) -> None:
     repo = place.repo()
     place.put(repo, a="1")
-    pipeline = place.pipeline(f"test ! -e /pfs/{repo}/b || sleep 600", input=pfs(repo, "/"))
+    pipeline = place.pipeline(f"test ! -e /pfs/{repo}/b || sleep 60", input=pfs(repo, "/"))
     second = place.put(repo, b="2")
     client.drop_commit(second)
     assert second not in history(client, pipeline)

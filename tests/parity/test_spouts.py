@@ -15,7 +15,7 @@ with client.commit(repo, "master") as commit:
     client.put_file_bytes(commit, "/first", b"1")
 client.put_file_bytes((repo, "master"), "/second", b"2")
 print("done", flush=True)
-time.sleep(100000)
+time.sleep(60)
 """
 
 
@@ -39,7 +39,7 @@ def test_a_spout_commits_to_its_output_and_pipelines_below_it_read_that(
 
 
 def test_a_spout_has_no_jobs_and_no_meta_repo(place: Place, client: Client) -> None:
-    name = spout(place, "import time; time.sleep(100000)")
+    name = spout(place, "import time; time.sleep(60)")
     (info,) = client.inspect_pipeline(name, details=True)
     assert info.type == pps_pb2.PipelineInfo.PIPELINE_TYPE_SPOUT
     assert info.details.HasField("spout")
@@ -53,7 +53,7 @@ def test_a_service_has_one_job_that_runs_until_the_next(place: Place, pfs: MakeI
     repo = place.repo()
     place.put(repo, a="1")
     service = pps_pb2.Service(internal_port=8000)
-    name = place.pipeline("sleep 100000", input=pfs(repo, "/"), service=service)
+    name = place.pipeline("sleep 60", input=pfs(repo, "/"), service=service)
     (info,) = client.inspect_pipeline(name, details=True)
     assert info.type == pps_pb2.PipelineInfo.PIPELINE_TYPE_SERVICE
     assert (info.details.service.internal_port, info.details.service.type) == (8000, "NodePort")

@@ -294,7 +294,7 @@ def test_a_pipeline_and_its_first_input_are_one_job(client: Client, place: Place
 
 def test_jobs_are_stopped_when_the_transaction_is_finished(client: Client, place: Place, pfs: MakeInput) -> None:
     a = place.repo("a")
-    name = place.pipeline("sleep 600", input=pfs(a))
+    name = place.pipeline("sleep 60", input=pfs(a))
     commit = place.put(a, x="1")
     with client.transaction():
         client.stop_job(commit, pipeline_name=name, reason="enough")
@@ -308,7 +308,7 @@ def test_a_job_gets_the_state_that_a_worker_gives_it(
     client: Client, place: Place, pfs: MakeInput, refusal: Refusal
 ) -> None:
     a = place.repo("a")
-    name = place.pipeline("sleep 600", input=pfs(a))
+    name = place.pipeline("sleep 60", input=pfs(a))
     commit = place.put(a, x="1")
     update = pps_pb2.UpdateJobStateRequest(
         job=job(name, commit), state=pps_pb2.JOB_FAILURE, reason="said so", restart=3, data_processed=2, data_total=7

@@ -16,6 +16,7 @@ from stages.archives.archive import members
 from stages.archives.member import BadArchive, BadMember, unsafe_name
 from stages.kinds import HEAD, Kind, kind_of
 from stages.limits import LIMITS, Limits
+from tests.amounts import examples
 
 FILES = {"a.jpg": b"first", "deep/b é.jpg": os.urandom(2000), "empty": b"", "block": bytes(512)}
 
@@ -245,7 +246,7 @@ SMALL = {name: pack({"a": b"1", "b" * 120: zlib.compress(b"2" * 99)}) for name, 
 
 
 @given(st.sampled_from(sorted(SMALL)), st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=9))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_bytes_whatever_raise_anything_but_bad_archive(
     tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int]]
 ) -> None:

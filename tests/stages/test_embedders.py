@@ -14,6 +14,7 @@ from stages.backbones import describe, load_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import StageError
 from stages.embedders import Embedder
+from tests.amounts import examples
 
 NUMBER_OF_TILES = 37
 
@@ -37,7 +38,7 @@ def test_vectors_are_float32_of_length_one(vectors: NDArray[np.float32]) -> None
     assert len(np.unique(vectors, axis=0)) == NUMBER_OF_TILES
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12))
 @given(st.lists(st.integers(0, NUMBER_OF_TILES - 1), max_size=70))
 def test_a_vector_does_not_depend_on_its_batch(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32], chosen: list[int]

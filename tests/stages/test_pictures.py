@@ -13,6 +13,7 @@ from PIL import Image, ImageCms
 from stages.kinds import HEAD, Kind, kind_of
 from stages.packs import Pixels
 from stages.pictures import BadPicture, normalise, picture_id, resize
+from tests.amounts import examples
 
 SIDE = 96
 
@@ -265,7 +266,7 @@ def test_truncated_pictures_are_refused_as_such(name: str, part: float) -> None:
 
 
 @given(st.sampled_from(sorted(FILES)), st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=20))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_no_bytes_whatever_raise_anything_but_bad_picture(name: str, changes: list[tuple[float, int]]) -> None:
     data = bytearray(FILES[name])
     for place, value in changes:

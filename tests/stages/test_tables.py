@@ -15,6 +15,7 @@ from stages.contract import StageError
 from stages.sources import Source, unite
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
+from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
 # any str at all, lone surrogates and NUL too: a path is whatever the user's file system holds
@@ -53,7 +54,7 @@ def neighbours(draw: st.DrawFn) -> Neighbours:
     )
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(images())
 def test_images_come_back_and_are_deterministic(tmp_path: Path, table: Images) -> None:
     write_images(table, tmp_path / "a")
@@ -63,7 +64,7 @@ def test_images_come_back_and_are_deterministic(tmp_path: Path, table: Images) -
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(neighbours())
 def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neighbours) -> None:
     write_neighbours(table, tmp_path / "a")

@@ -17,6 +17,7 @@ from localpachd.pfs.staging import Addition, Change, Copy, Removal
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet
+from tests.amounts import examples
 
 Key = tuple[str, str]
 Tree = dict[Key, bytes]
@@ -97,7 +98,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Pfs:
     return pfs
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_streams, min_size=1, max_size=4))
 def test_composing_has_the_effect_of_one_after_the_other(room: Pfs, streams: list) -> None:
     parts = [held(room, modify.create_file_set(room, changes(room, stream))) for stream in streams]
@@ -110,7 +111,7 @@ def test_composing_has_the_effect_of_one_after_the_other(room: Pfs, streams: lis
     assert tree(room, twice.tree) == applied({}, *streams, *streams)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_streams, max_size=3), st.lists(_streams, min_size=1, max_size=3))
 def test_adding_to_a_commit_has_the_effect_of_writing_to_it(room: Pfs, before: list, added: list) -> None:
     branch = Branch(Repo("default", "a"), "master")
@@ -132,7 +133,7 @@ def test_adding_to_a_commit_has_the_effect_of_writing_to_it(room: Pfs, before: l
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 5), st.integers(1, 20))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_shards_cover_all_paths_in_portions(room: Pfs, sizes: list[int], most_files: int, most_bytes: int) -> None:
     made = create(room, *((f"/{place:02}", bytes(size)) for place, size in enumerate(sizes)))
     with room.db.read() as conn:

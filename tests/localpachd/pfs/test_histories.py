@@ -20,6 +20,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import sweep
+from tests.amounts import examples
 from tests.localpachd.pfs.choices import INPUTS, KINDS, NAMES, Choice
 from tests.localpachd.pfs.reference import Key, Model, RefusedError, Request
 
@@ -296,7 +297,7 @@ def room() -> Iterator[Pfs]:
         db.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @example([("put", 2, 5, 0), ("put", 2, 6, 0), ("spoil", 2, 7, 0), ("start", 2, 0, 0), ("squash", 1, 0, 0)])
 @example([[("rewire", 1, 1, 0), ("start", 0, 0, 0)]])  # made in a transaction before what is upstream moves in it
 @example([("rewire", 0, 4, 0)])  # in a circle

@@ -15,6 +15,7 @@ from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Copy, Removal
 from localpachd.storage.chunks import Chunks
+from tests.amounts import examples
 
 
 def add(pfs: Pfs, path: str, data: bytes) -> Addition:
@@ -129,7 +130,7 @@ def model(files: dict[str, bytes], before: dict[str, bytes], kind: str, path: st
             files[posixpath.normpath(path + each[len(source) :])] = before[each]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(streams=st.lists(st.lists(_changes, max_size=5), max_size=5))
 def test_streams_do_what_a_dictionary_would(
     tmp_path_factory: pytest.TempPathFactory, streams: list[list[tuple[str, str, bytes]]]

@@ -17,6 +17,7 @@ from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Pipeline, Written
 from localpachd.worker.gpu_pool import GpuPool
+from tests.amounts import examples
 
 SCRIPT = """
 for f in "$PFS"/in/*; do
@@ -93,7 +94,7 @@ def run(engine: Any, txn: Transaction, parts: Sequence[str], heads: Sequence[Com
                 commits.finish_by_user(txn, output.commit, "spoilt", "", force=True)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(st.lists(steps, min_size=2, max_size=7), st.booleans())
 def test_the_output_depends_on_the_present_input_alone(start: Any, history: list[tuple[Any, ...]], waits: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:

@@ -43,7 +43,7 @@ def test_trouble_of_the_machine_is_tried_again_and_counted(texts):
 
 @pytest.mark.parametrize("kind", ["user", "meta"])
 def test_a_commit_finished_by_force_ends_its_job(texts, kind):
-    texts.create("hang", ONE, "echo hanging\nsleep 1000")
+    texts.create("hang", ONE, "echo hanging\nsleep 60")
     texts.until(lambda: texts.lines("hang"))
     commit = texts.commit("hang", kind=kind).commit
     texts.pfs.transact(lambda txn: commits.finish_by_user(txn, commit, "", "", force=True))
@@ -75,7 +75,7 @@ def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(text
 
 @pytest.mark.parametrize("with_pipeline", [False, True])
 def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(texts, caplog, with_pipeline):
-    texts.create("hang", ONE, "sleep 1000")
+    texts.create("hang", ONE, "sleep 60")
     texts.put("texts", {"/c": "three"})
     info = texts.jobs("hang")[0]
     if with_pipeline:
@@ -89,7 +89,7 @@ def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(te
 
 
 def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(texts):
-    texts.create("hang", ONE, "sleep 1000")
+    texts.create("hang", ONE, "sleep 60")
     texts.put("texts", {"/c": "three"})
     job = texts.jobs("hang")[0].job
 
@@ -103,7 +103,7 @@ def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(text
 
 
 def test_a_job_can_be_told_its_state(texts):
-    texts.create("hang", ONE, "echo hanging\nsleep 1000")
+    texts.create("hang", ONE, "echo hanging\nsleep 60")
     texts.until(lambda: texts.lines("hang"))
     job, counters = texts.jobs("hang")[0].job, Counters(processed=1, total=2)
 

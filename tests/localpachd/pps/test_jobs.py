@@ -251,7 +251,7 @@ def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine):
     assert engine.settle("shout").state is JobState.UNRUNNABLE
 
 
-HANG = "echo hanging; sleep 1000"
+HANG = "echo hanging; sleep 60"
 
 
 def hanging(engine, **fields):

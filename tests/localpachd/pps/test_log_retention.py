@@ -9,12 +9,13 @@ from localpachd.db import Database
 from localpachd.pps import logs
 from localpachd.pps.entities import LogMessage, Pipeline
 from localpachd.pps.log_retention import forget
+from tests.amounts import examples
 
 HOUR = 3600 * 10**9
 ages = st.lists(st.integers(0, 60), max_size=20).map(lambda days: sorted(days, reverse=True))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(ages, st.integers(0, 61), st.integers(0, 21))
 def test_lines_that_are_old_or_too_many_are_forgotten(ages: list[int], days: int, most: int) -> None:
     # Half a day older than said, so that no line is on the edge.

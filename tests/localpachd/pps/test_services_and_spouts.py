@@ -15,6 +15,7 @@ from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pps.entities import JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.spec import Kind
+from tests.servers import OwnPort
 
 if TYPE_CHECKING:
     from conftest import Engine
@@ -34,11 +35,6 @@ http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
 """
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 def get(port: int, wanted: str = "") -> str:
     """What is answered at a port, once something is or, with `wanted`, once it is this."""
     until = time.monotonic() + 30
@@ -56,9 +52,9 @@ def get(port: int, wanted: str = "") -> str:
 class Service:
     """A pipeline `web` that serves what is in the repo `in`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, own_port: OwnPort) -> None:
         self.engine = engine
-        self.port, self.inside = free_port(), free_port()
+        self.port, self.inside = own_port(), own_port()
         engine.repo("in")
 
     def create(self, glob: str = "/", name: str = "web", port: int = 0, **fields: Any) -> None:
@@ -76,8 +72,8 @@ class Service:
 
 
 @pytest.fixture
-def service(engine: Engine) -> Service:
-    return Service(engine)
+def service(engine: Engine, own_port: OwnPort) -> Service:
+    return Service(engine, own_port)
 
 
 def said(engine: Engine, name: str) -> list[str]:
@@ -240,9 +236,9 @@ def test_a_spout_runs_without_jobs_and_again_when_it_ends(engine: Engine) -> Non
 
 
 def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update(engine: Engine) -> None:
-    spout(engine, "echo first; sleep 1000")
+    spout(engine, "echo first; sleep 60")
     engine.until(lambda: engine.lines("s") == ["first"])
-    spout(engine, "echo second; sleep 1000", update=True)
+    spout(engine, "echo second; sleep 60", update=True)
     engine.until(lambda: engine.lines("s") == ["first", "second"])
     engine.pps.stop_pipeline(Pipeline("default", "s"))
     engine.until(lambda: engine.pps.inspect_pipeline(Pipeline("default", "s")).state is PipelineState.PAUSED)
@@ -252,7 +248,7 @@ def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update
 
 
 def test_only_its_spout_may_commit_to_an_output(engine: Engine) -> None:
-    spout(engine, "sleep 1000")
+    spout(engine, "sleep 60")
     output = Branch(Repo("default", "s"), "master")
     with pytest.raises(PachError, match="cannot start a commit on an output branch"):
         engine.pfs.transact(lambda txn: commits.start(txn, output))

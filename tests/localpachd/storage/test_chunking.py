@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from localpachd.ids import CHUNK_SIZE
 from localpachd.storage import chunking
+from tests.amounts import examples
 
 SHORT = 64 << 10
 NOISE = random.Random(0).randbytes(2 * CHUNK_SIZE + SHORT)
@@ -16,7 +17,7 @@ LENGTHS = st.sampled_from(
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 @given(st.lists(LENGTHS, max_size=6), st.integers(0, SHORT))
 def test_the_chunks_of_any_pieces(lengths: list[int], start: int) -> None:
     pieces = [NOISE[start : start + length] for length in lengths]

@@ -15,6 +15,7 @@ import pytest
 
 from localpachd.worker.machine import namespaces
 from localpachd.worker.tasks import CancelToken, DatumWork, Ports, Task
+from tests.servers import OwnPort
 
 if TYPE_CHECKING:
     from conftest import Bench
@@ -34,11 +35,6 @@ class Server(http.server.ThreadingHTTPServer):
     allow_reuse_address = True
 Server(("", int(sys.argv[1])), Handler).serve_forever()
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def get(port: int, path: str = "/") -> str:
@@ -115,8 +111,10 @@ def eventually(holds: Callable[[], bool]) -> bool:
     return holds()
 
 
-def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(attending: Attending, peer: int) -> None:
-    ports = Ports(internal=free_port(), external=free_port(), server=peer)
+def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(
+    attending: Attending, peer: int, own_port: OwnPort
+) -> None:
+    ports = Ports(internal=own_port(), external=own_port(), server=peer)
     running, token = attending.serve("one", ports)
     assert get(ports.external) == "one"
     assert get(ports.external, "/peer") == "hello from outside"
@@ -126,8 +124,8 @@ def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(attend
         socket.create_connection(("127.0.0.1", ports.external), 1)
 
 
-def test_the_port_can_be_had_again_at_once(attending: Attending, peer: int) -> None:
-    ports = Ports(internal=free_port(), external=free_port(), server=peer)
+def test_the_port_can_be_had_again_at_once(attending: Attending, peer: int, own_port: OwnPort) -> None:
+    ports = Ports(internal=own_port(), external=own_port(), server=peer)
     for name in ("one", "two"):
         running, token = attending.serve(name, ports)
         assert get(ports.external) == name
@@ -135,25 +133,25 @@ def test_the_port_can_be_had_again_at_once(attending: Attending, peer: int) -> N
         assert running.result(30) == ""
 
 
-def test_two_services_may_share_an_internal_port(attending: Attending, peer: int) -> None:
+def test_two_services_may_share_an_internal_port(attending: Attending, peer: int, own_port: OwnPort) -> None:
     bench = attending.bench
     if bench.confinement is not None and namespaces.with_network(bench.confinement, bench.scratch) is None:
         pytest.skip("services here share the machine's network")
-    inside = free_port()
-    outside = [free_port(), free_port()]
+    inside = own_port()
+    outside = [own_port(), own_port()]
     for name, port in zip(("one", "two"), outside, strict=True):
         attending.serve(name, Ports(internal=inside, external=port, server=peer))
     assert [get(port) for port in outside] == ["one", "two"]
     assert any("with a network of its own" in line for line in bench.said(user=False))
 
 
-def test_an_external_port_that_is_taken_is_a_reason(attending: Attending, peer: int) -> None:
-    running, _ = attending.serve("one", Ports(internal=free_port(), external=peer, server=peer))
+def test_an_external_port_that_is_taken_is_a_reason(attending: Attending, peer: int, own_port: OwnPort) -> None:
+    running, _ = attending.serve("one", Ports(internal=own_port(), external=peer, server=peer))
     assert running.result(30).startswith(f"external_port {peer} cannot be had here")
 
 
-def test_a_shared_network_with_one_port_needs_no_relay(attending: Attending, peer: int) -> None:
-    port = free_port()
+def test_a_shared_network_with_one_port_needs_no_relay(attending: Attending, peer: int, own_port: OwnPort) -> None:
+    port = own_port()
     running, token = attending.serve("one", Ports(internal=port, external=port, server=peer, own_network=False))
     assert get(port) == "one"
     assert any("the machine's network is shared" in line for line in attending.bench.said(user=False))

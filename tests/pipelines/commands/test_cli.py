@@ -7,7 +7,6 @@ import pty
 import re
 import signal
 import socket
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -245,7 +244,7 @@ def test_who_stops_waiting_is_told_that_the_jobs_go_on(as_user: Connection, comm
     (tmp_path / "render.json").write_text(json.dumps(document))
     deploy(as_user, [reading.read(tmp_path / "render.json")])
     (command.directory / "a").write_text("x")
-    typed = command.start("query", "a", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    typed = command.start("query", "a")
     assert typed.stdout is not None
     assert "put 1 file" in typed.stdout.readline()
     typed.send_signal(signal.SIGINT)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pipelines.library import blocks
 from pipelines.library.blocks import LIMIT, Span
 from stages.names import is_block
+from tests.amounts import examples
 
 NAMES = [f"photos/{number}.jpg" for number in range(2500)]
 PREFIXES = st.text("01", max_size=63)
@@ -61,7 +62,7 @@ def some(lot: st.DataObject) -> list[str]:
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_blocks_follow_from_the_names_alone(data: st.DataObject) -> None:
     tree, held = Tree(), set[str]()
     for removes in data.draw(st.lists(st.booleans(), min_size=1, max_size=6)):

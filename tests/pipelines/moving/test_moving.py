@@ -23,6 +23,7 @@ from pipelines.errors import LookalikeError
 from pipelines.moving import exporting, importing
 from pipelines.moving.bundle import Bundle, Manifest
 from pipelines.specifications import reading
+from tests.amounts import examples
 from tests.servers import Unique
 
 Settle = Callable[..., list[Job]]
@@ -226,7 +227,7 @@ def test_a_damaged_bundle_changes_nothing(library: Connection, other: Connection
 CHANGES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["one", "two", "", None]), min_size=1, max_size=3)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["images", "queries"]), CHANGES), min_size=1, max_size=5))
 def test_any_history_comes_through(
     connection: Connection,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.amounts import examples
+
 if TYPE_CHECKING:
     from conftest import Bench
 
@@ -39,7 +41,7 @@ _WAYS: dict[str, tuple[dict[str, bool], str]] = {
 }
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=_TREES, way=st.sampled_from(sorted(_WAYS)))
 def test_trees_go_through_unchanged(bench: Bench, tree: dict[str, object], way: str) -> None:
     content = _files(tree)

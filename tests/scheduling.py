@@ -1,0 +1,57 @@
+"""Which tests a worker of pytest-xdist takes together, and in which order: a file at a time, the longest first.
+
+TensorFlow's files are one group: two at once would be slower than one after the other, as each pass takes all cores.
+"""
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+TENSORFLOW = (
+    "tests/stages/test_backbones.py",
+    "tests/stages/test_devices.py",
+    "tests/stages/test_efficientnet.py",
+    "tests/stages/test_embedders.py",
+    "tests/stages/test_features.py",
+    "tests/stages/test_precision.py",
+    "tests/stages/test_zoo.py",
+    "tests/pipelines/library/test_models.py",
+    "tests/benchmarks/test_experiment.py",
+    "tests/benchmarks/test_gpu.py",
+)
+LONGEST = (
+    "tests/e2e/test_sequences.py",
+    TENSORFLOW[0],
+    "tests/e2e/test_bad_input.py",
+    "tests/e2e/test_demo.py",
+    "tests/e2e/test_increments.py",
+    "tests/benchmarks/test_pipeline.py",
+    "tests/e2e/test_faults.py",
+    "tests/benchmarks/test_peers.py",
+    "tests/pipelines/commands/test_cli.py",
+    "tests/localpachd/test_server.py",
+    "tests/localpachd/test_recovery.py",
+    "tests/e2e/test_crashes.py",
+    "tests/localpachd/pps/test_histories.py",
+    "tests/pipelines/client/test_local.py",
+    "tests/pipelines/cluster/test_gpu_holders.py",
+)
+"""Files of ten seconds and more; those that are not named here take a few at most."""
+
+
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
+    """Gives each worker a file or a group at a time, in the order in which they were collected."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return scope(nodeid)
+
+
+def scope(nodeid: str) -> str:
+    """The name of what a test is run together with."""
+    file = nodeid.partition("::")[0]
+    return "TensorFlow" if file in TENSORFLOW else file
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Puts tests into the order in which workers are to take their files."""
+    places = {scope(file): place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(scope(item.nodeid), len(places)))

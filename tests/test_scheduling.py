@@ -1,0 +1,28 @@
+"""The order in which workers take the tests names files that are there, and puts them first."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.scheduling import LONGEST, TENSORFLOW, longest_first, scope
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("file", sorted({*TENSORFLOW, *LONGEST}))
+def test_every_file_that_is_named_is_there(file: str) -> None:
+    assert (ROOT / file).is_file()
+
+
+def test_the_longest_come_first_and_the_others_stay_in_order() -> None:
+    names = ["tests/a.py::two", "tests/a.py::one", f"{LONGEST[2]}::x", f"{TENSORFLOW[3]}::x", f"{LONGEST[0]}::x[a::b]"]
+    items: Any = [SimpleNamespace(nodeid=name) for name in names]
+    longest_first(items)
+    assert [item.nodeid for item in items] == [names[4], names[3], names[2], names[0], names[1]]
+
+
+def test_files_of_tensorflow_are_one_group_and_others_stay_whole() -> None:
+    assert scope(f"{TENSORFLOW[0]}::one") == scope(f"{TENSORFLOW[1]}::two[a::b]") == "TensorFlow"
+    assert scope("tests/a.py::one") == scope("tests/a.py::Two::two") == "tests/a.py"
