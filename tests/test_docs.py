@@ -238,7 +238,7 @@ def test_the_limits_are_those_of_the_stages() -> None:
         ],
         ["members of an archive", f"{limits.MAX_MEMBERS:,}"],
         [
-            "what an archive may expand to",
+            "size of an archive when expanded",
             f"{limits.MIN_EXPANSION_BYTES >> 30} GiB, or {limits.MAX_EXPANSION} times its size if that is more",
         ],
     ]
