@@ -1,1 +1,1 @@
-"""Owns the search for nearest neighbours among vectors. Knows no pictures, no files and no Pachyderm."""
+"""Nearest-neighbour search among vectors. Knows no pictures, no files and no Pachyderm."""

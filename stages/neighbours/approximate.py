@@ -1,6 +1,6 @@
-"""Owns approximate search, which is never done unless asked for, and the measurement of what it misses.
+"""Approximate search, used only on request, and the measurement of its recall.
 
-The distances it gives are the true ones; only the choice of neighbours is approximate. Knows no files and no pictures.
+Its distances are the true ones; only the choice of neighbours is approximate. Knows no files and no pictures.
 """
 
 from collections.abc import Callable
@@ -12,26 +12,27 @@ from stages.neighbours.topk import NONE, Searcher, TopK, empty, merge
 from stages.neighbours.vectorset import VectorSet
 
 EXTRA = 28
-"""Candidates beyond k whose true distances are compared."""
+"""Candidates beyond k whose true distances are computed."""
 
 SAMPLE = 200
-"""The most queries of one search that are asked exactly as well, to measure the recall."""
+"""The most queries of one search that are also searched exactly, to measure the recall."""
 
 _QUERY_BLOCK = 4096
 
 
 class Approximate:
-    """Searches what an approximate backend proposes, and reports the share of the exact neighbours that it found."""
+    """Searches among the candidates of an approximate backend, and reports the share of exact neighbours that it
+    found."""
 
     def __init__(self, library: VectorSet, backend: Backend, exact: Searcher, report: Callable[[str], None]) -> None:
-        """exact: over the same library; asked for a sample of every search. report: takes one line of text."""
+        """exact: searches the same library for a sample of each search's queries. report: takes one line of text."""
         self._library = library
         self._backend = backend
         self._exact = exact
         self._report = report
 
     def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
-        """About the k nearest rows: see `Searcher`. Columns may be empty (NONE) where too few were proposed."""
+        """Approximately the k nearest rows: see `Searcher`. Columns are NONE where the backend proposed too few."""
         queries.must_match(self._library)
         if exclude is None:
             exclude = np.full(len(queries), NONE, dtype=np.int64)

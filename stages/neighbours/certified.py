@@ -1,7 +1,8 @@
-"""Owns the proof that the nearest of a backend's candidates are the nearest of all. Knows no files.
+"""Proves that the nearest of a backend's candidates are the nearest of all rows. Knows no files.
 
-A backend's distance is a bound and no more. Its k nearest candidates are compared again by `VectorSet.distances`, whose
-answer counts; so are the others that the bound leaves in doubt, after a look by `VectorSet.nearly`.
+A backend's distance is only a bound. The distances of its k nearest candidates are computed again by
+`VectorSet.distances`, which alone counts; so are those of the other candidates that neither the bound nor
+`VectorSet.lower_bounds` rules out.
 """
 
 import numpy as np
@@ -12,21 +13,21 @@ from stages.neighbours.threads import others_turn
 from stages.neighbours.topk import NONE, TopK, empty, merge
 from stages.neighbours.vectorset import UNIT_ROUNDING, VectorSet
 
-_LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: the expansion's parts stay finite below it
+_LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: below it, all parts of the expansion are finite
 
 
 class Certified:
-    """A library and what proposes candidates from it."""
+    """A library and the backend that proposes candidates from it."""
 
     def __init__(self, library: VectorSet, backend: Backend) -> None:
         """library: at least one point; the backend was built from `library.prepared`."""
         self._library = library
         self._backend = backend
-        self._furthest = float(library.reach.max())
+        self._furthest = float(library.norm_bounds.max())
 
     def nearest(self, queries: VectorSet, k: int, exclude: Rows, count: int) -> tuple[TopK, Mask]:
-        """The k nearest among the backend's `count` candidates, and for which queries they are proven to be the nearest
-        of all. exclude: int64 (n,), a row for each query that is no neighbour of it, or NONE."""
+        """The k nearest among the backend's `count` candidates, and the queries for which they are proven to be the
+        nearest of all rows. exclude: int64 (n,), for each query a row to leave out, or NONE."""
         approximate, rows = self._backend.candidates(queries.prepared, count)
         usable = (rows != NONE) & np.isfinite(approximate)
         allowed = usable & (rows != exclude[:, None])
@@ -51,42 +52,43 @@ class Certified:
         return merge(found, query, distances, row)
 
     def _in_doubt(self, queries: VectorSet, doubtful: Mask, rows: Rows, found: TopK) -> Mask:
-        """Those that a look in float32 leaves in doubt."""
+        """The doubtful candidates that a bound in float32 does not rule out."""
         query, column = np.nonzero(doubtful)
         with others_turn():
-            least = queries.nearly(query, self._library, rows[query, column])
+            least = queries.lower_bounds(query, self._library, rows[query, column])
         near = ~(least > found.distances[query, -1])
         left = np.zeros_like(doubtful)
         left[query[near], column[near]] = True
         return left
 
     def _least(self, queries: VectorSet, approximate: Distances, worst: Distances) -> Distances:
-        """The least true distance, as `VectorSet.distances` would give it, of rows with these approximate ones."""
+        """Lower bounds of the true distances, as `VectorSet.distances` gives them, of rows with these approximate
+        ones."""
         rounding = self._backend.rounding
-        squares = queries.reach**2 + self._relevant(queries, worst) ** 2
+        squares = queries.norm_bounds**2 + self._relevant(queries, worst) ** 2
         slack = rounding.relative * squares + rounding.absolute
         if queries.metric == "cosine":
             slack += UNIT_ROUNDING
         return self._library.at_least(approximate.astype(np.float64) - slack[:, None])
 
     def _relevant(self, queries: VectorSet, worst: Distances) -> Floats:
-        """The largest norm that a row as near as `worst` can have.
+        """The largest norm of any row that is as near as `worst`.
 
-        By the triangle inequality rows with a norm above |q| + worst are further away than that, whatever their
-        approximate distance says: a few huge vectors in a library must not spoil the bound for all.
+        By the triangle inequality, rows with a norm above |q| + worst are further away, whatever their approximate
+        distance: a few huge vectors in a library must not spoil the bound for all the others.
         """
         if queries.metric == "cosine":
             return np.full(len(queries), self._furthest)
-        return np.minimum(self._furthest, queries.reach + worst.astype(np.float64) * (1 + 1e-6) + 1e-44)
+        return np.minimum(self._furthest, queries.norm_bounds + worst.astype(np.float64) * (1 + 1e-6) + 1e-44)
 
     def _bounded(self, queries: VectorSet, worst: Distances) -> Mask:
-        """Whether nothing that the bound speaks of can have overflowed float32."""
-        bounded: Mask = queries.reach**2 + self._relevant(queries, worst) ** 2 < _LARGEST
+        """Whether no value that the bound covers can have overflowed float32."""
+        bounded: Mask = queries.norm_bounds**2 + self._relevant(queries, worst) ** 2 < _LARGEST
         return bounded
 
 
 def _nearest(approximate: Distances, allowed: Mask, k: int) -> Mask:
-    """The k nearest of the allowed ones of each query, or fewer."""
+    """The k nearest allowed candidates of each query, or fewer."""
     near = np.zeros(allowed.shape, dtype=bool)
     _, columns = smallest(np.where(allowed, approximate, np.float32(np.inf)), None, k)
     np.put_along_axis(near, columns, True, axis=1)

@@ -1,14 +1,14 @@
-"""Owns the RAPIDS backend: cuML's NearestNeighbors on one NVIDIA GPU. Knows no metric but Euclidean distance.
+"""The RAPIDS backend: cuML's NearestNeighbors on one NVIDIA GPU. Knows no metric but Euclidean distance.
 
 Imported only if a GPU may be used (see stages.neighbours.factory), since importing it starts CUDA. It uses the first
 device in CUDA_VISIBLE_DEVICES and no other.
 
-What cuML does with "sqeuclidean" (cuVS brute force): |q|² + |x|² - 2 q·x in float32, either with scalar FMAs or, on
-tensor cores, with each number split in two TF32 halves, at the cost of up to four roundings per multiply-add; the bound
-allows for those. Distances come out as zero where they are negative, and where the two norms are equal and d² < 1e-3:
-never larger than they may be, so the certificate holds (Rounding), but cuML's own order of near pictures is worth
-nothing. Not relied on: its ties, its dropping of a point's own row, and its `two_pass_precision`, which returns squares
-and (26.10) takes the rows to compare from the queries instead of the library.
+For "sqeuclidean" (cuVS brute force) cuML computes |q|² + |x|² - 2 q·x in float32, either with scalar FMAs or, on tensor
+cores, with each number split into two TF32 halves, which costs up to four roundings per multiply-add; the bound allows
+for those. Negative distances become zero, as do those with equal norms and d² < 1e-3. Neither makes a distance larger,
+so the bound holds (Rounding), but cuML's own order of near pictures is meaningless. Not relied on: its order of ties,
+its removal of a vector's own row, and its `two_pass_precision`, which returns squares and (26.10) takes the rows to
+compare from the queries instead of the library.
 """
 
 import warnings
@@ -22,19 +22,19 @@ from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expand
 from stages.neighbours.selection import smallest
 
 _ROUNDINGS = 4  # per multiply-add, see above
-SHARE = 0.4  # of the free GPU memory for the library; the search's own tiles and the queries need the rest
+SHARE = 0.4  # of the free GPU memory is for the library; the search's own tiles and the queries need the rest
 
 
 class Cuml:
-    """Brute force, or with algorithm "ivfflat" or "ivfpq" an approximate index, over a library copied to the GPU.
+    """Brute force or, with algorithm "ivfflat" or "ivfpq", an approximate index over a library copied to the GPU.
 
-    A library that does not fit into the GPU's free memory is copied there in parts at each call.
+    A library that does not fit into the GPU's free memory is copied in parts at each call.
     """
 
     concurrent = False
 
     def __init__(self, library: Vectors, algorithm: str = "exact", share: float = SHARE) -> None:
-        """library: float32 (n, d), C order. Raises RuntimeError (CUDA's) where there is no usable device."""
+        """library: float32 (n, d), C order. Raises RuntimeError (CUDA's) if no device is usable."""
         self.name = "cuml" if algorithm == "exact" else f"cuml {algorithm}"
         self._algorithm = "brute" if algorithm == "exact" else algorithm
         self._library = library
@@ -62,7 +62,7 @@ class Cuml:
             algorithm=self._algorithm, metric="sqeuclidean", algo_params=parameters, output_type="numpy"
         )
         with warnings.catch_warnings():
-            # Newer versions rename the parameters of approximate indexes but take the names that all versions know.
+            # Newer versions rename the parameters of approximate indexes but accept the old names, too.
             warnings.simplefilter("ignore", FutureWarning)
             return model.fit(library)
 
@@ -71,7 +71,7 @@ class Cuml:
         found, indices = model.kneighbors(queries, n_neighbors=min(count, size))
         distances = np.array(found, dtype=np.float32)
         rows = np.array(indices, dtype=np.int64)
-        missing = (rows < 0) | (rows >= size)  # an approximate index fills up with numbers of no row
+        missing = (rows < 0) | (rows >= size)  # an approximate index pads with invalid row numbers
         distances[missing] = np.inf
         return distances, np.where(missing, -1, rows + part.start)
 

@@ -1,9 +1,10 @@
-"""Owns the exact search: who is asked for candidates, how many of them, and by how many threads.
+"""The exact search: which backends it asks for candidates, for how many, and in how many threads.
 
 A backend's float32 expansion |q|² + |x|² - 2 q·x cannot tell near-duplicates apart, so its order is never trusted. It
-is asked for k + m candidates; a query is settled only if they are proven to hold its k nearest (`Certified`). Otherwise
-m grows eightfold; what is still open is compared with all rows. Many queries are shown to a quicker and less precise
-backend before. Answers therefore do not depend on backends, threads or versions. Knows no files and no pictures.
+proposes k + m candidates, and a query is settled only if these are proven to include its k nearest rows (`Certified`).
+Otherwise m grows eightfold, and queries that remain open are compared with all rows. If there are many queries, a
+quicker and less precise backend goes first: the quick look. So answers do not depend on backends, threads or versions.
+Knows no files and no pictures.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,23 +21,24 @@ from stages.neighbours.topk import NONE, TopK, empty
 from stages.neighbours.vectorset import VectorSet
 
 EXTRA = 28
-"""m: candidates beyond k. FAISS selects 32 of a row as fast as 8, and only doubtful ones cost a true comparison."""
+"""m: candidates beyond k. FAISS selects 32 of a row as fast as 8, and only the doubtful ones cost a true distance."""
 
 WIDEN = 8
 """The factor by which m grows for queries that are not settled."""
 
 ROUNDS = 2
-"""How often a backend is asked before the rest is compared with all: a third time would cost as much as that."""
+"""Rounds of proposals before the open queries are compared with all rows; a third would cost as much as that."""
 
 
 @dataclass(frozen=True)
 class Batching:
     """Numbers of queries, which change the time and the memory of a search and never its answer.
 
-    many: queries from which it pays to prepare the quick backend. probed: queries that tell whether it pays for vectors
-    such as these. largest: the most handled at once, FAISS's own block, so that nothing is multiplied in smaller pieces
-    than it would be. fewest: queries that are worth a thread. of_thread: queries that a thread handles at once: as fast
-    to multiply, and several turns of each thread. threads: None for one on each core.
+    many: the fewest queries for which it pays to prepare the quick backend. probed: the queries that are tried to learn
+    whether it pays for these vectors. largest: the most queries in one block without threads, as in FAISS, so that it
+    multiplies no smaller pieces than on its own. fewest: the fewest queries for a thread. of_thread: the most queries
+    in one block of a thread, which multiplies as fast and gives each thread several turns. threads: None for one per
+    core.
     """
 
     many: int = 2000
@@ -52,8 +54,8 @@ BATCHING = Batching()
 
 @dataclass
 class Tally:
-    """How the queries so far were settled: how many there were, were settled by the quick backend, were widened, and
-    were compared with all rows."""
+    """Counts of queries: all so far, those that the quick backend settled, those that needed more candidates, and those
+    that were compared with all rows."""
 
     queries: int = 0
     quick: int = 0
@@ -61,7 +63,7 @@ class Tally:
     exhaustive: int = 0
 
     def add(self, other: "Tally") -> None:
-        """Counts those of another tally too."""
+        """Adds the counts of another tally."""
         self.queries += other.queries
         self.quick += other.quick
         self.widened += other.widened
@@ -69,7 +71,7 @@ class Tally:
 
 
 class Exact:
-    """The exact searcher: see the module. One search at a time. `tally` counts, for logs and measurements."""
+    """The exact searcher: see the module. Runs one search at a time. `tally` is for logs and measurements."""
 
     def __init__(
         self,
@@ -78,8 +80,8 @@ class Exact:
         quick: Callable[[Probe], Backend | None] | None = None,
         batching: Batching = BATCHING,
     ) -> None:
-        """library: at least one point; the backend was built from `library.prepared`, and `quick` builds one of it, or
-        None where that does not work or would not pay for such queries."""
+        """library: at least one vector. backend: built from `library.prepared`. quick: builds the quick backend from
+        it, or returns None if that does not work or would not pay for such queries."""
         self._library = library
         self._certified = Certified(library, backend)
         self._concurrent = backend.concurrent
@@ -108,11 +110,11 @@ class Exact:
             found.distances[block], found.rows[block] = part.distances, part.rows
             self.tally.add(tally)
         if many and 2 * sum(tally.quick for _part, tally in parts) < len(queries):
-            self._quick = None  # these vectors are not for it
+            self._quick = None  # it does not suit these vectors
         return found
 
     def _probe(self, queries: VectorSet, k: int, exclude: Rows) -> Probe:
-        """The first queries, and how far their k-th neighbours and last candidates are."""
+        """The first queries, with the distances of their k-th neighbours and their last candidates."""
         some = queries.part(slice(0, self._batching.probed))
         count = min(k + EXTRA, len(self._library) - 1) or 1
         found, _ = self._certified.nearest(
@@ -122,7 +124,7 @@ class Exact:
         return Probe(some.prepared, squares[:, min(k, count) - 1], squares[:, -1])
 
     def _blocks(self, count: int) -> list[slice]:
-        """Equal parts of so many queries, as many for each core, where the backend leaves it to us to use them."""
+        """Equal blocks of so many queries: the same number for each thread if the backend leaves threads to us."""
         sizes = self._batching
         threads = max(1, min(sizes.threads or cores(), count // sizes.fewest)) if self._concurrent else 1
         parts = threads * -(-count // (threads * (sizes.largest if threads == 1 else sizes.of_thread)))
@@ -137,7 +139,7 @@ class Exact:
         for asked, extra in self._turns(k):
             if not len(open_):
                 break
-            count = min(k + extra + 1, len(self._library))  # one more, for the row that may be excluded
+            count = min(k + extra + 1, len(self._library))  # one more, since one row may be excluded
             some = queries if len(open_) == len(queries) else queries.part(open_)
             part, settled = asked.nearest(some, k, exclude[open_], count)
             found.distances[open_], found.rows[open_] = part.distances, part.rows
@@ -153,7 +155,7 @@ class Exact:
         return found, tally
 
     def _turns(self, k: int) -> Iterator[tuple[Certified, int]]:
-        """Who is asked one after the other, and for how many candidates beyond k."""
+        """The backends in the order in which they are asked, each with its number of candidates beyond k."""
         if self._quick is not None:
             yield self._quick, EXTRA
         for turn in range(ROUNDS):

@@ -1,7 +1,7 @@
-"""Owns the comparison of queries with every row of a library. Knows no backend.
+"""The comparison of queries with every row of a library. Knows no backend.
 
-Most rows are ruled out by the float64 expansion |q|² + |x|² - 2 q·x and its error bound, 2²⁹ times tighter than in
-float32; every other pair is compared by `VectorSet.distances`. The expansion only prunes: no bit of it gets out.
+The float64 expansion |q|² + |x|² - 2 q·x, whose error bound is 2²⁹ times tighter than in float32, rules out most rows;
+`VectorSet.distances` compares all the others. The expansion only prunes: it contributes no bit of an answer.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from stages.neighbours.vectorset import VectorSet
 def compare_with_all(
     queries: VectorSet, library: VectorSet, k: int, exclude: Rows, at_once: int = 256, block_bytes: int = 16 << 20
 ) -> TopK:
-    """The k nearest rows of each query, without any candidates.
+    """The k nearest rows of each query, without candidates.
 
     exclude: int64 (n,), a row to leave out, or NONE. at_once: queries compared in one step; block_bytes: size of the
     library's vectors compared in one step, as float64. No answer depends on these two.
@@ -37,7 +37,7 @@ def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows, bloc
         squares = _lower(mine, lengths, library.directions(block))
         inside = (exclude >= block.start) & (exclude < block.stop)
         squares[np.flatnonzero(inside), exclude[inside] - block.start] = np.inf
-        # The block's own k nearest first: once they are compared, hardly any of the others can be in doubt.
+        # The block's own k nearest go first: after them, hardly any others are in doubt.
         likely = np.zeros(squares.shape, dtype=bool)
         nearest = np.argpartition(squares, min(k, squares.shape[1]) - 1, axis=1)[:, :k]
         np.put_along_axis(likely, nearest, True, axis=1)
@@ -51,7 +51,7 @@ def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows, bloc
 
 
 def _lower(mine: Floats, lengths: Floats, theirs: Floats) -> Floats:
-    """Lower bounds of the squared distances of all pairs, float64 (queries, rows); below zero where unknown."""
+    """Lower bounds of the squared distances of all pairs, float64 (queries, rows); negative if unknown."""
     sums = lengths[:, None] + np.einsum("ij,ij->i", theirs, theirs)[None, :]
     squares = mine @ theirs.T
     squares *= -2

@@ -1,7 +1,7 @@
-"""Owns the choice of a backend: what was asked for, what this machine has, which GPU this process may use.
+"""Opens searchers: chooses a backend by the settings, the machine and the GPU that this process may use.
 
-The only place that imports backends, by name and only when chosen: a library that is missing or would start CUDA must
-not be touched by a process that does not need it.
+The only module that imports backends, by name and only once chosen: a process must not touch a package that is missing,
+or would start CUDA, unless it needs it.
 """
 
 import importlib
@@ -21,23 +21,25 @@ from stages.neighbours.topk import Searcher
 from stages.neighbours.vectorset import VectorSet
 
 FEWEST = 1000
-"""Libraries smaller than this are searched exactly always, and in float32: quantisers need more to train on, and it
-takes no time."""
+"""Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more
+vectors to train on."""
 
 _SETTLED = 0.9
-"""Share of queries from which a quick look pays: the others are compared twice, and where they are many the settled
-ones have many rows in doubt, too."""
+"""The share of queries that the quick look must settle to pay: the others are searched twice, and if they are many, the
+settled ones leave many rows in doubt, too."""
 
 _QUICK = {"avx512_vnni", "avx_vnni"}
-"""Processors with one of these multiply four pairs of 8-bit integers in the time of one pair of float32."""
+"""Processors with one of these instruction sets multiply four pairs of 8-bit integers in the time of one pair of
+float32."""
 
 _NO_DEVICES = {"", "-1", "none", "void", "nodevfiles"}
 
 
 def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) -> bool:
-    """Whether this process may use an NVIDIA GPU, found out without starting CUDA.
+    """Whether this process may use an NVIDIA GPU. Does not start CUDA.
 
-    CUDA_VISIBLE_DEVICES ends at the first entry that names no device, so an empty or negative first one hides all.
+    CUDA ignores everything in CUDA_VISIBLE_DEVICES from the first invalid entry on, so an empty or negative first entry
+    hides all devices.
     """
     for name in ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"):
         value = environment.get(name)
@@ -48,8 +50,10 @@ def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) ->
 
 @dataclass(frozen=True)
 class Machine:
-    """The machine that a search runs on. flags: its processor's instructions. load: imports a backend's module by its
-    name in this package."""
+    """The machine that a search runs on.
+
+    flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package.
+    """
 
     flags: Callable[[], Set[str]]
     load: Callable[[str], ModuleType]
@@ -71,10 +75,10 @@ def open_searcher(
     machine: Machine = MACHINE,
     batching: Batching = BATCHING,
 ) -> Searcher:
-    """A searcher of the library (at least one point) as the settings say; its metric is the library's.
+    """A searcher of the library (at least one vector) by the settings; its metric is the library's.
 
-    report takes lines for the log: why a GPU is not used although it is there, and the recall of approximate search.
-    Raises StageError where the backend that was asked for cannot be had.
+    report takes lines for the log: why a GPU that is there is not used, and the recall of approximate search.
+    Raises StageError if the requested backend is not available.
     """
     backend = _open(library.prepared, settings.backend, "exact", environment, report, machine)
     exact = Exact(library, backend, _quick(library.prepared, settings.backend, backend, report, machine), batching)
@@ -112,14 +116,14 @@ def _open(
         try:
             return _made(machine, "cuml", "Cuml", library, algorithm)
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:  # CUDA's errors are RuntimeErrors
-            report(f"there is a GPU, but cuML does not work with it ({_line(failure)}): searching on the CPU instead")
+            report(f"cuML does not work with the GPU of this machine ({_line(failure)}): searching on the CPU instead")
     return _cpu(machine, library, "numpy", algorithm)
 
 
 def _quick(
     library: Vectors, name: str, backend: Backend, report: Callable[[str], None], machine: Machine
 ) -> Callable[[Probe], Backend | None] | None:
-    """What makes the backend that is asked before NumPy's float32, where that was not asked for by name and it pays."""
+    """Makes the quick backend that goes before NumPy's float32; None if BACKEND names a backend or it would not pay."""
     if name != "auto" or backend.name != "numpy" or len(library) < FEWEST:
         return None
     if not _QUICK & machine.flags() or importlib.util.find_spec("onnxruntime") is None:

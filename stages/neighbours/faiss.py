@@ -1,7 +1,7 @@
-"""Owns the FAISS backends: brute force on the CPU, and its approximate indexes. Knows no metric but Euclidean distance.
+"""The FAISS backends: brute force on the CPU, and approximate indexes. Know no metric but Euclidean distance.
 
-Measured with its matrix product, faiss-cpu 1.15.1, four sorts of OpenBLAS kernels, 60,000 pairs each: the largest
-(approximate - true) / (ε (|q|² + |x|²)), ε = 2⁻²³:
+The largest (approximate - true) / (ε (|q|² + |x|²)), ε = 2⁻²³, measured with faiss-cpu 1.15.1, its matrix product and
+four kinds of OpenBLAS kernels, over 60,000 pairs each:
 
     dimension                       64    512   1280   2048   8192   32768
     normal, and its positive part  2.2    2.1    2.3    2.1    2.7     4.6
@@ -9,9 +9,10 @@ Measured with its matrix product, faiss-cpu 1.15.1, four sorts of OpenBLAS kerne
     near-constant vectors          5.9   26.0   38.8   38.7   77.5   251.1
     the bound used, d + 8           72    520   1288   2056   8200   32776
 
-A constant of 8 would hold for the first two lines only: the roundings of a sum of equal numbers all point one way. So
-the bound is the proven one. It costs little: with efficientnet-lite0's vectors 2.0 % of 750 photographs' crops were not
-settled at once, 0.7 % with the constant 8; of one-pixel variants in families of 100 all, and 99 %.
+A constant of 8 would hold for the first two lines only, since the roundings of a sum of equal numbers all go one way.
+So the bound is the proven one. It costs little: with vectors of efficientnet-lite0, 2.0 % of 750 crops of photographs
+were not settled in the first round, against 0.7 % with a constant of 8; of one-pixel variants in families of 100, 100 %
+against 99 %.
 """
 
 import math
@@ -26,10 +27,10 @@ from stages.neighbours.processor import CPUINFO, flags
 
 
 def _name_processor(cpuinfo: Path = CPUINFO) -> None:
-    """Tells FAISS's own OpenBLAS which kernels this processor can run, unless somebody has.
+    """Tells the OpenBLAS in FAISS's wheel which kernels this processor can run, unless the variable is already set.
 
-    The copy in its wheel is older than many processors; on those it takes SSE3 kernels, five times slower and more.
-    It reads the variable when it is loaded, so this comes before the import. Results do not depend on it.
+    That copy is older than many processors, for which it chooses SSE3 kernels, at least five times slower. It reads the
+    variable when it is loaded, so this runs before the import. Results do not depend on it.
     """
     if "OPENBLAS_CORETYPE" in os.environ:
         return
@@ -45,11 +46,11 @@ _name_processor()
 import faiss
 
 _PRODUCT_FROM = 24
-"""Queries from which a matrix product is faster than comparing one by one, for 64 to 2048 dimensions."""
+"""The fewest queries for which a matrix product is faster than single distances, for 64 to 2048 dimensions."""
 
 
 class Faiss:
-    """Brute force over the library where it lies, memory-mapped or not: nothing is copied and nothing trained."""
+    """Brute force over the library in place, memory-mapped or not: nothing is copied or trained."""
 
     name = "faiss"
     concurrent = False
@@ -61,8 +62,8 @@ class Faiss:
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates."""
-        # In 1.15 a threshold on n × d. Left alone it keeps the direct form, several times slower than a matrix product
-        # with the right kernels, for up to 100 queries.
+        # In 1.15 a threshold on n × d. By default FAISS uses the direct form for up to 100 queries, several times
+        # slower than a matrix product with the right kernels.
         faiss.cvar.distance_compute_blas_threshold = _PRODUCT_FROM * queries.shape[1]
         distances, rows = faiss.knn(queries, self._library, count)
         return distances, rows
@@ -71,7 +72,7 @@ class Faiss:
 class FaissApproximate:
     """An inverted-file index, trained on the library itself: "ivfflat", or "ivfpq" with product quantisation.
 
-    Its candidates are whatever the visited cells hold, so they can back no certificate.
+    Its candidates come from the visited cells only, so they prove nothing.
     """
 
     concurrent = False
@@ -81,7 +82,7 @@ class FaissApproximate:
         count, dimension = library.shape
         self.name = f"faiss {algorithm}"
         self.rounding = Rounding(math.inf, 0)
-        cells = max(1, min(round(math.sqrt(count)), count // 39))  # FAISS wants 39 vectors for each
+        cells = max(1, min(round(math.sqrt(count)), count // 39))  # FAISS asks for 39 vectors per cell
         quantiser = faiss.IndexFlatL2(dimension)
         self._index: Any
         if algorithm == "ivfflat":
@@ -94,6 +95,6 @@ class FaissApproximate:
         self._index.nprobe = max(1, cells // 8)
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates; rows are -1 where the visited cells held fewer."""
+        """See Backend.candidates; rows are -1 if the visited cells hold too few."""
         distances, rows = self._index.search(np.ascontiguousarray(queries), count)
         return distances, rows

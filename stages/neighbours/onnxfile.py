@@ -1,7 +1,7 @@
-"""Owns the format of ONNX models as far as a product with fixed tensors needs it. Knows no vectors and no library.
+"""ONNX model files, limited to graphs with fixed tensors such as a matrix product. Knows no vectors and no library.
 
-The schema: github.com/onnx/onnx, onnx/onnx.proto3, in the wire format of Protocol Buffers. The package onnx would do
-it, but it needs a newer protobuf than python-pachyderm allows.
+The schema is onnx/onnx.proto3 of github.com/onnx/onnx, in the wire format of Protocol Buffers. The package onnx needs a
+newer protobuf than python-pachyderm allows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ _OPSETS = {"": 13, "com.microsoft": 1}
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation: its name in its domain, the names of what it takes and of what it gives."""
+    """One operation: its name and domain, and the names of its inputs and of its output."""
 
     operation: str
     inputs: Sequence[str]
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a model takes or gives: a name, a NumPy dtype's name, and a shape; None where any length will do."""
+    """An input or output of a model: its name, the name of a NumPy dtype, and its shape, with None for any length."""
 
     name: str
     dtype: str
@@ -38,7 +38,7 @@ class Variable:
 def model(
     nodes: Sequence[Node], inputs: Sequence[Variable], output: Variable, tensors: Mapping[str, NDArray[Any]]
 ) -> bytes:
-    """A model's file. nodes: in the order in which they are done. tensors: fixed values, by name."""
+    """The bytes of a model file. nodes: in the order of execution. tensors: fixed values, by name."""
     graph = [
         *(_part(1, _node(each)) for each in nodes),
         _part(2, b"graph"),
@@ -83,7 +83,7 @@ def _part(field: int, value: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; all but the last have their eighth bit set."""
+    """Seven bits in each byte, the lowest first; the eighth bit is set in all but the last."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

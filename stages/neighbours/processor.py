@@ -1,4 +1,4 @@
-"""Owns what this machine's processor says of itself. Knows no vectors."""
+"""The instruction sets of this machine's processor. Knows no vectors."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def flags(cpuinfo: Path = CPUINFO) -> set[str]:
-    """The instructions it has, as Linux names them on x86; none where that is not told."""
+    """The processor's instruction sets, by Linux's names on x86; none if the system does not list them."""
     if not cpuinfo.is_file():
         return set()
     line = cpuinfo.read_text(errors="replace").partition("flags")[2].partition("\n")[0]

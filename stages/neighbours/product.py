@@ -1,6 +1,6 @@
-"""Owns the NumPy backend: brute force on the CPU as one matrix product and a selection that costs little beside it.
+"""The NumPy backend: brute force on the CPU, as one matrix product and a selection that costs little beside it.
 
-NumPy's BLAS is newer than that in FAISS's wheel and knows newer processors.
+NumPy's BLAS is newer than the one in FAISS's wheel and knows newer processors.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ TILING = Tiling()
 
 
 class Product:
-    """Brute force over the library where it lies, memory-mapped or not: nothing is copied and nothing trained."""
+    """Brute force over the library in place, memory-mapped or not: nothing is copied or trained."""
 
     name = "numpy"
     concurrent = True
@@ -47,7 +47,7 @@ class Product:
         self.rounding: Rounding = expanded(library.shape[1])
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates. Pairs whose parts overflow are not proposed, or with a distance that is infinite."""
+        """See Backend.candidates. Pairs that overflow float32 are not proposed, or only at infinite distance."""
         distances = np.empty((len(queries), count), np.float32)
         rows = np.empty((len(queries), count), np.int64)
         step = max(1, self._tiling.tile_bytes // (4 * min(self._tiling.columns, len(self._library))))
@@ -67,8 +67,8 @@ class Product:
         return 2 * halves + np.einsum("ij,ij->i", queries, queries)[:, None], rows
 
     def _columns(self, queries: Vectors, columns: slice, count: int) -> tuple[Distances, Rows]:
-        """|x|²/2 - q·x, half of what a distance is beyond |q|², for some of the library: at least its `count` smallest,
-        or all if there are fewer."""
+        """|x|²/2 - q·x, half of a squared distance less |q|², for some rows of the library: at least the `count`
+        smallest, or all if there are fewer."""
         library, halves = self._library[columns], self._halves[columns]
         too_long = np.flatnonzero(~np.isfinite(halves))
         with others_turn():
@@ -79,10 +79,10 @@ class Product:
         found = []
         for start in range(0, len(queries), step):
             some = product[start : start + step]
-            # Into memory that stays in the cache: written back, the product would cost the bus as much again.
+            # Into memory that stays in the cache: writing the product back would cost as much bandwidth again.
             np.subtract(halves, some, out=chunk[: len(some), : len(library)])
-            # Infinity less infinity would hide others. Of all other rows |x| is so small that their products with
-            # queries that `Certified` settles are finite.
+            # Infinity minus infinity would hide other rows. For all other rows |x| is small enough that products with
+            # the queries that `Certified` settles are finite.
             chunk[: len(some), too_long] = np.inf
             found.append(least(chunk[: len(some)], count, self._tiling.groups))
         distances = np.concatenate([each[0] for each in found])

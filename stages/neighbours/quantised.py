@@ -1,9 +1,9 @@
-"""Owns the quick look: lower bounds of all distances by a product of 8-bit integers, three times as fast as float32's.
+"""The quick look: lower bounds of all distances from a product of 8-bit integers, three times as fast as float32.
 
-Vectors are moved by about the library's mean, which changes no distance, and each is written as s·v + e: a scale, whole
-numbers of 8 bits, and what is left. A product q·x is then s s'·(v·v') but for |q| |e'| + |e| |s'v'| at most (Cauchy and
-Schwarz). ONNX Runtime multiplies the integers, with the processor's own instructions for that, and joins the bound in
-the same pass. Of a thousand rows a few lie within the bound; these are compared anew, see `Certified`.
+All vectors are shifted by roughly the library's mean, which changes no distance, and each is written as s·v + e: a
+scale, 8-bit integers and a remainder. A product q·x then differs from s s'·(v·v') by at most |q| |e'| + |e| |s'v'|
+(Cauchy–Schwarz). ONNX Runtime multiplies the integers with the processor's own instructions and adds the bound in the
+same pass. A few of a thousand rows lie within the bound; their distances are computed again, see `Certified`.
 """
 
 from collections.abc import Sequence
@@ -23,27 +23,27 @@ Wholes = np.ndarray[Any, np.dtype[np.int8]]
 
 _LIBRARY_STEPS = 127
 _QUERY_STEPS = 63
-"""The largest whole numbers. Two products of such a pair fit into 16 bits, which older instructions add them up in."""
+"""The largest integers. Two products of such a pair fit into the 16 bits in which older instructions add them."""
 
 _FARTHEST, _FINEST = 1e9, 1e-9
-"""Norms and scales within which nothing overflows or vanishes in float32. Others have no quick look."""
+"""The range of norms and scales in which nothing overflows or vanishes in float32. Others get no quick look."""
 
 _ROUNDINGS = 16 * SINGLE
-"""More than the roundings of a bound add up to, relative to |q|² + |x|²: 4 units of float32's by moving both vectors,
-6 for |x|²/2, which is rounded most often on its way, and 3 for the product of whole numbers, which is no larger."""
+"""More than the sum of a bound's roundings, relative to |q|² + |x|²: 4 units of float32 from shifting both vectors, 6
+from |x|²/2, which is rounded most often, and 3 from the product of integers, which is no larger."""
 
 _NOTHING = 1e-16
-"""More than a norm can lose by squares that vanish in float32, and than subnormal numbers can be off on the way."""
+"""More than a norm loses through squares that vanish in float32, or through the errors of subnormal numbers."""
 
 
 @dataclass(frozen=True)
 class Tiling:
     """The sizes of the steps, which change the time and the memory of a search and never its answer.
 
-    columns: library rows multiplied at once. sample: library vectors whose mean is taken. block: library vectors
-    quantised at once. queries: queries multiplied at once, whose bounds stay in a core's cache until they have been
-    searched. dimension: the largest, since sums of so many products fit into 32 bits. groups, multiple: see
-    stages.neighbours.selection. threads: None for one on each core.
+    columns: library rows multiplied at once. sample: library vectors that the mean is taken of. block: library vectors
+    quantised at once. queries: queries multiplied at once, so that their bounds stay in a core's cache until they have
+    been searched. dimension: the largest whose sums of products fit into 32 bits. groups, multiple: see
+    stages.neighbours.selection. threads: None for one per core.
     """
 
     columns: int = 8192
@@ -61,9 +61,11 @@ TILING = Tiling()
 
 @dataclass(frozen=True)
 class _Quantised:
-    """n vectors as scale · whole + rest. whole: int8 (n, d). The others are (n,): scale float32; square float64, a
-    lower bound of the squared norm; norm, rest and kept float64, upper bounds of the norms of vector, rest and
-    scale · whole. All have room for the roundings of a bound made of them.
+    """n vectors as scale · whole + rest.
+
+    whole: int8 (n, d). The others are (n,): scale float32; square float64, a lower bound of the squared norm; norm,
+    rest and kept float64, upper bounds of the norms of the vector, of rest and of scale · whole. All allow for the
+    roundings of a bound that is computed from them.
     """
 
     whole: Wholes
@@ -85,12 +87,12 @@ class Quantised:
     concurrent = True
 
     def __init__(self, library: Vectors, tiling: Tiling = TILING) -> None:
-        """library: float32 (n, d), C order, finite. Raises RuntimeError (ONNX Runtime's) where it does not work."""
+        """library: float32 (n, d), C order, finite. Raises RuntimeError (ONNX Runtime's) if that does not work."""
         count, dimension = library.shape
         self._tiling = tiling
         self._centre = _centre(library, tiling.sample)
         self._products: list[_Product] = []
-        self.rounding = Rounding(relative=0.0, absolute=0.0)  # what is proposed is itself a lower bound
+        self.rounding = Rounding(relative=0.0, absolute=0.0)  # the proposed distances are lower bounds themselves
         if dimension > tiling.dimension:
             return
         for start in range(0, count, tiling.columns):
@@ -101,7 +103,8 @@ class Quantised:
             self._products.append(product)
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
-        """See Backend.candidates: lower bounds instead of approximations, and nothing where there can be none."""
+        """See Backend.candidates. Gives lower bounds instead of approximations, and no rows for vectors out of
+        range."""
         distances = np.full((len(queries), count), np.inf, np.float32)
         rows = np.full((len(queries), count), NONE, np.int64)
         for start in range(0, len(queries) if self._products else 0, self._tiling.queries):
@@ -133,15 +136,15 @@ class Quantised:
 
 @dataclass(frozen=True)
 class _Product:
-    """A part of the library, ready to be multiplied: how many rows it has, and the model, see `_session`."""
+    """A part of the library, ready for multiplication: its number of rows, and the model of `_session`."""
 
     count: int
     session: Any
 
 
 def settled(library: Vectors, probe: Probe) -> float:
-    """The share, 0 to 1, of a probe's queries that a quick look would settle: those whose last candidate is farther off
-    than the bounds are. Estimated from a few of the library's vectors, float32 (n, d)."""
+    """The share, 0 to 1, of a probe's queries that the quick look would settle: those whose last candidate is further
+    away than the bounds reach. Estimated from a sample of the library's vectors, float32 (n, d)."""
     some = library[:: -(-len(library) // len(probe.queries))]
     centre = _centre(library, TILING.sample)
     asked, held = _quantised(probe.queries, centre, _QUERY_STEPS), _quantised(some, centre, _LIBRARY_STEPS)
@@ -158,13 +161,13 @@ def _centre(library: Vectors, sample: int) -> Vectors:
 
 
 def _product(library: Vectors, centre: Vectors, tiling: Tiling) -> _Product | None:
-    """A part of the library, float32 (n, d); None where it has vectors that have no quick look."""
+    """The product of a part of the library, float32 (n, d); None if some of its vectors are out of range."""
     count, dimension = library.shape
     blocks = [slice(start, min(start + tiling.block, count)) for start in range(0, count, tiling.block)]
     turned = np.zeros((dimension, room(count, tiling.multiple)), np.int8)
 
     def quantised(block: slice) -> _Quantised:
-        with others_turn():  # these blocks are so large that NumPy lets go of the lock nearly all the time
+        with others_turn():  # blocks this large make NumPy release the interpreter's lock nearly all the time
             part = _quantised(library[block], centre, _LIBRARY_STEPS)
             turned[:, block] = part.whole.T
         return part
@@ -176,8 +179,8 @@ def _product(library: Vectors, centre: Vectors, tiling: Tiling) -> _Product | No
 
 
 def _quantised(vectors: Vectors, centre: Vectors, steps: int) -> _Quantised:
-    """The vectors less the centre, float32 (d,), in whole numbers from -steps to steps; any numbers for those that are
-    not `_within`."""
+    """The vectors minus the centre, float32 (d,), as integers from -steps to steps; any values for those that are not
+    `_within`."""
     roundings = gamma(vectors.shape[1] + 8, SINGLE)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         moved = vectors - centre
@@ -201,23 +204,23 @@ def _norm(squares: "Distances | Floats", roundings: float) -> Floats:
 
 
 def _within(vectors: _Quantised) -> Mask:
-    """Which of them are neither too long for the bounds nor have anything that is not a number."""
+    """Which of them are short enough for the bounds and finite."""
     within: Mask = (vectors.norm <= _FARTHEST) & np.isfinite(vectors.scale)
     return within
 
 
 def _inputs(asked: _Quantised) -> dict[str, Any]:
-    """What the model takes, see `_session`."""
+    """The inputs of the model of `_session`."""
     factors = np.stack([np.ones(len(asked.norm)), asked.norm, asked.rest], axis=1) / asked.scale[:, None]
     return {"whole": asked.whole.view(np.uint8) + np.uint8(_QUERY_STEPS), "factors": factors.astype(np.float32)}
 
 
 def _session(turned: Wholes, parts: Sequence[_Quantised]) -> Any:
-    """Computes (|x|²/2 - |q| |e'| - |e| |s'v'|) / s - s' (v·v') for each pair: half of a lower bound of |q - x|², but
-    for |q|², divided by the query's scale s.
+    """Computes (|x|²/2 - |q| |e'| - |e| |s'v'|) / s - s' (v·v') for each pair: half of a lower bound of |q - x|²,
+    without |q|², divided by the query's scale s.
 
-    turned: the library's whole numbers, int8 (d, w), for a width given by `room`: beyond the library all bounds are
-    beyond all others. The model takes `whole`, uint8 (m, d), the queries' whole numbers and _QUERY_STEPS, and
+    turned: the library's integers, int8 (d, w), where `room` gives the width w; columns beyond the library get bounds
+    larger than all others. The model takes `whole`, uint8 (m, d), the queries' integers plus _QUERY_STEPS, and
     `factors`, float32 (m, 3): 1/s, |q|/s and |e|/s.
     """
     beyond = turned.shape[1] - sum(len(each.scale) for each in parts)
@@ -242,6 +245,6 @@ def _session(turned: Wholes, parts: Sequence[_Quantised]) -> Any:
     output = Variable("halves", "float32", (None, turned.shape[1]))
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the threads are ours
-    options.log_severity_level = 3  # errors: it warns of what it finds out about the machine
-    # On the processor alone: a GPU may multiply float32 with fewer bits than the bounds allow for.
+    options.log_severity_level = 3  # errors only: it warns about the machine
+    # On the processor only: a GPU may multiply float32 with fewer bits than the bounds allow for.
     return onnxruntime.InferenceSession(model(nodes, inputs, output, tensors), options, ["CPUExecutionProvider"])

@@ -1,7 +1,7 @@
-"""Owns the choice of the smallest numbers of each row of a matrix that costs little beside having made the matrix.
+"""Selection of the smallest numbers in each row of a matrix, at little cost beside computing the matrix.
 
-Nothing is sorted: the minima of groups of columns are a few hundred numbers, the count-th smallest of these is a limit
-that at least `count` columns keep, and hardly more than that have to be looked at. Knows no vectors.
+Nothing is sorted: the minima of groups of columns are a few hundred numbers, and the count-th smallest of these is a
+limit that at least `count` columns, and hardly any more, do not exceed. Knows no vectors.
 """
 
 import numpy as np
@@ -10,21 +10,21 @@ from stages.neighbours.backend import Distances, Rows
 from stages.neighbours.topk import NONE
 
 GROUPS = 8
-"""Groups of columns for each number wanted, at least."""
+"""The least number of groups of columns for each wanted number."""
 
 MULTIPLE = 256
-"""Widths have many divisors if they are multiples of it."""
+"""Widths are multiples of this, so that they have many divisors."""
 
 
 def room(width: int, multiple: int = MULTIPLE) -> int:
-    """How wide a matrix has to be to hold rows of that width; what is beyond is to be filled with infinities."""
+    """The width of a matrix for rows of `width` numbers; fill the rest with infinities."""
     return -(-width // multiple) * multiple
 
 
 def least(matrix: Distances, count: int, groups_wanted: int = GROUPS) -> tuple[Distances, Rows]:
     """The `count` smallest of each row, in any order, and their columns.
 
-    matrix: float32 (n, w), C order, w given by `room`, without NaN; n few enough that it stays in a core's cache.
+    matrix: float32 (n, w), C order, w given by `room`, without NaN; n small enough for a core's cache.
     Returns float32 (n, c) and int64 (n, c), where c is the smaller of count and w.
     """
     most = matrix.shape[1] // (groups_wanted * count)
@@ -49,7 +49,8 @@ def least(matrix: Distances, count: int, groups_wanted: int = GROUPS) -> tuple[D
 
 
 def smallest(numbers: Distances, columns: Rows | None, count: int) -> tuple[Distances, Rows]:
-    """The `count` smallest of each row, in any order, and what `columns` has there (their places if that is None)."""
+    """The `count` smallest of each row, in any order, and their entries in `columns`, or their positions if it is
+    None."""
     if columns is None:
         columns = np.broadcast_to(np.arange(numbers.shape[1]), numbers.shape)
     if numbers.shape[1] <= count:

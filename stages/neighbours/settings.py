@@ -1,4 +1,4 @@
-"""Owns the parameters of a neighbour search and their variables. Knows no vectors."""
+"""The parameters of a neighbour search, read from their variables. Knows no vectors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ LARGEST_K = 1000
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked of a neighbour search.
+    """The parameters of a neighbour search.
 
-    k: neighbours per query, 1 to LARGEST_K. metric: one of METRICS. backend: who proposes candidates, one of BACKENDS.
-    algorithm: "exact", or one of the approximate ones, which are never taken unless asked for.
+    k: neighbours per query, 1 to LARGEST_K. metric: one of METRICS. backend: one of BACKENDS, which proposes
+    candidates. algorithm: one of ALGORITHMS; all but "exact" are approximate.
     """
 
     k: int = 3
@@ -36,7 +36,7 @@ def settings(environment: Mapping[str, str]) -> Settings:
     )
     if chosen.backend in ("numpy", "sklearn") and chosen.algorithm != "exact":
         raise StageError(
-            f"ALGORITHM={chosen.algorithm} is not something BACKEND={chosen.backend} can do; "
-            "take BACKEND=faiss or cuml, or ALGORITHM=exact, in the spec's env"
+            f"BACKEND={chosen.backend} does not support ALGORITHM={chosen.algorithm}; "
+            "set BACKEND=faiss or cuml, or ALGORITHM=exact, in the spec's env"
         )
     return chosen

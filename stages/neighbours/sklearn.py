@@ -1,8 +1,8 @@
-"""Owns the scikit-learn backend: the reference, as in the original system. Knows no metric but Euclidean distance.
+"""The scikit-learn backend: the reference, as in the original system. Knows no metric but Euclidean distance.
 
-scikit-learn converts float32 to float64 block by block and multiplies there. Measured as in stages.neighbours.faiss,
-scikit-learn 1.9.1: its distances are above the true ones by at most 1e-8 ε (|q|² + |x|²), after the one rounding to
-float32 here by 0.95 ε; the bound used is 2 ε.
+scikit-learn converts float32 to float64 block by block and multiplies in float64. In units of ε (|q|² + |x|²), measured
+as in stages.neighbours.faiss with scikit-learn 1.9.1, its distances exceed the true ones by at most 1e-8, and by 0.95
+after the one rounding to float32 here; the bound used is 2.
 """
 
 import numpy as np
@@ -27,5 +27,5 @@ class Sklearn:
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates."""
         distances, rows = self._model.kneighbors(queries, n_neighbors=count)
-        with np.errstate(over="ignore"):  # infinite then, and so not trusted
+        with np.errstate(over="ignore"):  # infinite then, so not trusted
             return np.asarray(distances, dtype=np.float32), np.asarray(rows, dtype=np.int64)

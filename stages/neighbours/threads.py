@@ -1,8 +1,8 @@
-"""Owns the sharing of work among a processor's cores: threads, each with one thread of BLAS. Knows no vectors.
+"""Shares work among a processor's cores, in threads with one BLAS thread each. Knows no vectors.
 
-A product in many threads, with all else in one, leaves the cores idle for as long as all else takes. While it
-multiplies NumPy lets go of the interpreter's lock; in much of the rest it does not, and two threads that fight for it
-take longer than one after the other. So they take turns: one does the rest while the others multiply.
+Multiplying in many threads and doing the rest in one leaves the cores idle during the rest. NumPy releases the
+interpreter's lock while it multiplies, but not in much of the rest, and two threads that compete for the lock take
+longer than one after the other. So they take turns: one thread does the rest while the others multiply.
 """
 
 import threading
@@ -22,14 +22,14 @@ _mine = threading.local()
 
 
 def cores() -> int:
-    """As many as BLAS would use: those of this process, or as OMP_NUM_THREADS says; 1 where that cannot be known."""
+    """The number of threads that BLAS would use: the cores of this process, or OMP_NUM_THREADS; 1 if unknown."""
     return max((int(each["num_threads"]) for each in _libraries().select(user_api="blas").info()), default=1)
 
 
 def in_threads(work: Callable[[Part], Result], parts: Sequence[Part], count: int | None = None) -> list[Result]:
-    """The work on each part, in their order. A single part has all threads of BLAS to itself.
+    """The results of the work on each part, in order. A single part has all BLAS threads to itself.
 
-    The work must not share itself out again: it would wait for a turn that it has.
+    count: of threads; None for one per core. The work must not call this again: it would wait for its own turn.
     """
     count = count or cores()
     if len(parts) <= 1 or count == 1:
@@ -49,7 +49,7 @@ def in_threads(work: Callable[[Part], Result], parts: Sequence[Part], count: int
 
 @contextmanager
 def others_turn() -> Iterator[None]:
-    """Around what takes long and needs no lock of the interpreter's: lets the other threads of `in_threads` go on."""
+    """Wraps long work that does not need the interpreter's lock: lets the other threads of `in_threads` continue."""
     if not getattr(_mine, "turn", False):
         yield
         return

@@ -1,7 +1,7 @@
-"""Owns vectors in a metric: their validity, their norms, and the exact distance between two of them.
+"""Vectors in a metric: their validity, their norms, and the exact distance between two of them.
 
-The distance is defined here, once, and comes out the same on every machine: differences, squares and numpy's pairwise
-sum, all in float64 and none of it through BLAS, rounded to float32 last. Knows no search.
+The distance is defined only here and is the same on every machine: differences, squares and numpy's pairwise sum, all
+in float64 and without BLAS, rounded to float32 last. Knows no search.
 """
 
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from stages.contract import StageError
 from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
 
 UNIT_ROUNDING = 1e-6
-"""More than |û - v̂|² of float32 unit vectors can be from that of the true ones: 4.9e-7."""
+"""More than the error of |û - v̂|² for unit vectors rounded to float32, which is 4.9e-7."""
 
-_LONGEST = 1.7e38  # two vectors of this norm are still a finite float32 apart
+_LONGEST = 1.7e38  # the distance of two vectors of this norm is still a finite float32
 
 
 @dataclass(frozen=True)
 class Blocks:
     """The sizes of the steps, which change the time and the memory of a computation and never its result.
 
-    differences: bytes of float64 differences held at once, which stay in a core's second-level cache. scan: bytes of
-    float32 vectors looked at in one step.
+    differences: bytes of float64 differences held at once, small enough for a core's second-level cache. scan: bytes of
+    float32 vectors checked in one step.
     """
 
     differences: int = 1 << 19
@@ -36,12 +36,12 @@ BLOCKS = Blocks()
 class VectorSet:
     """n vectors of dimension d with a metric.
 
-    vectors: float32 (n, d), C order, as given (a memory map stays one). prepared: what backends search by Euclidean
-    distance: `vectors` themselves, or for "cosine" their float32 unit vectors (a copy). reach: float64 (n,), upper
-    bounds of the norms of `prepared`.
+    vectors: float32 (n, d), C order, as given (a memory map stays one). prepared: the vectors that backends search by
+    Euclidean distance: `vectors` themselves or, for "cosine", their float32 unit vectors (a copy). norm_bounds: float64
+    (n,), upper bounds of the norms of `prepared`.
 
-    Raises StageError for a vector with NaN, infinities or a norm beyond float32, naming its picture from `ids`, which
-    default to row numbers; and for anything but a float32 matrix.
+    Raises StageError for a vector with NaN, infinities or a norm beyond float32, naming its picture by `ids` (default:
+    row numbers), and for anything but a float32 matrix.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class VectorSet:
         self.metric = metric
         self._ids = ids
         self._blocks = blocks
-        self.reach, self._lengths = self._norms()
+        self.norm_bounds, self._lengths = self._norms()
         self.prepared: Vectors = self.vectors if metric == "euclidean" else self._units()
 
     def __len__(self) -> int:
@@ -72,28 +72,28 @@ class VectorSet:
         return int(self.vectors.shape[1])
 
     def must_match(self, library: "VectorSet") -> None:
-        """Raises ValueError where these have another metric or dimension than the library: no distance joins them."""
+        """Raises ValueError if the library has another metric or dimension: there are no distances to it."""
         mine, theirs = (self.metric, self.dimension), (library.metric, library.dimension)
         if mine != theirs:
             raise ValueError(f"queries of {mine} cannot be compared with a library of {theirs}")
 
     def part(self, rows: "slice | Rows") -> "VectorSet":
-        """Some of the points, without checking them again."""
+        """Some of the vectors, without checking them again."""
         some = VectorSet.__new__(VectorSet)
         some.metric = self.metric
         some.vectors = self.vectors[rows]
         some.prepared = some.vectors if self.prepared is self.vectors else self.prepared[rows]
-        some.reach = self.reach[rows]
+        some.norm_bounds = self.norm_bounds[rows]
         some._lengths = self._lengths[rows]
         some._ids = None
         some._blocks = self._blocks
         return some
 
     def distances(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
-        """Exact distances of pairs: point `rows[i]` of these to point `other_rows[i]` of the others; float32 (pairs,).
+        """Exact distances of pairs: vector `rows[i]` of these to `other_rows[i]` of the others; float32 (pairs,).
 
-        euclidean: |q - x|. cosine: 1 - cos(q, x), computed as |q/|q| - x/|x||²/2 so that near pictures do not vanish
-        in rounding; a zero vector is at 0 from another and at 1 from everything else.
+        euclidean: |q - x|. cosine: 1 - cos(q, x), computed as |q/|q| - x/|x||²/2 so that rounding does not erase small
+        distances; a zero vector is at 0 from another zero vector and at 1 from all others.
         """
         found = np.empty(len(rows), dtype=np.float32)
         step = max(1, self._blocks.differences // (8 * self.dimension))
@@ -110,11 +110,11 @@ class VectorSet:
             found[start : start + step] = self.finish(squares)
         return found
 
-    def nearly(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
-        """Lower bounds of what `distances` gives for the same pairs, in a third of its time.
+    def lower_bounds(self, rows: Rows, others: "VectorSet", other_rows: Rows) -> Distances:
+        """Lower bounds of the result of `distances` for the same pairs, in a third of its time.
 
-        From the differences of `prepared`, in float32: the bound falls short by what d roundings in a row can be, in
-        relation to the distance itself, so it tells near-duplicates apart too.
+        Computed in float32 from the differences of `prepared`, so the error of d successive roundings is relative to
+        the distance itself, and near-duplicates are told apart, too.
         """
         squares = np.empty(len(rows), dtype=np.float64)
         step = max(1, self._blocks.differences // (8 * self.dimension))
@@ -124,7 +124,7 @@ class VectorSet:
                 difference = self.prepared[mine]
                 difference -= others.prepared[theirs]
                 squares[start : start + step] = np.einsum("ij,ij->i", difference, difference)
-        np.minimum(squares, np.finfo(np.float32).max, out=squares)  # of an overflow only that it is no less is known
+        np.minimum(squares, np.finfo(np.float32).max, out=squares)  # after an overflow, only this much is certain
         squares *= 1 - 2 * gamma(self.dimension + 8, SINGLE)
         squares -= 2 * self.dimension * SMALLEST
         if self.metric == "cosine":
@@ -140,51 +140,51 @@ class VectorSet:
         return double
 
     def finish(self, squares: Floats) -> Distances:
-        """The distances, float32, that belong to squared Euclidean distances of `directions`. Never decreasing."""
+        """The distances, float32, for squared Euclidean distances of `directions`. Monotonic."""
         if self.metric == "euclidean":
             return np.sqrt(squares).astype(np.float32)
         return (squares / 2).astype(np.float32)
 
     def squares(self, distances: Distances) -> Floats:
-        """The squared Euclidean distances of `prepared` that belong to distances, but for roundings."""
+        """The squared Euclidean distances of `prepared` for these distances, except for roundings."""
         double = distances.astype(np.float64)
         return double**2 if self.metric == "euclidean" else 2 * double
 
     def at_least(self, squares: Floats) -> Distances:
-        """The least that `distances` can give for pairs whose true squared distance is at least `squares`.
+        """Lower bounds of `distances` for pairs whose true squared distance is at least `squares`.
 
-        Allows for the rounding of `distances` itself. NaN stays NaN.
+        Allows for the roundings of `distances` itself. NaN stays NaN.
         """
         return self.finish(np.maximum(squares, 0) * (1 - 4 * gamma(self.dimension + 8, DOUBLE)))
 
     def _norms(self) -> tuple[Floats, Floats]:
-        """Upper bounds of the norms of what is searched, and the exact norms (for cosine only)."""
+        """Upper bounds of the norms of `prepared`, and the exact norms (for cosine only)."""
         count, cosine = len(self), self.metric == "cosine"
-        reach = np.empty(count, dtype=np.float64)
+        norm_bounds = np.empty(count, dtype=np.float64)
         lengths = np.zeros(count, dtype=np.float64)
         step = max(1, self._blocks.scan // (4 * self.dimension))
         for start in range(0, count, step):
             block = self.vectors[start : start + step]
-            # A float32 pass is several times faster; it bounds the norm unless it overflowed.
+            # A float32 pass is several times faster, and bounds the norm unless it overflows.
             squares = np.einsum("ij,ij->i", block, block).astype(np.float64)
             squares = squares * (1 + 2 * gamma(self.dimension + 8, SINGLE)) + 2 * self.dimension * SMALLEST
             for row in np.flatnonzero(~np.isfinite(squares)):
                 squares[row] = _sums_of_squares(block[row : row + 1].astype(np.float64))[0] * (1 + 1e-9)
-            reach[start : start + step] = np.sqrt(squares)
-            self._check(reach[start : start + step], start)
+            norm_bounds[start : start + step] = np.sqrt(squares)
+            self._check(norm_bounds[start : start + step], start)
             if cosine:
                 for row in range(0, len(block), max(1, step // 16)):
                     some = slice(start + row, min(start + row + max(1, step // 16), start + len(block)))
                     lengths[some] = np.sqrt(_sums_of_squares(self.vectors[some].astype(np.float64)))
-        return (np.full(count, 1 + 1e-6) if cosine else reach), lengths
+        return (np.full(count, 1 + 1e-6) if cosine else norm_bounds), lengths
 
-    def _check(self, reach: Floats, start: int) -> None:
-        bad = np.flatnonzero(~(reach <= _LONGEST))
+    def _check(self, norm_bounds: Floats, start: int) -> None:
+        bad = np.flatnonzero(~(norm_bounds <= _LONGEST))
         if not len(bad):
             return
         row = start + int(bad[0])
         who = self._ids[row] if self._ids is not None else f"in row {row}"
-        what = "is too long for float32" if np.isfinite(reach[bad[0]]) else "has numbers that are NaN or infinite"
+        what = "is too long for float32" if np.isfinite(norm_bounds[bad[0]]) else "has numbers that are NaN or infinite"
         raise StageError(
             f"the vector of picture {who} {what}: the model cannot be used for this picture. "
             "Push a model that gives finite vectors (lookalike model push)"
@@ -201,8 +201,8 @@ class VectorSet:
 def _sums_of_squares(double: Floats) -> Floats:
     """Sum of squares of each row, overwriting it.
 
-    np.add.reduce over the last, contiguous axis adds pairwise in an order fixed by the length alone; einsum and dot
-    would take whatever the processor offers.
+    np.add.reduce over the last, contiguous axis adds pairwise in an order that depends on the length alone; that of
+    einsum and dot depends on the processor.
     """
     np.multiply(double, double, out=double)
     return np.asarray(np.add.reduce(double, axis=1))

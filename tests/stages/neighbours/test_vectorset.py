@@ -62,6 +62,6 @@ def test_cosine_of_zero_vectors() -> None:
 def test_reach_bounds_the_norm(seed, dimension, scale) -> None:
     vectors = (np.random.default_rng(seed).normal(size=(3, dimension)) * 10**scale).astype(np.float32)
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1))
-    reach = VectorSet(vectors).reach
-    assert (reach >= norms).all()
-    assert (reach <= norms * 1.001 + 1e-17).all()
+    norm_bounds = VectorSet(vectors).norm_bounds
+    assert (norm_bounds >= norms).all()
+    assert (norm_bounds <= norms * 1.001 + 1e-17).all()
