@@ -1,1 +1,1 @@
-"""The pipeline's stages: plain programs, directories in, directory out. Only `contract` knows Pachyderm."""
+"""The pipeline's stages: plain programs that read directories and write one. Only `contract` knows Pachyderm."""

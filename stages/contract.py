@@ -1,8 +1,8 @@
-"""How a stage meets Pachyderm: the datum-batching protocol, and the same stage run once on plain directories.
+"""The contract between a stage and Pachyderm: the datum-batching protocol, or one run on plain directories.
 
-The only module that knows the protocol; it knows no stage. It imports the standard library and the generated gRPC stub
-only, because nothing that can fail may come before the first NextDatum: a process that dies earlier makes Pachyderm
-restart its job for ever, and, after a failed datum, record the rest of the datum set as done with empty output.
+The only module that knows the protocol; it knows no stage. It imports only the standard library and the generated gRPC
+stub, since nothing that can fail may come before the first NextDatum: if a process dies earlier, Pachyderm restarts its
+job for ever and, after a failed datum, records the rest of the datum set as done with empty output.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ PFS_ROOT = "LOCALPACHD_PFS"
 LONGEST_REASON = 4000
 SECONDS_TO_CONNECT = 60
 
-# The worker listens on this machine: a proxy named in the environment must not be asked for it.
+# The worker listens on this machine, so connect without any proxy that the environment names.
 _CHANNEL_OPTIONS = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 20 * 2**20))
 
 
 class StageError(Exception):
-    """A reason meant for the user: said as it is, without type or traceback."""
+    """A failure that the user can act on; its text is shown as it is, without a type or a traceback."""
 
 
 @dataclass(frozen=True)
 class Input:
     """One input of one datum.
 
-    name: the input's name in the spec. path: absolute path on disk of the datum's file or directory. repo_path: path
-    within the repo without leading or trailing slash, "" for the glob "/". commit: id of the input's commit, "" when
-    running on plain directories.
+    name: the input's name in the spec. path: the absolute path on disk of the datum's file or directory. repo_path: its
+    path in the repo without leading or trailing slash, "" for the glob "/". commit: the id of the input's commit, "" on
+    plain directories.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Datum:
-    """The inputs of one datum by name (an outer join may lack some) and the directory to write the outputs to."""
+    """The inputs of one datum by name (an outer join may lack some) and the directory for its output."""
 
     inputs: Mapping[str, Input]
     out: Path
@@ -67,13 +67,13 @@ Process = Callable[[Datum], None]
 def run(module: str, arguments: Sequence[str] | None = None) -> int:
     """Runs the stage in `module` and returns the exit status of the process.
 
-    The module has `start(environment) -> Callable[[Datum], None]`; it is imported here, by name, so that a failing
-    import has somewhere to be reported. With arguments (default: the command line's) it runs one datum on plain
-    directories; without, it serves the Pachyderm worker at PPS_WORKER_GRPC_PORT until that ends the process.
+    The module has `start(environment) -> Callable[[Datum], None]` and is imported here, by name, so that a failing
+    import can be reported. With arguments (default: the command line's) this runs one datum on plain directories;
+    without, it processes datums of the Pachyderm worker at PPS_WORKER_GRPC_PORT until the worker ends the process.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # File names may hold what the log's encoding cannot; and a log is wanted while it happens.
+            # File names may hold characters that the log's encoding lacks, and each line should appear at once.
             stream.reconfigure(errors="backslashreplace", line_buffering=True)
     given = list(sys.argv[1:] if arguments is None else arguments)
     port = os.environ.get(WORKER_PORT)
@@ -83,11 +83,11 @@ def run(module: str, arguments: Sequence[str] | None = None) -> int:
 
 
 def spool(path: Path, into: Path) -> Path:
-    """Returns a path with the content of `path` that can be opened often and seeked in.
+    """A path with the content of `path` that can be opened repeatedly and is seekable.
 
-    A named pipe (a file of a lazy input) is copied once, to its end, to a new file in the directory `into`, which
-    belongs to the caller; its suffix is kept. A regular file is returned as it is. A pipe must not be opened
-    again: a second or partial read makes Pachyderm retry the datum.
+    A named pipe (a file of a lazy input) is copied, to its end, to a new file with the same suffix in the directory
+    `into`, which belongs to the caller. A regular file is returned as it is. A pipe must not be opened again: a second
+    or a partial read makes Pachyderm retry the datum.
     """
     if not stat.S_ISFIFO(path.stat().st_mode):
         return path
@@ -102,8 +102,8 @@ def spool(path: Path, into: Path) -> Path:
 def datum_from(env: Iterable[str], root: Path) -> Datum:
     """The datum described by a NextDatum reply's `env` list of KEY=value.
 
-    An input is a key X with a sibling X_COMMIT whose value lies in <root>/X. Later entries win over earlier ones, as
-    in a process environment: the worker puts the datum's own after everything it inherited.
+    An input is a key X that has a sibling X_COMMIT and whose value lies in <root>/X. Later entries override earlier
+    ones: the worker appends the datum's own to everything that it inherited.
     """
     values = dict(entry.split("=", 1) for entry in env if "=" in entry)
     inputs = {}
@@ -116,12 +116,12 @@ def datum_from(env: Iterable[str], root: Path) -> Datum:
         below = path.relative_to(home)
         inputs[name] = Input(name, path, "/".join(below.parts), commit)
     if not inputs:
-        raise StageError(f"the worker named no input below {root}: is {PFS_ROOT} set to where the inputs are?")
+        raise StageError(f"the worker named no input below {root}: is {PFS_ROOT} set to the directory of the inputs?")
     return Datum(inputs, root / "out")
 
 
 def _serve(module: str, port: str) -> int:
-    """Asks for datums until the worker ends this process, as it does at the end of each datum set."""
+    """Processes datum after datum until the worker ends this process, as it does after each datum set."""
     root = Path(os.environ.get(PFS_ROOT) or "/pfs")
     process: Process | None = None
     error = ""
@@ -146,13 +146,16 @@ def _serve(module: str, port: str) -> int:
             except (Exception, SystemExit) as failure:
                 traceback.print_exc(file=sys.stdout)
                 error = reason(failure)
-                # Pachyderm restarts the process after a failed datum; a worker that goes on gets the same clean start.
+                # Pachyderm restarts the process after a failed datum; if a worker continues, it gets the same clean
+                # start.
                 process = None
 
 
 def _start(module: str) -> Process:
-    """What is imported stays for good. To look for garbage among it, again and again while it grows and with every
-    later round, takes a fifth of the time until TensorFlow has its first picture."""
+    """Imports and starts the stage, and exempts imported objects, which are never freed, from garbage collection.
+
+    Scanning them, during the imports and ever after, takes a fifth of the time until TensorFlow has its first picture.
+    """
     gc.disable()
     try:
         imported = importlib.import_module(module)
@@ -164,9 +167,9 @@ def _start(module: str) -> Process:
 
 
 def reason(failure: BaseException) -> str:
-    """The text that stands for an exception: a StageError's own, else "<Type>: <message>".
+    """The text that reports an exception: a StageError's own, or "<Type>: <message>".
 
-    Never empty (an empty text would mean success), never more than LONGEST_REASON characters, always valid UTF-8.
+    Never empty, since an empty text means success; at most LONGEST_REASON characters; always valid UTF-8.
     """
     text = str(failure).strip()
     if not isinstance(failure, StageError) or not text:
@@ -181,11 +184,11 @@ def _explain(failure: grpc.RpcError) -> str:
     details = failure.details() if isinstance(failure, grpc.Call) else str(failure)
     if "datum batching not enabled" in str(details):
         return 'this pipeline\'s spec lacks "datum_batching": true in its transform'
-    return f"the Pachyderm worker went away: {details}"
+    return f"the connection to the Pachyderm worker was lost: {details}"
 
 
 def _announce(module: str, datum: Datum) -> None:
-    """Prints what is worked on: the logs of batched user code carry no datum id."""
+    """Prints the datum's paths, since the logs of batched user code have no datum id."""
     paths = " ".join(f"{each.name}:/{each.repo_path}" for each in datum.inputs.values())
     print(f"{_stage(module)}: {paths}")
 
@@ -197,7 +200,7 @@ def _run_plain(module: str, arguments: Sequence[str]) -> int:
         _start(module)(datum)
     except (Exception, SystemExit) as failure:
         if isinstance(failure, SystemExit) and isinstance(failure.code, int | None):
-            return failure.code or 0  # argparse has said what it had to say
+            return failure.code or 0  # argparse has printed its message
         return _complain(module, reason(failure))
     except KeyboardInterrupt:
         return _complain(module, "interrupted", 130)
@@ -207,22 +210,24 @@ def _run_plain(module: str, arguments: Sequence[str]) -> int:
 def _datum_from_arguments(module: str, arguments: Sequence[str]) -> Datum:
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
-        description="Runs this stage once, on plain directories. In a Pachyderm worker it takes no arguments.",
+        description="Run this stage once, on plain directories. In a Pachyderm worker it takes no arguments.",
     )
     parser.add_argument(
         "--input",
         action="append",
         required=True,
         metavar="NAME=PATH",
-        help="one input of the datum; NAME=ROOT::PATH/BELOW says which part of the path is the path in the repo",
+        help="one input of the datum; in NAME=ROOT::PATH/BELOW the part after :: is the path in the repo",
     )
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="where the outputs go; made if missing")
+    parser.add_argument(
+        "--out", required=True, type=Path, metavar="DIR", help="the directory for the output; created if missing"
+    )
     given = parser.parse_args(arguments)
     inputs: dict[str, Input] = {}
     for text in given.input:
         each = _input_from_argument(text)
         if each.name in inputs:
-            raise StageError(f"--input {each.name} is given twice; a datum has one of each")
+            raise StageError(f"--input {each.name} is given twice; a datum has each input once")
         inputs[each.name] = each
     given.out.mkdir(parents=True, exist_ok=True)
     return Datum(inputs, given.out.absolute())
@@ -235,11 +240,11 @@ def _input_from_argument(text: str) -> Input:
     path = Path(place).absolute()
     repo_path = path.name
     root, separator, below = place.partition("::")
-    if separator and not path.exists():  # a real path with "::" in its name is taken as it is
+    if separator and not path.exists():  # an existing path with "::" in its name is taken as it is
         path = Path(root, below).absolute()
         repo_path = below.strip("/")
     if not path.exists():
-        raise StageError(f"--input {name}: there is nothing at {path}")
+        raise StageError(f"--input {name}: no file or directory at {path}")
     return Input(name, path, repo_path, "")
 
 

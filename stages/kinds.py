@@ -1,4 +1,4 @@
-"""What a file is, told from its first bytes: never from its name. Knows no decoder and reads nothing itself."""
+"""The kinds of files, told apart by their first bytes and never by name. Knows no decoder and reads no files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import struct
 import tarfile
 from enum import Enum
 
-HEAD = 512  # bytes that `kind_of` wants to see: one tar header
+HEAD = 512  # bytes that `kind_of` needs: one tar header
 
 
 class Kind(Enum):
-    """What a file is; the value is its name for people."""
+    """The kind of a file; the value is its name for people."""
 
     JPEG = "JPEG"
     PNG = "PNG"
@@ -47,7 +47,7 @@ _BEGINNINGS = {
 }
 _BMP_HEADER_SIZES = (12, 40, 52, 56, 64, 108, 124)
 
-# What people put by mistake and would want named: (offset, bytes, what it is).
+# Files that people put by mistake, named in the rejection: (offset, bytes, name).
 _UNREADABLE = (
     (0, b"%PDF", "a PDF document"),
     (4, b"ftyphei", "a HEIC picture: save it as JPEG"),
@@ -82,7 +82,7 @@ def kind_of(head: bytes) -> Kind:
 
 
 def is_tar_header(block: bytes) -> bool:
-    """Whether a block of 512 bytes is a tar header. Old tars have no magic bytes, but every header has a checksum."""
+    """Whether a block of 512 bytes is a tar header. Old tars have no magic number, but every header has a checksum."""
     try:
         tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
     except tarfile.TarError:
@@ -94,7 +94,7 @@ def why_unreadable(head: bytes) -> str:
     """The reason for rejecting a file of the kind OTHER, for the user."""
     if not head:
         return "the file is empty"
-    for offset, mark, what in _UNREADABLE:
+    for offset, mark, name in _UNREADABLE:
         if head.startswith(mark, offset):
-            return what
+            return name
     return f"neither {READABLE}, whatever its name says"

@@ -1,11 +1,11 @@
-"""True names and PFS paths: the reversible escaping between them, and the names that are nobody's picture.
+"""True names and PFS paths: the reversible escaping between them, and the names of files that are never pictures.
 
-Knows strings only: no files, no Pachyderm. PFS takes printable ASCII without glob characters and no component "." or
-".."; a backslash or a component over 255 bytes passes its check and then jams the pipeline for ever.
+Knows strings only: no files, no Pachyderm. PFS accepts printable ASCII without glob characters and without components
+"." and ".."; a backslash or a component over 255 bytes passes its check and then blocks the pipeline for ever.
 
 Escaping is percent-encoding of UTF-8 with upper-case hex. A component that would be too long is cut between two escapes
-and goes on in the next component after a bare "%". Since escaping never yields "%" before a letter past F, top-level
-names that begin so are lookalike's own.
+and continues in the next component; a bare "%" marks the cut. Since escaping never puts "%" before a letter past F,
+top-level names that begin with that are lookalike's own.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator
 
 LONGEST_COMPONENT = 255  # bytes, of a file name on the worker's disk
-NAMES_FILE = "%names"  # in a directory: what is in it, a name a line, as Pachyderm's directory hash ignores names
-EMPTY = "%void"  # stands for the empty name, which no file system has but every function here needs an answer for
-# Left in folders and archives by operating systems. Not pictures, and not news to anybody: ignored without a record.
+NAMES_FILE = "%names"  # lists a directory's names, one per line, since Pachyderm's directory hash ignores names
+EMPTY = "%void"  # the escaped empty name, which no file system has but the functions here must handle
+# Files that operating systems leave in folders and archives: skipped without a record.
 DROPPINGS = frozenset({".DS_Store", "Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"})
 
 _BLOCK = re.compile(r"%block-[0-9a-f]{16}\.tar")
@@ -29,15 +29,15 @@ _CUT = re.compile(rf"(?<![^/])([^/]{{{LONGEST_COMPONENT - 3},{LONGEST_COMPONENT 
 def escape_path(true: str) -> str:
     """The PFS path of a relative path, whose slashes stay separators. For every str: unescape(escape_path(s)) == s.
 
-    A slash that leads, trails or follows another one separates nothing that PFS could hold, and is escaped.
+    A slash at either end or after another slash is escaped, since PFS has no empty components.
     """
     return _in_components(_SEPARATES_NOTHING.sub("%2F", _percent(true)))
 
 
 def escape_component(true: str) -> str:
-    """The PFS name of a whole relative path as one entry: slashes are escaped too. unescape is its inverse as well.
+    """The PFS name of a whole relative path as one entry: slashes are escaped, too. unescape is its inverse as well.
 
-    Where that is longer than a component may be, the result has several: the entry is then a directory.
+    If the name is too long for one component, the result has several, and the entry is a directory.
     """
     return _in_components(_percent(true).replace("/", "%2F"))
 
@@ -45,8 +45,8 @@ def escape_component(true: str) -> str:
 def unescape(path: str) -> str:
     """The true name of a PFS path, or of one component of it.
 
-    Whatever escaping does not yield (a bare "%", lower-case hex, characters outside ASCII) stays as it is, so names put
-    without lookalike come out unchanged unless they hold "%" and two upper-case hex digits.
+    Everything that escaping never produces (a bare "%", lower-case hex, characters outside ASCII) stays as it is, so
+    names put without lookalike come out unchanged unless they contain "%" and two upper-case hex digits.
     """
     if path == EMPTY:
         return ""
@@ -55,7 +55,7 @@ def unescape(path: str) -> str:
 
 
 def is_block(path: str) -> bool:
-    """Whether a PFS path names an ingest block: "%block-<16 hex>.tar", whose members' names are escaped true paths."""
+    """Whether a PFS path names an ingest block, "%block-<16 hex>.tar". Its members' names are escaped true paths."""
     return _BLOCK.fullmatch(path.rpartition("/")[2]) is not None
 
 
@@ -68,7 +68,7 @@ def block_name(digits: str) -> str:
 
 
 def is_dropping(path: str) -> bool:
-    """Whether what lies at a path is an operating system's and not its owner's."""
+    """Whether an operating system left the file at a path, and not its owner."""
     parts = path.split("/")
     return not DROPPINGS.isdisjoint(parts) or (parts[-1].startswith("._") and len(parts[-1]) > 2)
 
@@ -84,7 +84,7 @@ def _in_components(escaped: str) -> str:
 
 
 def _without_dots(component: str) -> str:
-    """Escapes a name of dots alone: "." and ".." mean something else to PFS, longer ones confuse people."""
+    """Escapes a name of dots alone: "." and ".." have a meaning in PFS, and longer ones confuse people."""
     return component if component.strip(".") else "%2E" * len(component)
 
 
@@ -98,9 +98,9 @@ def _cut(component: str) -> Iterator[str]:
 
 
 def _encode(text: str) -> bytes:
-    """Bytes of a str as file systems give it: UTF-8, undecodable bytes (lone surrogates in the str) as themselves.
+    """The bytes of a str from a file system: UTF-8, with undecodable bytes (lone surrogates in the str) as they were.
 
-    Not every str comes from a file system; one that would be read back differently keeps its surrogates encoded.
+    A str from elsewhere that would be read back differently keeps its surrogates encoded.
     """
     try:
         raw = text.encode("utf-8", "surrogateescape")

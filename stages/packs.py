@@ -1,8 +1,8 @@
-"""Packs: how one datum's normalised pictures lie on disk between preprocess and features, and how rejections do.
+"""The files between preprocess and features: packs of one datum's normalised pictures, and lists of rejections.
 
 A pack is one file: NumPy's `.npy` (uint8, C-order, n × H × W × 3, rows sorted by id), which `np.load` reads as it is,
-with a line of JSON for each picture behind it, in the same order. One file and not two, because every file of a large
-library is work for Pachyderm. Knows nothing of decoding, of parts or of Pachyderm. Same content, same bytes.
+followed by a line of JSON for each picture, in the same order. It is one file and not two because every file of a large
+library costs Pachyderm time. Knows no decoding, no parts and no Pachyderm. Equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stages.sources import Source
 
 Pixels = NDArray[np.uint8]
 
-# ASCII, so that names that are no valid UTF-8 (lone surrogates) survive too.
+# ASCII, so that names that are not valid UTF-8 (lone surrogates) survive, too.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
@@ -35,7 +35,7 @@ class Picture(NamedTuple):
 
 
 class Rejection(NamedTuple):
-    """Something that is not searchable: its true path, the stage that refused it, and why, for the user."""
+    """A file that is not searchable: its true path, the stage that rejected it, and the reason, for the user."""
 
     source: str
     stage: str
@@ -53,8 +53,8 @@ class Pack:
 def write_pack(npy: Path, shape: tuple[int, int], pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
     """Writes the pack `npy`, making the directory.
 
-    shape: (H, W) in pixels. pictures: sorted by id. rows: each one's H × W × 3 RGB bytes in the same order, taken one
-    at a time so that a pack may be larger than memory.
+    shape: (H, W) in pixels. pictures: sorted by id. rows: the H × W × 3 RGB bytes of each, in the same order, written
+    one at a time, so a pack may be larger than memory.
     """
     npy.parent.mkdir(parents=True, exist_ok=True)
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(pictures), *shape, 3)}
@@ -67,21 +67,21 @@ def write_pack(npy: Path, shape: tuple[int, int], pictures: Sequence[Picture], r
 
 
 def read_pack(npy: Path) -> Pack:
-    """Reads a pack, its pixels as a memory map, so the file must be a regular one.
+    """Reads a pack from a regular file, with its pixels as a memory map.
 
-    Raises StageError where it is not what `write_pack` writes.
+    Raises StageError if `write_pack` did not write it.
     """
     with npy.open("rb") as file:
         return _read(file, npy.name, npy)
 
 
 def parse_pack(content: bytes, name: str) -> Pack:
-    """A pack from its file's bytes; name: what errors call it. Raises StageError as `read_pack` does."""
+    """A pack from its file's bytes. name: for errors. Raises StageError as `read_pack` does."""
     return _read(io.BytesIO(content), name, None)
 
 
 def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
-    """path: where the pixels are to be mapped from; None if they are to be read."""
+    """path: the file to map the pixels from, or None to read them."""
     try:
         np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
@@ -94,7 +94,7 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
         if dtype != np.uint8 or fortran or len(shape) != 4 or shape[3] != 3 or shape[0] != len(pictures):
             raise ValueError(f"it holds {dtype} {shape} for {len(pictures)} pictures")
         pixels: Pixels
-        if path is not None and math.prod(shape):  # nothing cannot be mapped
+        if path is not None and math.prod(shape):  # an empty range cannot be mapped
             pixels = np.memmap(path, np.uint8, "r", begin, shape)
         else:
             file.seek(begin)
@@ -105,7 +105,7 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
 
 
 def read_packs(directory: Path) -> Iterator[Pack]:
-    """Every pack of a directory, in the order of their names."""
+    """Every pack in a directory, in the order of their names."""
     for npy in sorted(directory.glob("*.npy")):
         yield read_pack(npy)
 
@@ -118,7 +118,7 @@ def write_rejections(path: Path, rejections: Iterable[Rejection]) -> None:
 
 
 def read_rejections(path: Path) -> list[Rejection]:
-    """Reads what `write_rejections` wrote. Raises StageError where it is anything else."""
+    """Reads what `write_rejections` wrote. Raises StageError for anything else."""
     try:
         with path.open("rb") as file:
             return [Rejection(line["source"], line["stage"], line["reason"]) for line in map(json.loads, file)]

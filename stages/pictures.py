@@ -1,4 +1,4 @@
-"""From a picture file's bytes to normalised pixels and the id made of them. Knows nothing of files, archives or PFS.
+"""Decodes the bytes of a picture file to normalised pixels, and hashes these to an id. Knows no files and no archives.
 
 Normalised: first frame, EXIF orientation applied, alpha over white, RGB, centre crop to a square, Lanczos to
 side × side pixels. The steps and the decoder's options are part of the id's definition: changing one changes every id.
@@ -25,7 +25,7 @@ from stages.kinds import Kind
 from stages.limits import MAX_JPEG_PIXELS, MAX_PIXELS, MAX_WEBP_PIXELS
 from stages.packs import Pixels
 
-# The decoders by name, not Image.open: that would try every plugin, and refuse a JPEG whose extra frames are damaged.
+# Decoders by name, not Image.open, which tries every plugin and rejects a JPEG whose extra frames are damaged.
 _DECODERS: dict[Kind, type[ImageFile.ImageFile]] = {
     Kind.JPEG: JpegImageFile,
     Kind.PNG: PngImageFile,
@@ -35,8 +35,8 @@ _DECODERS: dict[Kind, type[ImageFile.ImageFile]] = {
     Kind.TIFF: TiffImageFile,
 }
 _MOST_PIXELS = {Kind.JPEG: MAX_JPEG_PIXELS, Kind.WEBP: MAX_WEBP_PIXELS}
-_GAP = 3  # a picture is first shrunk cheaply to no less than this many times the side, then by Lanczos
-_STRIP = 256  # rows converted at a time, so that a large picture is not held in three modes at once
+_GAP = 3  # a picture is first shrunk cheaply to at least this many times the side, then by Lanczos
+_STRIP = 256  # rows converted at a time, so that a large picture is not in memory in three modes at once
 _TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -47,7 +47,7 @@ _TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
-# PNG says which sample value is transparent in the file's depth; Pillow compares it at 8 bits.
+# PNG gives the transparent sample value in the file's depth, but Pillow compares it at 8 bits.
 _TRANSPARENT_TO_8_BITS = {
     "L;2": lambda value: value * 85,
     "L;4": lambda value: value * 17,
@@ -56,11 +56,11 @@ _TRANSPARENT_TO_8_BITS = {
 
 
 class BadPicture(Exception):
-    """A picture that cannot be used; the text is the reason for the user, the same for the same bytes."""
+    """A picture that is rejected; the text is the reason for the user, the same for the same bytes."""
 
 
 def picture_id(pixels: Pixels) -> str:
-    """The id (64 hex) of normalised pixels, uint8 (H, W, 3): equal pictures have equal ids wherever they came from."""
+    """The id (64 hex) of normalised pixels, uint8 (H, W, 3): equal pictures have equal ids, whatever their source."""
     height, width, _ = pixels.shape
     return hashlib.sha256(b"lookalike-picture-1\0" + struct.pack(">II", height, width) + pixels.tobytes()).hexdigest()
 
@@ -68,21 +68,21 @@ def picture_id(pixels: Pixels) -> str:
 def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
     """Decodes the bytes of a picture file of that kind to uint8 (side, side, 3) RGB.
 
-    Raises BadPicture for damaged files, too many pixels, or samples for which no white is defined.
+    Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about odd metadata, which does not matter here
+        warnings.simplefilter("ignore")  # about odd metadata, which is harmless here
         try:
             return _normalise(data, kind, side)
         except (BadPicture, MemoryError):
-            raise  # too little memory is the machine's fault: the datum fails, the picture is not called bad
-        except Exception as failure:  # hostile bytes make decoders raise anything
+            raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
+        except Exception as failure:  # on hostile bytes decoders raise every kind of error
             unusual = ", or of an unusual kind: save it as PNG" if kind is Kind.TIFF else ""
             raise BadPicture(f"damaged or truncated {kind.value} picture{unusual}") from failure
 
 
 def resize(pixels: Pixels, side: int) -> Pixels:
-    """Square pixels, uint8 (n, n, 3) RGB, brought to side × side in the same way as a decoded picture's."""
+    """Square pixels, uint8 (n, n, 3) RGB, resized to side × side in the same way as a decoded picture."""
     return pixels if len(pixels) == side else _resized(Image.fromarray(pixels), side)
 
 
@@ -91,7 +91,7 @@ def _normalise(data: bytes, kind: Kind, side: int) -> Pixels:
     _check_size(picture, kind)
     if isinstance(picture, JpegImageFile):
         picture.draft(None, (_GAP * side, _GAP * side))
-    _mend_transparency(picture)
+    _fix_transparency(picture)
     picture.load()
     return _resized(_in_rgb(_square(_upright(picture))), side)
 
@@ -105,21 +105,21 @@ def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
         raise BadPicture("a picture without pixels")
 
 
-def _mend_transparency(picture: ImageFile.ImageFile) -> None:
+def _fix_transparency(picture: ImageFile.ImageFile) -> None:
     value = picture.info.get("transparency")
     if not isinstance(picture, PngImageFile) or value is None or not picture.tile:
         return
     to_8_bits = _TRANSPARENT_TO_8_BITS.get(str(picture.tile[0].args))
     if to_8_bits:
-        mended: Any = tuple(map(to_8_bits, value)) if isinstance(value, tuple) else to_8_bits(value)
-        picture.info["transparency"] = mended
+        fixed: Any = tuple(map(to_8_bits, value)) if isinstance(value, tuple) else to_8_bits(value)
+        picture.info["transparency"] = fixed
 
 
 def _upright(picture: ImageFile.ImageFile) -> Image.Image:
-    """Applies the EXIF orientation. (For TIFF the decoder has done so and says 1.)"""
+    """Applies the EXIF orientation. (For TIFF the decoder has applied it and reports 1.)"""
     try:
         turn = _TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # damaged metadata says nothing; the pixels are good
+    except Exception:  # the metadata are damaged, but the pixels are good
         turn = None
     return picture if turn is None else picture.transpose(turn)
 
@@ -151,7 +151,7 @@ def _in_rgb(picture: Image.Image) -> Image.Image:
 
 
 def _from_16_bits(strip: Image.Image, picture: Image.Image) -> Image.Image:
-    """The high byte of each sample, as the decoders do it for 16-bit RGB; white is 255 whatever the values reached."""
+    """The high byte of each sample, as in the decoders for 16-bit RGB; white is 255 whatever the largest sample is."""
     samples = np.asarray(strip)
     grey = (samples >> 8).astype(np.uint8)
     if getattr(picture, "tag_v2", {}).get(PHOTOMETRIC_INTERPRETATION) == 0:

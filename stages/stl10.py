@@ -13,30 +13,30 @@ _RECORD_NAME = re.compile(r"\.bin/\d{6}\Z", re.IGNORECASE)
 
 
 def is_named_so(name: str) -> bool:
-    """Whether a file's name is one that STL-10's files have. The format has no mark of its own to know it by."""
+    """Whether a file is named as STL-10's are. The format has no magic number."""
     return name.lower().endswith(".bin") or is_record_name(name)
 
 
 def record_name(file: str, number: int) -> str:
-    """What a record is called, in its file or out of it: "train_X.bin/000123". number: counted from 0."""
+    """The name of a record, in its file or on its own: "train_X.bin/000123". number: counted from 0."""
     return f"{file}/{number:06}"
 
 
 def is_record_name(name: str) -> bool:
-    """Whether something is called as a record is."""
+    """Whether a file is named as a record is."""
     return _RECORD_NAME.search(name) is not None
 
 
 def holds_pictures(name: str, size: int) -> bool:
-    """Whether a file is one of STL-10's by its name and size in bytes, whatever it begins with.
+    """Whether a file is one of STL-10's by its name and size in bytes, whatever its first bytes.
 
-    Records are mere pixels: among 100,000 some will begin as an archive or another picture would.
+    Records are plain pixels: some of 100,000 begin like an archive or like another kind of picture.
     """
     return size > 0 and is_named_so(name) and problem(name, size) is None
 
 
 def problem(name: str, size: int) -> str | None:
-    """Why the file of that name and size in bytes holds no STL-10 pictures, for the user; None if it does."""
+    """Why a file of that name and size in bytes does not hold STL-10 pictures, for the user; None if it does."""
     if name.lower().endswith("_y.bin"):
         return "labels of STL-10, not pictures"
     if size % RECORD:

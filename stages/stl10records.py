@@ -1,6 +1,6 @@
 """The pictures in STL-10's binary files: records of 3 × 96 × 96 bytes, channel by channel, each column by column.
 
-Knows the layout (https://cs.stanford.edu/~acoates/stl10/) and nothing of where the bytes come from.
+Knows the layout (https://cs.stanford.edu/~acoates/stl10/) and no files.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Stream(Protocol):
 
 
 def pictures(head: bytes, stream: Stream) -> Iterator[tuple[bytes, Pixels]]:
-    """Yields each record as its bytes and its picture, uint8 (96, 96, 3) RGB, reading a block at a time.
+    """Each record as its bytes and its picture, uint8 (96, 96, 3) RGB, read a block at a time.
 
-    head: bytes already read off the stream, less than a block. Raises EOFError if the stream ends inside a record.
+    head: bytes already read from the stream, less than a block. Raises EOFError if the stream ends inside a record.
     """
     while block := head + stream.read(_BLOCK * RECORD - len(head)):
         head = b""

@@ -1,4 +1,4 @@
-"""Owns the reading of vector files: NumPy's .npy, float32, a row for each picture. Knows no pictures and no search."""
+"""Reads vector files: NumPy's .npy, float32, a row for each picture. Knows no pictures and no search."""
 
 from pathlib import Path
 
@@ -11,15 +11,15 @@ from stages.neighbours.backend import Vectors
 def read_vectors(path: Path, dimension: int) -> Vectors:
     """The vectors in a file, float32 (n, dimension), memory-mapped and read-only.
 
-    The file may be deleted once this has returned. Raises StageError for a missing file or one that holds anything
-    else; pickled objects are never loaded.
+    The file may be deleted once this has returned. Raises StageError if it is missing or holds anything else; pickled
+    objects are never loaded.
     """
     try:
         vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise StageError(f"{path.name} is missing beside its table; reprocess the pipeline that wrote it") from error
     except (ValueError, EOFError, OSError) as error:
-        raise StageError(f"{path.name} is no file of vectors: {error}") from error
+        raise StageError(f"{path.name} is not a file of vectors: {error}") from error
     if vectors.dtype != np.dtype("<f4") or vectors.ndim != 2 or vectors.shape[1] != dimension:
         raise StageError(
             f"{path.name} holds {vectors.dtype} of shape {vectors.shape}, not float32 vectors of {dimension} dimensions"

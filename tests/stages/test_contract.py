@@ -150,7 +150,7 @@ def test_a_set_of_datums_is_processed_by_one_process_that_keeps_its_state(worker
     output, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     assert "stage: images:/a=b #1.jpg models:/\n" in output
-    assert errors == "stage: the Pachyderm worker went away: the worker ends\n"
+    assert errors == "stage: the connection to the Pachyderm worker was lost: the worker ends\n"
 
 
 def test_a_failing_import_fails_the_datum_with_its_reason_and_not_the_process(worker: Worker, stage: Stage) -> None:
@@ -245,7 +245,7 @@ def test_a_stage_runs_on_plain_directories(stage: Stage, tmp_path: Path) -> None
             "two models: push one",
         ),
         ({"imports": "1 / 0"}, ["--input", "a=.", "--out", "o"], "ZeroDivisionError: division by zero"),
-        ({}, ["--input", "a=missing", "--out", "o"], "--input a: there is nothing at "),
+        ({}, ["--input", "a=missing", "--out", "o"], "--input a: no file or directory at "),
         ({}, ["--input", "a", "--out", "o"], "--input 'a' is not NAME=PATH"),
         ({}, ["--input", "a=.", "--input", "a=.", "--out", "o"], "--input a is given twice"),
     ],

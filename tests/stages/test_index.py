@@ -122,7 +122,7 @@ def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
         with pytest.raises(StageError, match=reason):
             run(tmp_path / "a", tmp_path / "out")
     (tmp_path / "a" / "a0.npy").write_bytes(b"\x93NUMPY broken")
-    with pytest.raises(StageError, match=r"a0\.npy is no file of vectors"):
+    with pytest.raises(StageError, match=r"a0\.npy is not a file of vectors"):
         run(tmp_path / "a", tmp_path / "out")
     (tmp_path / "a" / "a0.npy").unlink()
     with pytest.raises(StageError, match=r"a0\.npy is missing"):
