@@ -171,7 +171,7 @@ class _RootLock:
 
 
 def _backend(options: Options, stores: Stores, changed: Callable[[], None]) -> Backend:
-    """Where workers run. Raises Unavailable where there is no container engine and one is asked for."""
+    """The backend that runs workers. Raises Unavailable if it needs a container engine and none answers."""
     if options.runner == "process":
         return Machine(stores, options.root / "scratch")
     try:

@@ -9,6 +9,6 @@ T = TypeVar("T")
 
 
 def of(found: Sequence[T], page: pfs_pb2.RepoPage | pps_pb2.PipelinePage) -> Sequence[T]:
-    """The page of what was found that a request asks for; all of it if the request names no size."""
+    """The requested page of a listing; the whole listing if the page has no size."""
     size, index = page.page_size, page.page_index
     return found[index * size :][:size] if size > 0 else found

@@ -27,7 +27,7 @@ _STATES = {
 }
 
 Active = Callable[[], bool]
-"""Whether the caller is still there."""
+"""Whether the call is still active."""
 
 
 class CommitCalls:

@@ -125,7 +125,7 @@ class FileCalls:
 
     @contextmanager
     def _before(self, info: CommitInfo) -> Iterator[tuple[CommitInfo, FileSet]]:
-        """The parent of a commit, or nothing."""
+        """The parent of a commit and its files; no files if there is no parent."""
         with self._pfs.db.read() as conn:
             if info.parent is None:
                 yield info, FileSet(conn, ())

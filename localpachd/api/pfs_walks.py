@@ -16,7 +16,7 @@ Walk = Callable[[sqlite3.Connection, int, int, int], list[int]]
 
 
 class WalkCalls:
-    """WalkCommitProvenance and its like, and ForgetCommit, of `pfs_v2.API`."""
+    """The four walks and ForgetCommit of `pfs_v2.API`."""
 
     _pfs: Pfs
 

@@ -41,7 +41,7 @@ class Requests:
             "stop_job": lambda txn, request: _stop_job(txn, request.stop_job),
             "create_pipeline_v2": lambda txn, request: self._create_pipeline_v2(txn, request.create_pipeline_v2),
         }
-        """By the field of TransactionRequest that holds the request."""
+        """The work of each request, by the field of TransactionRequest that holds it."""
 
     def run(self, txn: Transaction, request: transaction_pb2.TransactionRequest) -> Answer:
         """Carries out a TransactionRequest and returns its answer."""

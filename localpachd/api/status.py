@@ -122,7 +122,7 @@ def _streaming(
 
 def _abort(context: Context, error: Exception, method: str) -> NoReturn:
     if not context.is_active():
-        # The client has gone: nobody reads the status, and the exception that this caused is no failure.
+        # The client has gone: nobody reads the status, and the exception that this caused is not a failure.
         context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
     code, text = status(error, method)
     if isinstance(error, errors.Unavailable) and error.resource is not None:

@@ -36,7 +36,7 @@ def _renamed(name: str) -> str:
 
 
 def main(generator: str, directory: str) -> None:
-    """Writes the stubs below a directory. SystemExit with the generator's words if it fails."""
+    """Writes the stubs below a directory. Raises SystemExit with the generator's message if it fails."""
     done = subprocess.run([generator], input=request().SerializeToString(), capture_output=True, check=False)
     response = CodeGeneratorResponse.FromString(done.stdout)
     if done.returncode or response.error:

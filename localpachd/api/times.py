@@ -1,4 +1,4 @@
-"""Times on the wire: nanoseconds since the epoch <-> Timestamp, seconds <-> Duration. Knows no service."""
+"""Times as messages: nanoseconds since the epoch <-> Timestamp, seconds <-> Duration. Knows no service."""
 
 from typing import overload
 
