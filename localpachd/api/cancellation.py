@@ -9,5 +9,5 @@ from localpachd.pfs.changes import Changes
 
 def watch(context: grpc.ServicerContext, changes: Changes) -> Callable[[], bool]:
     """Whether the call is still active; a wait on `changes` checks that again when the call ends."""
-    context.add_callback(changes.notify)
+    context.add_callback(changes.wake)
     return context.is_active

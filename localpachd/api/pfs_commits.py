@@ -93,7 +93,8 @@ class CommitCalls:
             seen = commits.resolve(conn, since).seq if since else 0
         active = cancellation.watch(context, self._pfs.changes)
         branch, origin = Branch(repo, request.branch), _origin(request)
-        while (info := self._pfs.changes.wait_for(partial(self._next, branch, origin, seen), active)) is not None:
+        changes = self._pfs.changes
+        while (info := changes.wait_for(partial(self._next, branch, origin, seen), active, {repo})) is not None:
             seen = info.seq
             yield messages.commit_info(self._await(info, request.state, active))
 
@@ -172,7 +173,8 @@ class CommitCalls:
                     raise PachError(f"commit {info.commit} was deleted")
                 return now if history.has_reached(conn, now, _STATES[state]) else None
 
-        reached = self._pfs.changes.wait_for(look, active)
+        concerned = {info.commit.repo, *(each.repo for each in info.provenance)}
+        reached = self._pfs.changes.wait_for(look, active, concerned)
         return reached if reached is not None else info
 
 

@@ -39,6 +39,7 @@ def create(
         above = target if target is not None else (row["head"] if row else None)
         target = empty_commit(txn, branch, provenance, above)
     branch_id = _store(txn, repo, branch, row, target, trigger)
+    txn.changed.add(branch)
     if rewired:
         graph.rewire(txn.conn, branch_id, sorted(upstream, key=lambda each: lookup.branch_by_id(txn.conn, each).key))
         txn.rewired.append(branch_id)
@@ -181,5 +182,6 @@ def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:
             create(txn, lookup.branch_by_id(txn.conn, each), provenance=rest)
     txn.conn.execute("DELETE FROM branch_provenance WHERE branch = ? OR upstream = ?", (row["id"], row["id"]))
     txn.conn.execute("DELETE FROM branches WHERE id = ?", (row["id"],))
+    txn.changed.add(branch)
     txn.moved = [each for each in txn.moved if each != row["id"]]
     txn.rewired = [each for each in txn.rewired if each != row["id"]]

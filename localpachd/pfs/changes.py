@@ -1,44 +1,112 @@
-"""One bell for the whole server: rung after every transaction, so that whoever waits looks again instead of polling."""
+"""Notifications of changes, by topic: whoever waits for something looks again when it may have changed, instead of
+polling. Knows no topic's meaning."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 T = TypeVar("T")
 
+Topic = Hashable
+"""The subject of a change. A Repo stands for commits that are made, finished or deleted in it, a Branch for its being
+made, set or deleted, a Commit for what is written into it; the rooms above have topics of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The topics in which there were changes; with `everything` there may have been some in any other, too."""
+
+    topics: frozenset[Topic] = frozenset()
+    everything: bool = False
+
+    def __contains__(self, topic: Topic) -> bool:
+        return self.everything or topic in self.topics
+
+
+EVERYTHING = Changed(everything=True)
+
+
+class Feed:
+    """The changes since the last `wait`, in some topics or, without any, in all. For one thread to wait on."""
+
+    def __init__(self, lock: threading.Lock, topics: Collection[Topic]) -> None:
+        self._condition = threading.Condition(lock)
+        self._wanted = frozenset(topics)
+        self._seen: set[Topic] = set()
+        self._everything = False
+        self._woken = False
+
+    def wait(self, timeout: float | None = None) -> Changed:
+        """Blocks until there is a change, a call of `Changes.wake`, or `timeout` seconds are over. Returns the changes,
+        once each: none where there are none yet."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._woken or self._everything or self._seen, timeout)
+            changed = Changed(frozenset(self._seen), self._everything)
+            self._seen.clear()
+            self._everything = self._woken = False
+            return changed
+
+    def tell(self, topics: Collection[Topic]) -> None:
+        """Adds changes, without topics in everything. The caller holds the lock."""
+        if not topics:
+            self._everything = True
+        elif not self._wanted:
+            self._seen.update(topics)
+        else:
+            self._seen.update(self._wanted.intersection(topics))
+        if self._everything or self._seen:
+            self._condition.notify()
+
+    def wake(self) -> None:
+        """Lets `wait` return although nothing has changed. The caller holds the lock."""
+        self._woken = True
+        self._condition.notify()
+
 
 class Changes:
-    """Counts the changes made so far and wakes those who wait for one."""
+    """Tells of each change all who wait for one like it. Thread-safe."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._count = 0
+        self._lock = threading.Lock()
+        self._feeds: set[Feed] = set()
 
-    @property
-    def count(self) -> int:
-        """How many changes there have been; pass it to `wait_past`."""
-        with self._condition:
-            return self._count
+    def notify(self, topics: Collection[Topic] = ()) -> None:
+        """Tells of a change in these topics; without any, everything may have changed. Call it when others can see the
+        change: after the transaction, not in it."""
+        with self._lock:
+            for feed in self._feeds:
+                feed.tell(topics)
 
-    def notify(self) -> None:
-        """Rings the bell."""
-        with self._condition:
-            self._count += 1
-            self._condition.notify_all()
+    def wake(self) -> None:
+        """Lets everybody who waits ask whether to wait on. Nothing has changed."""
+        with self._lock:
+            for feed in self._feeds:
+                feed.wake()
 
-    def wait_past(self, count: int, timeout: float | None = None) -> int:
-        """Blocks until more than `count` changes have been made or `timeout` seconds are over; returns the count."""
-        with self._condition:
-            self._condition.wait_for(lambda: self._count > count, timeout)
-            return self._count
+    @contextmanager
+    def feed(self, *topics: Topic) -> Iterator[Feed]:
+        """The changes from now on in these topics or, without any, in all."""
+        feed = Feed(self._lock, topics)
+        with self._lock:
+            self._feeds.add(feed)
+        try:
+            yield feed
+        finally:
+            with self._lock:
+                self._feeds.remove(feed)
 
-    def wait_for(self, look: Callable[[], T | None], active: Callable[[], bool] = lambda: True) -> T | None:
-        """Returns the first result of `look` that is not None, looking again after every change; None once `active`
-        is false. Who ends a wait from outside must make `active` false first and then call `notify`."""
-        while active():
-            count = self.count
-            result = look()
-            if result is not None:
-                return result
-            self.wait_past(count)
+    def wait_for(
+        self, look: Callable[[], T | None], active: Callable[[], bool] = lambda: True, topics: Collection[Topic] = ()
+    ) -> T | None:
+        """Returns the first result of `look` that is not None, looking again after every change in the topics, without
+        any after every change; None once `active` is false. To end a wait from outside, make `active` false first and
+        then call `wake`."""
+        with self.feed(*topics) as feed:
+            while active():
+                result = look()
+                if result is not None:
+                    return result
+                feed.wait()
         return None

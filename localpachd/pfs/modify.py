@@ -25,7 +25,7 @@ def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
     with pfs.chunks.uses.one():
         listed = list(changes)
         pfs.chunks.flush()
-        pfs.transact(lambda txn: _apply(txn, pfs.chunks, target, listed))
+        pfs.transact(lambda txn: apply(txn, pfs.chunks, target, listed))
 
 
 def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
@@ -43,7 +43,8 @@ def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
         return pfs.transact(step)
 
 
-def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:
+def apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:
+    """Applies changes as `modify` does, within a transaction. The chunks that they name are durable."""
     place = _place(txn.conn, target, txn.spout)
     own = isinstance(place, Branch)
     commit = commits.resolve(txn.conn, commits.start(txn, place)) if isinstance(place, Branch) else place
@@ -51,6 +52,7 @@ def _apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[C
     # What was appended to older content has made chunks of its own.
     chunks.flush()
     contents.add_layer(txn, commit, staged.entries())
+    txn.changed.add(commit.commit)
     if own:
         commits.finish(txn, commit.commit)
 

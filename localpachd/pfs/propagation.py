@@ -17,11 +17,15 @@ def complete(txn: Transaction) -> None:
     _propagate(txn)
     opened = commit_sets.upstream_first(txn.conn, txn.opened)
     if opened:
+        txn.changed.update(info.commit.repo for info in opened)
         txn.observer.commits_opened(txn, opened)
     if txn.removed:
+        txn.changed.update(info.commit.repo for info in txn.removed)
         txn.observer.commits_removed(txn, txn.removed)
     for seq in txn.finished:  # grows while jobs end with their commits
-        txn.observer.commit_finished(txn, commits.by_seq(txn.conn, seq))
+        info = commits.by_seq(txn.conn, seq)
+        txn.changed.add(info.commit.repo)
+        txn.observer.commit_finished(txn, info)
 
 
 def _propagate(txn: Transaction) -> None:

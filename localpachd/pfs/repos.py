@@ -71,6 +71,7 @@ def delete(txn: Transaction, repo: Repo, force: bool = False) -> None:
 
 
 def _delete_all(txn: Transaction, doomed: Sequence[Repo], force: bool) -> None:
+    txn.changed.update(doomed)
     found = [branch for repo in doomed for branch in branches.of_repo(txn.conn, repo)]
     # Downstream first, so that they do not stand in each other's way.
     for branch in branches.downstream_first(txn.conn, found):

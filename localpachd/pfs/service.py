@@ -9,7 +9,7 @@ from typing import TypeVar
 from localpachd import ids
 from localpachd.db import Database
 from localpachd.pfs import projects, propagation, triggers
-from localpachd.pfs.changes import Changes
+from localpachd.pfs.changes import Changes, Topic
 from localpachd.pfs.entities import DEFAULT_PROJECT, Branch
 from localpachd.pfs.transaction import NullObserver, Observer, Transaction
 from localpachd.storage.chunks import Chunks
@@ -46,8 +46,9 @@ class Pfs:
     def transact(self, step: Callable[[Transaction], T], commit_set: str = "") -> T:
         """Runs one atomic step under this commit-set id or a fresh one, completes it downstream, and notifies all that
         wait for changes. An exception undoes all of it. Triggers fire within it, under a commit-set id of their own."""
-        result = self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id()))
-        self.changes.notify()
+        changed: set[Topic] = set()
+        result = self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id(), changed))
+        self.changes.notify(changed)
         return result
 
     def dry_run(self, txn: Transaction, step: Callable[[Transaction], T], commit_set: str) -> T:
@@ -55,21 +56,23 @@ class Pfs:
         exception."""
         txn.conn.execute("SAVEPOINT dry_run")
         try:
-            return self._run(txn.conn, step, commit_set)
+            return self._run(txn.conn, step, commit_set, set())
         finally:
             txn.conn.execute("ROLLBACK TO dry_run")
             txn.conn.execute("RELEASE dry_run")
 
-    def _run(self, conn: sqlite3.Connection, step: Callable[[Transaction], T], commit_set: str) -> T:
-        txn = self._transaction(conn, commit_set)
+    def _run(
+        self, conn: sqlite3.Connection, step: Callable[[Transaction], T], commit_set: str, changed: set[Topic]
+    ) -> T:
+        txn = self._transaction(conn, commit_set, changed)
         result = step(txn)
         propagation.complete(txn)
         if txn.finished:
-            triggered = self._transaction(conn, ids.new_id())
+            triggered = self._transaction(conn, ids.new_id(), changed)
             for commit in txn.finished:
                 triggers.fire(triggered, commit)
             propagation.complete(triggered)
         return result
 
-    def _transaction(self, conn: sqlite3.Connection, commit_set: str) -> Transaction:
-        return Transaction(conn, commit_set, time.time_ns(), self.observer, spout=self.spout)
+    def _transaction(self, conn: sqlite3.Connection, commit_set: str, changed: set[Topic]) -> Transaction:
+        return Transaction(conn, commit_set, time.time_ns(), self.observer, spout=self.spout, changed=changed)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from localpachd.pfs.changes import Topic
 from localpachd.pfs.entities import Branch, CommitInfo
 
 
@@ -58,3 +59,5 @@ class Transaction:
     """Sequence numbers of the commits finished so far: triggers look at them afterwards."""
     removed: list[CommitInfo] = field(default_factory=list)
     """The commits deleted so far."""
+    changed: set[Topic] = field(default_factory=set)
+    """What those who wait are told of once this is committed; without a topic, that everything may have changed."""

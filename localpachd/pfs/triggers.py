@@ -98,6 +98,7 @@ def tick(txn: Transaction, branch: int, now: int) -> None:
     count as one: the original makes up for each, all with the same head."""
     txn.conn.execute("INSERT OR REPLACE INTO trigger_ticks (branch, at) VALUES (?, ?)", (branch, now))
     reference = lookup.branch_by_id(txn.conn, branch)
+    txn.changed.add(reference)
     rows = _of_repo(txn.conn, reference.repo)
     trigger = rows[reference.name].trigger
     followed = rows.get(trigger["branch"]) if trigger else None

@@ -6,19 +6,22 @@ that is started again goes on where the last one stood.
 
 import logging
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, modify, schedules, triggers
-from localpachd.pfs.entities import Commit, CommitInfo, Repo
+from localpachd.pfs.changes import Changed
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
-from localpachd.pps import inputs, job_base, jobs
-from localpachd.pps.entities import PipelineState
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps import inputs, job_base, jobs, pipelines
+from localpachd.pps.entities import Pipeline, PipelineState
 from localpachd.pps.inputs import CronInput
+from localpachd.pps.loop import Loop
 from localpachd.storage.filesets import DEFAULT_TAG, Content
 
 _SECOND = 1_000_000_000
@@ -32,61 +35,76 @@ _log = logging.getLogger(__name__)
 
 class CronScheduler:
     """A thread that does what is due. `now` gives nanoseconds since the epoch; whoever sets another clock than the
-    machine's rings the bell of changes when it moves."""
+    machine's calls `Changes.wake` when it moves."""
 
     def __init__(self, pfs: Pfs, now: Callable[[], int] = time.time_ns) -> None:
         self._pfs = pfs
         self._now = now
-        self._stopping = False
         self._newest: dict[Repo, tuple[int, int]] = {}
         self._told: set[str] = set()
-        self._thread = threading.Thread(target=self._loop, name="cron")
+        self._due: int | None = None
+        self._repos: frozenset[Repo] = frozenset()
+        self._loop = Loop("cron", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
         """Begins to watch the clock."""
-        self._thread.start()
+        self._loop.start()
 
     def stop(self) -> None:
         """Stops watching and waits for what is being done."""
-        self._stopping = True
-        self._pfs.changes.notify()
-        if self._thread.ident is not None:
-            self._thread.join()
+        self._loop.stop()
 
-    def run_now(self, cron: CronInput) -> None:
-        """One tick out of turn."""
-        tick(self._pfs, cron, self._now())
+    def run_now(self, pipeline: Pipeline) -> None:
+        """Ticks every cron input of a pipeline now; PachError where it has none, NotFound for an unknown one."""
+        with self._pfs.db.read() as conn:
+            found = crons(pipelines.inspect(conn, pipeline).spec.input)
+        if not found:
+            raise PachError("pipeline doesn't have a cron input")
+        for cron in found:
+            modify.modify(self._pfs, _head(cron), _tick(cron, self._now()))
 
-    def _loop(self) -> None:
-        while not self._stopping:
-            seen = self._pfs.changes.count
-            try:
-                due = self._do_due()
-                wait = _LONGEST_WAIT if due is None else (due - self._now()) / _SECOND
-            except Exception:  # the clock must go on, whatever one tick meets
-                _log.exception("the clock is looked at again in %.0f s", _PAUSE)
-                wait = _PAUSE
-            if not self._stopping:
-                self._pfs.changes.wait_past(seen, min(max(wait, 0.0), _LONGEST_WAIT))
+    def _round(self, changed: Changed) -> float | None:
+        """Does one of each thing that is due; returns the seconds until the next one is."""
+        if self._concerned(changed) or (self._due is not None and self._due <= self._now()):
+            self._due = self._do_due()
+        if self._due is None:
+            return None
+        return min(max((self._due - self._now()) / _SECOND, 0.0), _LONGEST_WAIT)
+
+    def _concerned(self, changed: Changed) -> bool:
+        """Whether there may be other things to do than at the last look, or at another time. A branch may have got a
+        trigger; that the head of one moves only puts off when it is due."""
+        return (
+            changed.everything
+            or not self._repos.isdisjoint(changed.topics)
+            or any(isinstance(topic, Pipeline | Branch) for topic in changed.topics)
+        )
 
     def _do_due(self) -> int | None:
-        """Does one of each thing that is due. Returns when to look again (ns), None if nothing is waited for."""
+        """Does one of each thing that is due. Returns when the first of these things, or of the others, was or is due
+        (ns), None if nothing is waited for."""
         with self._pfs.db.read() as conn:
-            ticks = list(self._next_ticks(conn))
+            watched = list(_watched(conn))
+            self._repos = frozenset(job_base.repo_of(cron) for cron in watched)
+            ticks = list(self._next_ticks(conn, watched))
             timer = triggers.next_tick(conn)
         now = self._now()
         for cron, when in ticks:
             if when <= now:  # those that were missed come one by one, each a commit
-                tick(self._pfs, cron, when)
+                self._pfs.transact(partial(self._do_tick, cron=cron, when=when))
         if timer is not None and timer[1] <= now:
-            branch = timer[0]
-            self._pfs.transact(lambda txn: triggers.tick(txn, branch, now))
+            self._pfs.transact(partial(_do_timer, now=now))
         moments = [when for _, when in ticks] + ([timer[1]] if timer else [])
         return min(moments, default=None)
 
-    def _next_ticks(self, conn: sqlite3.Connection) -> Iterator[tuple[CronInput, int]]:
-        """Every cron input of a pipeline that is not stopped, with its next tick (ns)."""
-        for cron in _watched(conn):
+    def _do_tick(self, txn: Transaction, cron: CronInput, when: int) -> None:
+        """Commits a tick if it is still the next one: since the look the pipeline may have been stopped."""
+        if cron in _watched(txn.conn) and (cron, when) in self._next_ticks(txn.conn, [cron]):
+            modify.apply(txn, self._pfs.chunks, _head(cron), _tick(cron, when))
+
+    def _next_ticks(self, conn: sqlite3.Connection, watched: Iterable[CronInput]) -> Iterator[tuple[CronInput, int]]:
+        """Cron inputs with the next tick (ns) of each; those without one are left out."""
+        for cron in watched:
             try:
                 when = schedules.parse(cron.spec).next(self._last(conn, cron))
             except (PachError, ValueError) as error:
@@ -117,15 +135,22 @@ def crons(tree: inputs.Input | None) -> tuple[CronInput, ...]:
     return tuple(leaf for leaf in inputs.leaves(tree) if isinstance(leaf, CronInput))
 
 
-def tick(pfs: Pfs, cron: CronInput, when: int) -> None:
-    """Commits the file of one tick; with `overwrite` it takes the place of those before it."""
+def _tick(cron: CronInput, when: int) -> list[Change]:
+    """The file of one tick (ns since the epoch); with `overwrite` it takes the place of those before it."""
     moment = datetime.fromtimestamp(when // _SECOND, UTC)
     changes: list[Change] = [Removal("/", DEFAULT_TAG)] if cron.overwrite else []
-    changes.append(Addition(f"/{moment:%Y-%m-%dT%H:%M:%SZ}", DEFAULT_TAG, Content(0, ())))
-    modify.modify(pfs, _head(cron), changes)
+    return [*changes, Addition(f"/{moment:%Y-%m-%dT%H:%M:%SZ}", DEFAULT_TAG, Content(0, ()))]
+
+
+def _do_timer(txn: Transaction, now: int) -> None:
+    """Moves the branch whose timed trigger is due, if there still is one."""
+    timer = triggers.next_tick(txn.conn)
+    if timer is not None and timer[1] <= now:
+        triggers.tick(txn, timer[0], now)
 
 
 def _watched(conn: sqlite3.Connection) -> Iterator[CronInput]:
+    """Every cron input of a pipeline that is not stopped."""
     marks = ", ".join("?" * len(_TICKING))
     rows = conn.execute(
         "SELECT spec FROM pipelines p WHERE stopped = 0 AND instr(spec, '\"cron\"') "

@@ -209,6 +209,15 @@ class DatumInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Activity:
+    """The topic of changes in a pipeline's log and in its jobs' counters. The topic of its versions and of its jobs'
+    states is the pipeline itself."""
+
+    pipeline: Pipeline | None
+    """None: the server itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogMessage:
     """One line of a log. `ts` in nanoseconds since the epoch; `data` holds the (path, hash) of a datum's inputs."""
 

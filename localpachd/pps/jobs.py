@@ -11,7 +11,7 @@ from localpachd.pfs import commits
 from localpachd.pfs.entities import META, USER, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import spec
-from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline
+from localpachd.pps.entities import Activity, Counters, Job, JobInfo, JobState, Pipeline
 from localpachd.worker.tasks import Stats
 
 parsed = lru_cache(maxsize=256)(spec.from_json)
@@ -41,6 +41,7 @@ def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
             "INSERT OR IGNORE INTO jobs (project, pipeline, id, version, state, created) VALUES (?, ?, ?, ?, ?, ?)",
             (pipeline.project, pipeline.name, info.commit.id, row["version"], JobState.CREATED, txn.now),
         )
+        txn.changed.add(pipeline)
 
 
 def _lacks_output(conn: sqlite3.Connection, info: CommitInfo) -> bool:
@@ -71,11 +72,28 @@ def last_state(conn: sqlite3.Connection, pipeline: Pipeline, version: int | None
     return JobState(row["state"]) if row else JobState.UNKNOWN
 
 
-def unfinished(conn: sqlite3.Connection) -> Iterator[tuple[Job, int, JobState]]:
-    """Every job that is not over, with its pipeline's version and its state, in order of creation."""
-    rows = conn.execute("SELECT project, pipeline, id, version, state FROM jobs WHERE finished IS NULL ORDER BY seq")
+def unfinished(
+    conn: sqlite3.Connection, only: Collection[Pipeline] | None = None
+) -> Iterator[tuple[Job, int, JobState]]:
+    """Every job that is not over, of all pipelines or `only` of these, with its pipeline's version and its state, in
+    order of creation."""
+    where, values = among("pipeline", only)
+    rows = conn.execute(
+        f"SELECT project, pipeline, id, version, state FROM jobs WHERE finished IS NULL AND {where} ORDER BY seq",
+        values,
+    )
     for row in rows.fetchall():
         yield Job(Pipeline(row["project"], row["pipeline"]), row["id"]), row["version"], JobState(row["state"])
+
+
+def among(column: str, pipelines: Collection[Pipeline] | None) -> tuple[str, tuple[str, ...]]:
+    """The SQL condition, with its values, that a row belongs to one of these pipelines; None means all. `column` holds
+    the pipeline's name, the column `project` its project."""
+    if pipelines is None:
+        return "TRUE", ()
+    pairs = json.dumps([(each.project, each.name) for each in pipelines])
+    some = "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)"
+    return f"(project, {column}) IN ({some})", (pairs,)
 
 
 def listed(
@@ -105,28 +123,29 @@ def sets(conn: sqlite3.Connection) -> list[str]:
 
 def pick_up(txn: Transaction, job: Job) -> None:
     """CREATED becomes STARTING."""
-    _update(txn.conn, job, (JobState.CREATED,), state=JobState.STARTING)
+    _update(txn, job, (JobState.CREATED,), state=JobState.STARTING)
 
 
 def begin(txn: Transaction, job: Job) -> bool:
     """STARTING becomes RUNNING; one that was past that begins again and counts a restart. Returns whether the job is
     there to be run."""
-    if _update(txn.conn, job, (JobState.STARTING,), state=JobState.RUNNING, started=txn.now):
+    if _update(txn, job, (JobState.STARTING,), state=JobState.RUNNING, started=txn.now):
         return True
     row = _find(txn.conn, job)
     return row is not None and _update(
-        txn.conn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.RUNNING, restart=row["restart"] + 1
+        txn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.RUNNING, restart=row["restart"] + 1
     )
 
 
 def begin_egress(txn: Transaction, job: Job) -> bool:
     """RUNNING becomes EGRESSING. Returns whether the job is there to be gone on with."""
-    return _update(txn.conn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.EGRESSING)
+    return _update(txn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.EGRESSING)
 
 
 def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
     """Stores a running job's progress. Returns whether the job still runs."""
-    return _update(txn.conn, job, (JobState.RUNNING,), **asdict(counters), stats=json.dumps(asdict(stats)))
+    txn.changed.add(Activity(job.pipeline))
+    return _set(txn.conn, job, (JobState.RUNNING,), **asdict(counters), stats=json.dumps(asdict(stats)))
 
 
 def succeed(txn: Transaction, job: Job) -> None:
@@ -136,12 +155,18 @@ def succeed(txn: Transaction, job: Job) -> None:
 
 
 def conclude(txn: Transaction, job: Job) -> None:
-    """Ends a service's job, whose place a newer one takes, wherever it stands."""
+    """Ends a service's job, whose place a newer one takes, wherever it stands; not if no newer one is left."""
+    newer = txn.conn.execute(
+        "SELECT 1 FROM jobs WHERE finished IS NULL AND project = ? AND pipeline = ? AND seq > ?",
+        (job.pipeline.project, job.pipeline.name, _row(txn.conn, job)["seq"]),
+    ).fetchone()
+    if newer is None:
+        return
     _finish(txn, job, (JobState.CREATED, JobState.STARTING, JobState.RUNNING))
 
 
 def _finish(txn: Transaction, job: Job, states: Collection[JobState]) -> None:
-    if not _update(txn.conn, job, states, state=JobState.FINISHING):
+    if not _update(txn, job, states, state=JobState.FINISHING):
         return
     fault = _close(txn, job.output, "")
     _close(txn, job.meta, fault)
@@ -170,7 +195,7 @@ def update(
     real server would leave them open for ever."""
     now = _row(txn.conn, job)
     progress = {"restart": restart, **asdict(counters), "stats": json.dumps(asdict(stats))}
-    if not _update(txn.conn, job, _UNFINISHED, **progress):
+    if not _update(txn, job, _UNFINISHED, **progress):
         raise PachError(f"job {job} has already finished")
     if state_ is JobState.SUCCESS:
         _finish(txn, job, _UNFINISHED)
@@ -179,19 +204,19 @@ def update(
     else:
         begins = (now["state"], state_) == (JobState.STARTING, JobState.RUNNING)
         started = txn.now if begins else now["started"]
-        _update(txn.conn, job, _UNFINISHED, state=state_, reason=reason, started=started)
+        _update(txn, job, _UNFINISHED, state=state_, reason=reason, started=started)
 
 
 def stop_all(txn: Transaction, pipeline: Pipeline, reason: str) -> None:
     """Kills every unfinished job of a pipeline."""
-    for job, _, _ in list(unfinished(txn.conn)):
-        if job.pipeline == pipeline:
-            stop(txn, job, f"{reason} for user unknown_username")
+    for job, _, _ in list(unfinished(txn.conn, [pipeline])):
+        stop(txn, job, f"{reason} for user unknown_username")
 
 
 def delete(txn: Transaction, job: Job) -> None:
     """Stops a job and forgets it; its commits stay."""
     stop(txn, job, "job deleted")
+    txn.changed.add(job.pipeline)
     txn.conn.execute(
         "DELETE FROM jobs WHERE project = ? AND pipeline = ? AND id = ?",
         (job.pipeline.project, job.pipeline.name, job.id),
@@ -235,12 +260,17 @@ def _close(txn: Transaction, commit: Commit, error: str) -> str:
 def _end(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
     row = _row(txn.conn, job)
     started = row["started"] if row["started"] is not None else txn.now
-    if not _update(txn.conn, job, _UNFINISHED, state=state_, reason=reason, started=started, finished=txn.now):
+    if not _update(txn, job, _UNFINISHED, state=state_, reason=reason, started=started, finished=txn.now):
         raise PachError(f"job {job} has already finished")
 
 
-def _update(conn: sqlite3.Connection, job: Job, states: Collection[JobState], **values: object) -> bool:
-    """Sets columns of a job if it is in one of the states; returns whether it was."""
+def _update(txn: Transaction, job: Job, states: Collection[JobState], **values: object) -> bool:
+    """Changes a job if it is in one of the states; returns whether it was."""
+    txn.changed.add(job.pipeline)
+    return _set(txn.conn, job, states, **values)
+
+
+def _set(conn: sqlite3.Connection, job: Job, states: Collection[JobState], **values: object) -> bool:
     changes = ", ".join(f"{column} = ?" for column in values)
     marks = ", ".join("?" * len(states))
     done = conn.execute(

@@ -14,7 +14,7 @@ from localpachd.pfs.changes import Changes
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, pipelines
 from localpachd.pps.datums import Datum
-from localpachd.pps.entities import Job, LogMessage, Pipeline
+from localpachd.pps.entities import Activity, Job, LogMessage, Pipeline
 from localpachd.pps.server_log import ServerLog, ServerTail
 
 _DAY = 24 * 3600.0
@@ -67,6 +67,7 @@ def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
     same name is not theirs."""
     alive = {each for each in {line.pipeline for line in lines} if each is None or pipelines.exists(txn.conn, each)}
     write(txn.conn, [line for line in lines if line.pipeline in alive])
+    txn.changed.update(map(Activity, alive))
 
 
 def say(txn: Transaction, job: Job, message_: str) -> None:
@@ -89,11 +90,11 @@ def read(
         tail = own.tail(since)
     else:
         tail = _Tail(db, *_condition(query, pipeline, since), query.data_filters)
-    seen = changes.count
-    yield from deque(tail.lines(), query.tail) if query.tail > 0 else tail.lines()
-    while query.follow and active():
-        seen = changes.wait_past(seen)
-        yield from tail.lines()
+    with changes.feed(Activity(pipeline)) as feed:
+        yield from deque(tail.lines(), query.tail) if query.tail > 0 else tail.lines()
+        while query.follow and active():
+            feed.wait()
+            yield from tail.lines()
 
 
 def inputs_of(datum: Datum) -> tuple[tuple[str, bytes], ...]:

@@ -44,6 +44,7 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
             txn.now,
         ),
     )
+    txn.changed.add(pipeline)
     if old is not None:
         jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was updated")
     try:
@@ -68,6 +69,7 @@ def start(txn: Transaction, pipeline: Pipeline) -> None:
     row = _version(txn.conn, pipeline)
     pipeline_repos.follow_inputs(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
+    txn.changed.add(pipeline)
 
 
 def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None:
@@ -77,6 +79,7 @@ def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None
     if row is not None:
         pipeline_repos.follow_inputs(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
+        txn.changed.add(pipeline)
     jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
 
 
@@ -92,6 +95,7 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
+    txn.changed.add(pipeline)
     doomed = (pipeline.spec_repo, pipeline.meta_repo) if keep_repo else (pipeline.repo,)
     for repo in (*doomed, *ticks):
         repos.delete(txn, repo, force)
@@ -153,12 +157,15 @@ def spec_commit(conn: sqlite3.Connection, pipeline: Pipeline, version: int) -> s
     return found
 
 
-def set_state(txn: Transaction, pipeline: Pipeline, version: int, state: PipelineState, reason: str) -> None:
-    """Gives one version of a pipeline another state."""
+def set_state(
+    txn: Transaction, pipeline: Pipeline, version: int, state: PipelineState, reason: str, stopped: bool
+) -> None:
+    """Gives one version of a pipeline another state, if it is still stopped or still not, as `stopped` says."""
     txn.conn.execute(
-        "UPDATE pipelines SET state = ?, reason = ? WHERE project = ? AND name = ? AND version = ?",
-        (state, reason, pipeline.project, pipeline.name, version),
+        "UPDATE pipelines SET state = ?, reason = ? WHERE project = ? AND name = ? AND version = ? AND stopped = ?",
+        (state, reason, pipeline.project, pipeline.name, version, stopped),
     )
+    txn.changed.add(pipeline)
 
 
 def _asked(request: Mapping[str, Any]) -> Pipeline:

@@ -32,7 +32,8 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class PipelineView:
-    """The newest version of a pipeline with its unfinished jobs in order of creation.
+    """The newest version of a pipeline with its unfinished jobs in order of creation. `spec_commit` is the id of the
+    commit that marks the version: it differs even where a pipeline was deleted and made again.
 
     `obstacle` says why its workers cannot be had on this machine, `delay` what they wait for that will come, `remark`
     what a user should know while they run.
@@ -45,6 +46,7 @@ class PipelineView:
     stopped: bool
     autoscaling: bool
     has_command: bool
+    spec_commit: str = ""
     kind: Kind = Kind.TRANSFORM
     jobs: tuple[JobView, ...] = ()
     obstacle: str = ""
@@ -54,11 +56,11 @@ class PipelineView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All pipelines, and the jobs, and versions of spouts, that this process has in hand."""
+    """All pipelines, and the jobs, and versions of spouts by their spec commits, that this process has in hand."""
 
     pipelines: tuple[PipelineView, ...]
     in_hand: frozenset[Job] = frozenset()
-    spouts: frozenset[tuple[Pipeline, int]] = frozenset()
+    spouts: frozenset[tuple[Pipeline, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class SetState:
     version: int
     state: PipelineState
     reason: str
+    stopped: bool = False
+    """Whether it was stopped when this was decided; if that has changed, the decision is void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class StartSpout:
     """Take a version of a spout in hand."""
 
     pipeline: Pipeline
-    version: int
+    spec_commit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ class StopSpout:
     """Cancel a version of a spout that is in hand."""
 
     pipeline: Pipeline
-    version: int
+    spec_commit: str
 
 
 Action = SetState | PickUp | Run | GiveUp | Stop | LetGo | Conclude | StartSpout | StopSpout
@@ -154,7 +158,7 @@ def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Actio
     first = next((each for each in view.jobs if each.version == view.version), None)
     state, reason = _state(view, first)
     if (state, reason) != (view.state, view.reason):
-        yield SetState(view.pipeline, view.version, state, reason)
+        yield SetState(view.pipeline, view.version, state, reason, view.stopped)
     if state is PipelineState.FAILURE:
         for each in view.jobs:
             yield Stop(each.job, reason)
@@ -167,16 +171,16 @@ def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Actio
 
 def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
     wanted = {
-        (view.pipeline, view.version)
+        (view.pipeline, view.spec_commit)
         for view in snapshot.pipelines
         if view.kind is Kind.SPOUT and _state(view, None)[0] is PipelineState.RUNNING
     }
-    for pipeline, version in sorted(snapshot.spouts - wanted):
-        yield StopSpout(pipeline, version)
+    for pipeline, spec_commit in sorted(snapshot.spouts - wanted):
+        yield StopSpout(pipeline, spec_commit)
     taken = {pipeline for pipeline, _ in snapshot.spouts}
-    for pipeline, version in sorted(wanted):
+    for pipeline, spec_commit in sorted(wanted):
         if pipeline not in taken:  # the version before it may still be ending
-            yield StartSpout(pipeline, version)
+            yield StartSpout(pipeline, spec_commit)
 
 
 def _for_service(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action]:

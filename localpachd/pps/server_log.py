@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from localpachd.pfs.changes import Changes
-from localpachd.pps.entities import LogMessage
+from localpachd.pps.entities import Activity, LogMessage
 
 _LINES = 10_000
 _SECOND = 1_000_000_000
@@ -27,7 +27,7 @@ class ServerLog(logging.Handler):
         time_ = int(record.created * _SECOND)
         for line in self.format(record).splitlines():
             self._lines.append((next(self._numbers), time_, line))
-        self._changes.notify()
+        self._changes.notify((Activity(None),))
 
     def tail(self, since: int) -> "ServerTail":
         """The lines from a time on (ns since the epoch), to be read once and again."""

@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from localpachd.errors import NotFound, PachError
@@ -13,7 +13,7 @@ from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
-from localpachd.pps.cron import CronScheduler, crons
+from localpachd.pps.cron import CronScheduler
 from localpachd.pps.datum_rerun import DatumRerun
 from localpachd.pps.entities import (
     DatumInfo,
@@ -97,11 +97,7 @@ class Pps:
 
     def run_cron(self, pipeline: Pipeline) -> None:
         """Ticks every cron input of a pipeline now; PachError where it has none, NotFound for an unknown one."""
-        found = crons(self.inspect_pipeline(pipeline).spec.input)
-        if not found:
-            raise PachError("pipeline doesn't have a cron input")
-        for cron in found:
-            self._cron.run_now(cron)
+        self._cron.run_now(pipeline)
 
     def delete_pipeline(
         self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False
@@ -154,7 +150,7 @@ class Pps:
         """A job; with `wait` once it is over, or as it stands when `active` turns false. NotFound for no such job."""
         info = self._job(job)
         if wait:
-            info = self._pfs.changes.wait_for(lambda: self._over(job), active) or info
+            info = self._pfs.changes.wait_for(lambda: self._over(job), active, {job.pipeline}) or info
         return info
 
     def list_jobs(
@@ -180,7 +176,8 @@ class Pps:
     def subscribe_jobs(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
         """Each unfinished job of a pipeline once, oldest first, as they come, until `active` turns false."""
         sent: set[str] = set()
-        while (fresh := self._pfs.changes.wait_for(lambda: self._unseen(pipeline, sent), active)) is not None:
+        changes = self._pfs.changes
+        while (fresh := changes.wait_for(lambda: self._unseen(pipeline, sent), active, {pipeline})) is not None:
             for info in fresh:
                 sent.add(info.job.id)
                 yield info
@@ -198,7 +195,7 @@ class Pps:
                 wait = False
         for commit in order:
             if wait:
-                self._pfs.changes.wait_for(lambda commit=commit: self._finished(commit), active)  # type: ignore[misc]
+                self._pfs.changes.wait_for(partial(self._finished, commit), active, {commit.repo})
             job = jobs.job_of(commit)
             if job is not None and commit.id == commit_set and (info := self._find(job)) is not None:
                 yield info
@@ -265,7 +262,7 @@ class Pps:
 
     def _unseen(self, pipeline: Pipeline, sent: Collection[str]) -> list[JobInfo] | None:
         with self._db.read() as conn:
-            waiting = [job for job, _, _ in jobs.unfinished(conn) if job.pipeline == pipeline and job.id not in sent]
+            waiting = [job for job, _, _ in jobs.unfinished(conn, [pipeline]) if job.id not in sent]
         return [info for job in waiting if (info := self._find(job)) is not None] or None
 
     def _finished(self, commit: Commit) -> bool | None:

@@ -39,7 +39,7 @@ class SpoutRun(Run):
     ) -> None:
         super().__init__(f"spout {info.pipeline}", lambda: over(self))
         self.pipeline: Pipeline = info.pipeline
-        self.version = info.version
+        self.spec_commit = info.spec_commit.id
         self._sidecars = sidecars
         # By this port the server knows the spout: whoever calls there may commit to its output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))

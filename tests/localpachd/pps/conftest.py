@@ -38,12 +38,17 @@ class NoSidecars:
 
 
 class Clock:
-    """Nanoseconds since the epoch as a test says they are; it starts at the machine's time."""
+    """Nanoseconds since the epoch as a test says they are; it starts at the machine's time. `asked` is done once,
+    before the clock is read next."""
 
     def __init__(self) -> None:
         self.time = time.time_ns()
+        self.asked: Callable[[], None] | None = None
 
     def __call__(self) -> int:
+        asked, self.asked = self.asked, None
+        if asked is not None:
+            asked()
         return self.time
 
 
@@ -84,7 +89,7 @@ class Engine:
     def sleep(self, seconds: float) -> None:
         """Moves the engine's clock on."""
         self.clock.time += int(seconds * 1e9)
-        self.pfs.changes.notify()
+        self.pfs.changes.wake()
 
     def repo(self, name: str) -> Repo:
         made = Repo("default", name)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from localpachd.errors import NotFound, PachError
+from localpachd.pfs import branches
+from localpachd.pfs.entities import Branch, Repo
 from localpachd.pps.entities import JobState, Pipeline, PipelineState
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ def cron(spec: str = "@every 1h", **fields: object) -> dict[str, object]:
 def at(engine: Engine, hours: float) -> None:
     """So many hours after the start of the schedules of these tests."""
     engine.clock.time = int(START.timestamp() + hours * HOUR) * 10**9
-    engine.pfs.changes.notify()
+    engine.pfs.changes.wake()
 
 
 def ticks(engine: Engine, name: str = "p") -> list[str]:
@@ -91,6 +94,54 @@ def test_nothing_ticks_while_the_pipeline_is_stopped(engine: Engine) -> None:
     assert ticks(engine) == []
     engine.pps.start_pipeline(Pipeline("default", "p"))
     assert until(engine, 1) == [hour(1)]
+
+
+def test_a_pipeline_that_is_stopped_while_the_clock_is_read_does_not_tick(engine: Engine) -> None:
+    at(engine, 0)
+    engine.create("p", cron(), LIST)
+    engine.until(lambda: engine.pps.inspect_pipeline(Pipeline("default", "p")).state is PipelineState.RUNNING)
+    done = threading.Event()
+
+    def stop_and_wait() -> None:
+        engine.pps.stop_pipeline(Pipeline("default", "p"))
+        engine.clock.time = int(START.timestamp() + HOUR) * 10**9
+        done.set()
+
+    # The cron inputs have been read by the time at which the clock is asked whether one is due.
+    engine.clock.asked = stop_and_wait
+    engine.pfs.changes.notify()
+    assert done.wait(30)
+    engine.create("other", cron(), LIST)
+    engine.until(lambda: ticks(engine, "other"))
+    assert ticks(engine) == []
+    engine.pps.start_pipeline(Pipeline("default", "p"))
+    assert until(engine, 1) == [hour(1)]
+
+
+def test_a_timed_trigger_that_is_deleted_while_the_clock_is_read_moves_nothing(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    at(engine, 0)
+    engine.repo("in")
+    master, daily = (Branch(Repo("default", "in"), name) for name in ("master", "daily"))
+    trigger = {"branch": "master", "cron_spec": "@every 24h"}
+    engine.put("in", {"/a": "1"})
+    engine.pfs.transact(lambda txn: branches.create(txn, daily, trigger=trigger))
+    done = threading.Event()
+
+    def delete_and_wait() -> None:
+        engine.pfs.transact(lambda txn: branches.delete(txn, daily))
+        engine.clock.time += 48 * HOUR * 10**9
+        done.set()
+
+    engine.clock.asked = delete_and_wait
+    engine.pfs.changes.notify()
+    assert done.wait(30)
+    engine.create("p", cron("@every 1h"), LIST)
+    engine.until(lambda: ticks(engine))
+    with engine.db.read() as conn:
+        assert branches.of_repo(conn, master.repo) == [master]
+    assert caplog.records == []
 
 
 def test_run_cron_ticks_now(engine: Engine) -> None:

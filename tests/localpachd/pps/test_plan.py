@@ -89,7 +89,7 @@ def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it():
 
 
 def test_a_stopped_pipeline_is_paused():
-    assert planned(replace(RUNNING, stopped=True)) == (SetState(EDGES, 1, PipelineState.PAUSED, ""),)
+    assert planned(replace(RUNNING, stopped=True)) == (SetState(EDGES, 1, PipelineState.PAUSED, "", stopped=True),)
     assert planned(replace(RUNNING, state=PipelineState.PAUSED)) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
 
 
@@ -159,7 +159,7 @@ views = st.builds(
 
 def _after(view: PipelineView, in_hand: frozenset[Job], action: object) -> tuple[PipelineView, frozenset[Job]]:
     match action:
-        case SetState(_, _, state, reason):
+        case SetState(_, _, state, reason, _):
             return replace(view, state=state, reason=reason), in_hand
         case PickUp(one):
             return _with_state(view, one, JobState.STARTING), in_hand
@@ -189,7 +189,7 @@ def test_applying_the_plan_comes_to_rest_with_at_most_one_job_taken(view: Pipeli
 
 
 SERVICE = replace(RUNNING, kind=Kind.SERVICE)
-SPOUT = replace(RUNNING, kind=Kind.SPOUT)
+SPOUT = replace(RUNNING, kind=Kind.SPOUT, spec_commit="first")
 
 
 def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it():
@@ -209,14 +209,15 @@ def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed():
 
 
 def test_a_spout_runs_in_its_newest_version_alone_and_only_while_its_pipeline_does():
-    def spouts(view: PipelineView, *versions: int) -> tuple[object, ...]:
-        return plan(Snapshot((view,), spouts=frozenset((EDGES, version) for version in versions)))
+    def spouts(view: PipelineView, *in_hand: str) -> tuple[object, ...]:
+        return plan(Snapshot((view,), spouts=frozenset((EDGES, each) for each in in_hand)))
 
-    assert spouts(SPOUT) == (StartSpout(EDGES, 1),)
-    assert spouts(SPOUT, 1) == ()
-    updated = replace(SPOUT, version=2)
-    assert spouts(updated, 1) == (StopSpout(EDGES, 1),)
-    assert spouts(updated) == (StartSpout(EDGES, 2),)
+    assert spouts(SPOUT) == (StartSpout(EDGES, "first"),)
+    assert spouts(SPOUT, "first") == ()
+    # An update, or a pipeline that was deleted and made again: that one is in its first version once more.
+    for later in (replace(SPOUT, version=2, spec_commit="second"), replace(SPOUT, spec_commit="second")):
+        assert spouts(later, "first") == (StopSpout(EDGES, "first"),)
+        assert spouts(later) == (StartSpout(EDGES, "second"),)
     stopped = replace(SPOUT, stopped=True, state=PipelineState.PAUSED)
-    assert spouts(stopped, 1) == (StopSpout(EDGES, 1),)
-    assert plan(Snapshot((), spouts=frozenset({(EDGES, 1)}))) == (StopSpout(EDGES, 1),)
+    assert spouts(stopped, "first") == (StopSpout(EDGES, "first"),)
+    assert plan(Snapshot((), spouts=frozenset({(EDGES, "first")}))) == (StopSpout(EDGES, "first"),)

@@ -4,6 +4,7 @@ import logging
 import threading
 
 from localpachd.pfs.changes import Changes
+from localpachd.pps.entities import Activity
 from localpachd.pps.server_log import ServerLog
 
 
@@ -33,10 +34,10 @@ def test_who_follows_is_woken() -> None:
     changes = Changes()
     logger, log = _logged(changes)
     tail = log.tail(0)
-    seen = changes.count
-    speaker = threading.Thread(target=logger.warning, args=("said",))
-    speaker.start()
-    changes.wait_past(seen, timeout=30)
+    with changes.feed(Activity(None)) as feed:
+        speaker = threading.Thread(target=logger.warning, args=("said",))
+        speaker.start()
+        feed.wait(timeout=30)
     assert [line.message.rpartition(" ")[2] for line in tail.lines()] == ["said"]
     speaker.join()
 

@@ -12,7 +12,9 @@ import pytest
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pfs import commits
 from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pps.entities import JobState, Pipeline, PipelineState
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps import pipelines
+from localpachd.pps.entities import JobState, Pipeline, PipelineState, Written
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.spec import Kind
 from tests.servers import OwnPort
@@ -165,7 +167,7 @@ def test_stopping_the_pipeline_stops_the_service(engine: Engine, service: Servic
     assert get(service.port) == "one"
     engine.pps.delete_pipeline(Pipeline("default", "web"))
     with socket.create_server(("127.0.0.1", 0)):
-        engine.until(lambda: _refused(service.port) or engine.pfs.changes.notify())
+        engine.until(lambda: _refused(service.port) or engine.pfs.changes.wake())
 
 
 def _refused(port: int) -> bool:
@@ -245,6 +247,19 @@ def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update
     engine.pps.start_pipeline(Pipeline("default", "s"))
     engine.until(lambda: engine.lines("s") == ["first", "second", "second"])
     engine.pps.delete_pipeline(Pipeline("default", "s"))
+
+
+def test_a_spout_that_is_deleted_and_made_again_at_once_runs_as_it_was_made_last(engine: Engine) -> None:
+    spout(engine, "echo first; sleep 1000")
+    engine.until(lambda: engine.lines("s") == ["first"])
+
+    def replace(txn: Transaction) -> None:
+        pipelines.delete(txn, Pipeline("default", "s"))
+        request = {"pipeline": {"name": "s"}, "transform": {"cmd": ["sh", "-c", "echo second; sleep 1000"]}}
+        engine.pps.add_pipeline(txn, {**request, "spout": {}}, Written())
+
+    engine.pfs.transact(replace)
+    engine.until(lambda: engine.lines("s") == ["second"])
 
 
 def test_only_its_spout_may_commit_to_an_output(engine: Engine) -> None:
