@@ -34,7 +34,7 @@ _CLASSES = {
 
 
 class GlobError(Exception):
-    """A pattern that cannot be compiled; says which one, and why."""
+    """A malformed pattern: which one, and why."""
 
 
 @dataclass(frozen=True, slots=True)

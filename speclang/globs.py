@@ -22,7 +22,7 @@ _REFERENCE = re.compile(r"\$(?:(\$)|([0-9]+)|\{([0-9]+)\})")
 
 
 def substitute(template: str, captures: Sequence[str]) -> str:
-    """Replaces `$1`, `${2}`... with captures, as `Glob.match` gives them, and `$$` with a dollar sign.
+    """Replaces `$1`, `${2}`... with the captures that `Glob.match` gives, and `$$` with a dollar sign.
 
     A group that the pattern does not have is empty; a dollar sign before anything else stays.
     """
@@ -41,7 +41,7 @@ def references(template: str) -> Iterator[int]:
     """The numbers of the groups that a template names."""
     for found in _REFERENCE.finditer(template):
         if not found[1]:
-            yield int(found[2] or found[3])
+            yield int((found[2] or found[3])[:9])  # of which no pattern has as many
 
 
 class Glob:
@@ -53,7 +53,7 @@ class Glob:
         texts = [token.text for token in tokens]
         literal = next((place for place, token in enumerate(tokens) if token.kind != "text"), len(tokens))
         self.literal_prefix = "".join(texts[:literal])
-        """The text that every match starts with."""
+        """The text at the beginning of every match."""
         self.literal = literal == len(tokens) and paths.clean(self.literal_prefix) == self.literal_prefix
         """Whether the pattern is a plain path."""
         if max(itertools.accumulate((each.kind == "open") - (each.kind == "close") for each in tokens)) > _NESTED:
@@ -73,7 +73,7 @@ class Glob:
     def match(self, path: str) -> tuple[str, ...] | None:
         """Matches a whole path, given without a directory's trailing slash.
 
-        Returns None, or the path followed by what each group captured, so that `$n` is element n; a group that took no
+        Returns None, or the path followed by the capture of each group, so that `$n` is element n; a group that took no
         part is "". Only the pattern "/" matches the root, whose form without the slash is "".
         """
         if path in ("", "/"):

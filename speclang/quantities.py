@@ -18,6 +18,7 @@ _FACTORS = {
 }
 _BILLION = 10**9
 _MOST = 2**63 - 1
+_LONGEST = 1000
 
 
 def parse(text: str) -> Fraction | None:
@@ -26,7 +27,7 @@ def parse(text: str) -> Fraction | None:
     As in Kubernetes, a number is rounded up to billionths, away from 0, and one with a binary suffix has a maximum.
     """
     found = _QUANTITY.fullmatch(text)
-    if found is None:
+    if found is None or len(text) > _LONGEST:
         return None
     digits, suffix, exponent = found.groups()
     number = Fraction(digits) * (Fraction(10) ** int(exponent) if exponent else _FACTORS.get(suffix, Fraction(1)))

@@ -1,4 +1,4 @@
-"""What a pipeline runs: the name of its image, and whether that image holds the module of its command."""
+"""The image of a pipeline, and whether that image holds the module of its command."""
 
 import difflib
 import re
@@ -12,10 +12,10 @@ from pipelines.specifications.images import DEFAULT_TAG, Image
 from pipelines.specifications.reading import HERE
 
 OURS = "lookalike-"
-"""How the names of the images begin that are built from this source."""
+"""The beginning of the names of the images that are built from this source."""
 
 DEFAULT = "ubuntu:20.04"
-"""The image that Pachyderm takes where a specification names none."""
+"""The image that Pachyderm uses if a specification does not name one."""
 
 _SOURCE = HERE.parent
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
@@ -23,15 +23,13 @@ _PLACEHOLDER = re.compile(r"(?:^|[./])example\.(?:com|org|net)(?::|/|$)")
 
 
 def check(draft: Draft) -> Iterator[Flaw]:
-    """Images that cannot be named so or move under their tag, and commands that their image does not hold."""
+    """Images with invalid names or without a version, and commands that their image does not hold."""
     if draft.get("transform") is None:
-        yield Flaw(
-            Level.ERROR, "command", (), "says nothing of what to run", 'add "transform": {"image": …, "cmd": […]}'
-        )
+        yield Flaw(Level.ERROR, "command", (), "does not say what to run", 'add "transform": {"image": …, "cmd": […]}')
         return
     command = [str(word) for word in draft.get("transform", "cmd", default=())]
     if not command and draft.get("transform", "stdin"):
-        why = "there is input for a command but no command"
+        why = "is the input of a command, but there is no command"
         yield Flaw(Level.ERROR, "command", ("transform", "stdin"), why, 'add "cmd": ["sh"]')
     yield from _check_image(draft)
     image = Image.parse(draft.get("transform", "image", default=""))
@@ -45,17 +43,17 @@ def _check_image(draft: Draft) -> Iterator[Flaw]:
     image = Image.parse(text)
     if not text:
         python = any(_PYTHON.fullmatch(str(word)) for word in draft.get("transform", "cmd", default=())[:1])
-        why = f"is missing, and Pachyderm takes {DEFAULT}" + (", which holds no Python" if python else "")
+        why = f"is missing, so Pachyderm uses {DEFAULT}" + (", which does not have Python" if python else "")
         yield Flaw(Level.WARNING if python else Level.NOTE, "image", at, why, "name an image and its version")
     elif image is None:
-        why = f'"{text}" is no name of an image'
-        yield Flaw(Level.ERROR, "image", at, why, "write [REGISTRY/]NAME:TAG, the name in small letters")
+        why = f'"{text}" is not a valid name of an image'
+        yield Flaw(Level.ERROR, "image", at, why, "write [REGISTRY/]NAME:TAG, with the name in lower case")
     elif not image.digest and (image.tag or DEFAULT_TAG) == DEFAULT_TAG:
-        why = "names no version: nodes keep the one that they have, and a new one computes nothing again"
+        why = "does not name a version: nodes keep the one that they have, and a new one does not recompute anything"
         yield Flaw(Level.WARNING, "image", at, why, f"write {image.moved('', '0.1.0')}, or a digest")
     if image is not None and _PLACEHOLDER.search(image.registry):
-        why = f"{image.registry} stands for a registry of your own"
-        yield Flaw(Level.ERROR, "image", at, why, "name yours")
+        why = f"{image.registry} is a placeholder for your own registry"
+        yield Flaw(Level.ERROR, "image", at, why, "name your registry")
 
 
 def _check_module(command: list[str], image: Image) -> Iterator[Flaw]:
@@ -65,13 +63,13 @@ def _check_module(command: list[str], image: Image) -> Iterator[Flaw]:
     if not _is_there(module):
         modules = {each for held in _held().values() for each in held}
         near = difflib.get_close_matches(module, sorted(modules), n=1)
-        why = f"there is no module {module} in the source of {image.name}"
-        yield Flaw(Level.ERROR, "command", at, why, f"did you mean {near[0]}?" if near else "correct the name")
+        why = f"the source of {image.name} has no module {module}"
+        yield Flaw(Level.ERROR, "command", at, why, f"did you mean {near[0]}?" if near else "correct its name")
     elif image.name in _held() and module not in _held()[image.name]:
         homes = [name for name, held in _held().items() if module in held]
         why = f"{image.name} is built without {module}: it holds {', '.join(sorted(_held()[image.name]))}"
-        mend = f"take {homes[0]}" if homes else f"build it from specifications that run {module} in it"
-        yield Flaw(Level.ERROR, "command", at, why, mend)
+        fix = f"use {homes[0]}" if homes else f"build it from specifications that run {module} in it"
+        yield Flaw(Level.ERROR, "command", at, why, fix)
 
 
 def _is_there(module: str) -> bool:

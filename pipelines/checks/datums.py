@@ -1,4 +1,4 @@
-"""How many datums a specification's inputs give, with files that are there: a preview of what a job will do."""
+"""How many datums the inputs of a specification give with the files at hand: a preview of a job."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -16,24 +16,24 @@ from speclang.globs import Glob, GlobError, substitute
 from speclang.inputs import COMBINATIONS
 
 SECONDS_EACH = 0.005
-"""What a datum costs whatever it does, in one worker: it is hashed, looked up and recorded."""
+"""The overhead of a datum in one worker: it is hashed, looked up and recorded."""
 
 _MANY = 100_000
 
 Paths = Callable[[Glob], Iterator[str]]
-"""The paths in a repo that a pattern matches, at least: they begin with a slash, directories without one at the end."""
+"""The paths of a repo that a pattern may match. Each begins with a slash; directories have none at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """A datum of one input, by its keys for joins and groups."""
+    """A match in one input: its keys for joins and groups."""
 
     join: str
     group: str
 
 
 def listed(directory: Path) -> Paths:
-    """The paths in a repo that was filled with what is in a directory."""
+    """The paths that a repo would have if the contents of a directory were put into it."""
 
     def paths(glob: Glob) -> Iterator[str]:
         yield "/"
@@ -43,7 +43,7 @@ def listed(directory: Path) -> Paths:
 
 
 def check(draft: Draft, repos: Mapping[str, Paths]) -> Iterator[Flaw]:
-    """How many datums the inputs give, where all repos that they read are among `repos`."""
+    """How many datums the inputs give, if all repos that they read are among `repos`."""
     read = inputs.leaves(draft)
     if not read or not any(leaf.repo in repos for leaf in read):
         return
@@ -63,8 +63,14 @@ def check(draft: Draft, repos: Mapping[str, Paths]) -> Iterator[Flaw]:
 def _said(leaf: Leaf, number: int, only: bool) -> Iterator[Flaw]:
     at = (*leaf.at, "glob")
     if not number:
-        why = f"matches nothing in {leaf.repo}: this gives no datum, and the jobs succeed with nothing done"
-        yield Flaw(Level.WARNING, "datums", at, why, 'correct it: "/*" is each top-level entry, "/" all as one datum')
+        why = f"matches nothing in {leaf.repo}: jobs succeed without processing any datum"
+        yield Flaw(
+            Level.WARNING,
+            "datums",
+            at,
+            why,
+            'correct it: "/*" makes a datum of each top-level entry, "/" one datum of everything',
+        )
     elif only:
         yield _total(at, number, "this gives ")
     else:
@@ -77,8 +83,8 @@ def _total(at: Field, number: int, said: str) -> Flaw:
     cost = f", {seconds / 60:,.0f} minutes of bookkeeping in one worker" if seconds >= 60 else ""
     if number < _MANY:
         return Flaw(Level.NOTE, "datums", at, f"{said}{datums}{cost}")
-    mend = "put files into directories or archives and match those, or give it more workers"
-    return Flaw(Level.WARNING, "datums", at, f"{said}{datums}{cost}", mend)
+    fix = "put files into directories or archives and match those, or use more workers"
+    return Flaw(Level.WARNING, "datums", at, f"{said}{datums}{cost}", fix)
 
 
 def _matches(leaf: Leaf, paths: Paths) -> list[_Match]:
@@ -93,7 +99,7 @@ def _matches(leaf: Leaf, paths: Paths) -> list[_Match]:
 
 
 def _count(at: Field, node: Mapping[str, Any], matches: Mapping[Field, list[_Match]]) -> int | None:
-    """The datums of a node of the tree of inputs; None for joins and groups of what is no repo, which are not told."""
+    """The number of datums of a node in the tree of inputs; None if it joins or groups anything but repos."""
     kind = next((kind for kind in (*COMBINATIONS, "pfs") if node.get(kind)), "pfs")
     if kind == "pfs":
         return len(matches[(*at, "pfs")])
@@ -113,7 +119,8 @@ def _count(at: Field, node: Mapping[str, Any], matches: Mapping[Field, list[_Mat
 
 
 def _joined(members: list[tuple[Mapping[str, Any], list[_Match]]]) -> int:
-    """The datums of a join: for a key that every member has all combinations; for another, those of the outer ones."""
+    """The number of datums of a join: all combinations for a key that every member has, those of the outer members for
+    another."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(members))
     for place, (_, each) in enumerate(members):
         for match in each:
@@ -130,7 +137,7 @@ def _joined(members: list[tuple[Mapping[str, Any], list[_Match]]]) -> int:
 
 
 def _below(directory: Path, prefix: str, deepest: int | None) -> Iterator[str]:
-    """The paths below a directory, down to a number of slashes; every file and every directory that is not empty."""
+    """The files and non-empty directories below a directory, down to a number of slashes."""
     for entry in sorted(directory.iterdir()):
         path = f"{prefix}/{entry.name}"
         if entry.is_symlink() or not entry.is_dir():

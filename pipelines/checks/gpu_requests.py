@@ -1,4 +1,4 @@
-"""Whether the nodes that a specification asks for have the GPUs that it needs: how many, how new, with which driver."""
+"""Whether the nodes that a specification asks for have the GPUs that it needs: their number, age and driver."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ _RESOURCE = re.compile(r"(nvidia|amd)\.com/gpu")
 
 
 def check(draft: Draft) -> Iterator[Flaw]:
-    """Instances with too few GPUs or with none, GPUs that are too old for the image, drivers that are."""
+    """Instances with too few GPUs or none, and GPUs and drivers that are too old for the image."""
     image = Image.parse(draft.get("transform", "image", default=""))
     wants = hardware.wants(image.name) if image is not None else None
     gpus = draft.number("resource_limits", "gpu", "number")
@@ -39,7 +39,7 @@ def _instances(draft: Draft) -> list[str]:
 
 
 def _models(draft: Draft) -> Iterator[tuple[Field, str, str]]:
-    """The models of GPU that the workers may get: the field that says so, the words in it, the model."""
+    """The models of GPU that the workers may get: the field that asks for it, the name there, the model."""
     for name in _instances(draft):
         known = hardware.instance(name)
         if known is not None:
@@ -63,7 +63,7 @@ def _check_generation(at: Field, name: str, model: str, wants: Wants) -> Iterato
 def _check_instances(draft: Draft) -> Iterator[Flaw]:
     names = _instances(draft)
     if len(names) > _MOST_SPECS:
-        why = f"names {len(names)} instance types, and ECI takes {_MOST_SPECS}"
+        why = f"names {len(names)} instance types, and ECI takes at most {_MOST_SPECS}"
         yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, "keep the best")
     pod = pods.finished(draft)
     asked, said = _asked(pod)
@@ -71,23 +71,23 @@ def _check_instances(draft: Draft) -> Iterator[Flaw]:
         known = hardware.instance(name)
         if known is None and _WITHOUT_GPU.fullmatch(name):
             if asked:
-                why = f"{name} has no GPU, and the pod asks for {asked}: it would not be created"
+                why = f"{name} has no GPU, and the pod asks for {asked}: ECI would not create it"
                 yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, "name instance types with GPUs only")
         elif known is None:
-            why = f"unchecked: how many GPUs {name} has is not known here"
+            why = f"unchecked: the number of GPUs of {name} is not known here"
             yield Flaw(Level.NOTE, "eci", _SPECS_AT, why)
         elif asked > known.gpus:
-            why = f"{name} has {_counted(known.gpus)}, and the pod asks for {asked} ({said}): it would not be created"
+            why = f"{name} has {_counted(known.gpus)}, and the pod asks for {asked} ({said}): ECI would not create it"
             yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, "ask for fewer, or name larger instance types")
         elif not asked:
-            why = f"{name} has GPUs, and the pod asks for none: ECI does not start a pod without a limit of GPUs on it"
-            mend = 'add "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}'
-            yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, mend)
+            why = f"{name} has GPUs, and the pod asks for none: ECI only starts pods with a GPU limit on it"
+            fix = 'add "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}'
+            yield Flaw(Level.ERROR, "eci", _SPECS_AT, why, fix)
 
 
 def _asked(pod: Mapping[str, Any]) -> tuple[int, str]:
-    """How many GPUs a pod needs, and of which containers that is the sum. An init container ends before the others
-    start, so its own count only if they are more."""
+    """The GPUs that a pod needs, and how that is the sum of its containers. An init container ends before the others
+    start, so its GPUs count only if they are more."""
     after, before = (
         {str(each.get("name")): _gpus(each) for each in pod.get(kind) or () if isinstance(each, Mapping)}
         for kind in ("containers", "initContainers")
@@ -113,10 +113,10 @@ def _check_driver(draft: Draft, wants: Wants | None) -> Iterator[Flaw]:
     found = re.fullmatch(r"(tesla|grid)=(\d+)(?:\.[\d.]+)?", text)
     needs = wants or Wants("CUDA 12", 525, 0.0)
     if not text:
-        why = f"no {DRIVER}: the driver that ECI chooses itself may be 470, and {needs.software} needs {needs.driver}"
+        why = f"no {DRIVER}: ECI may choose driver 470, and {needs.software} needs {needs.driver}"
         yield Flaw(Level.WARNING, "driver", _SPECS_AT, why, f'add the annotation "{DRIVER}": "tesla=550"')
     elif found is None:
-        why = f'"{text}" names no driver'
+        why = f'"{text}" does not name a driver'
         yield Flaw(Level.ERROR, "driver", _DRIVER_AT, why, 'write its major version, such as "tesla=550"')
     elif int(found[2]) < needs.driver:
         why = f"driver {found[2]} is too old: {needs.software} needs {needs.driver} or newer"

@@ -1,4 +1,4 @@
-"""The graph that specifications make together: who writes what is read, circles, what stays empty, branches that may
+"""The graph that specifications make together: unwritten repos, cycles, crosses that stay empty, and branches that may
 not meet."""
 
 import difflib
@@ -33,7 +33,7 @@ class Graph:
         return str(self.drafts[name].get("output_branch", default="") or "master")
 
     def upstream(self, name: str) -> set[str]:
-        """The pipelines that a pipeline depends on, however far up."""
+        """All pipelines that a pipeline depends on, directly or not."""
         found: set[str] = set()
         waiting = [name]
         while waiting:
@@ -45,8 +45,8 @@ class Graph:
 
 
 def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator[Finding]:
-    """Everything that only shows when specifications are seen together, with neighbours that are not to be checked
-    themselves, and count only where they do not specify the same pipeline."""
+    """The flaws that only show when specifications are seen together. `neighbours` complete the graph; they are not
+    checked themselves, and a neighbour that specifies one of the same pipelines is ignored."""
     graph = Graph.of([*neighbours, *drafts])
     asked = {draft.name for draft in drafts}
     yield from _check_twice(drafts)
@@ -59,7 +59,7 @@ def _check_graph(graph: Graph) -> Iterator[Finding]:
             if leaf.at[-1] == "pfs" and leaf.repo:
                 yield from (draft.finding(flaw) for flaw in _check_written(leaf, graph))
         yield from (draft.finding(flaw) for flaw in _check_crosses(draft, graph))
-    yield from _check_circles(graph)
+    yield from _check_cycles(graph)
     yield from _check_branches(graph)
 
 
@@ -68,7 +68,7 @@ def _check_twice(drafts: Sequence[Draft]) -> Iterator[Finding]:
     for draft in drafts:
         other = first.setdefault(draft.name, draft)
         if draft.name and other is not draft:
-            why = f"{other.path} specifies a pipeline of that name too"
+            why = f"{other.path} specifies a pipeline of the same name"
             yield draft.finding(Flaw(Level.ERROR, "name", ("pipeline", "name"), why, "rename one of them"))
 
 
@@ -76,13 +76,15 @@ def _check_written(leaf: Leaf, graph: Graph) -> Iterator[Flaw]:
     if leaf.repo in graph.drafts:
         writes = graph.writes(leaf.repo)
         if leaf.branch != writes and leaf.value.get("trigger") is None:
-            why = f"{leaf.repo} writes its branch {writes}: {leaf.branch} has only what somebody moves there by hand"
-            yield Flaw(Level.WARNING, "graph", (*leaf.at, "branch"), why, f'write "{writes}", unless that is meant')
+            why = f"{leaf.repo} writes its branch {writes}: {leaf.branch} only has commits moved there by hand"
+            yield Flaw(Level.WARNING, "graph", (*leaf.at, "branch"), why, f'write "{writes}", unless this is intended')
         return
     if leaf.repo in SOURCES or leaf.value.get("repo_type") in ("meta", "spec"):
         return
     near = _near(leaf.repo, graph)
-    why = f"nobody writes {leaf.repo}: it is neither a pipeline of these specifications nor one of {', '.join(SOURCES)}"
+    why = (
+        f"nothing writes {leaf.repo}: it is neither a pipeline of these specifications nor one of {', '.join(SOURCES)}"
+    )
     if near:
         yield Flaw(Level.ERROR, "graph", (*leaf.at, "repo"), why, f"did you mean {near[0]}?")
     elif leaf.at[-3:-2] != ("cross",):  # which has a warning of its own
@@ -90,16 +92,16 @@ def _check_written(leaf: Leaf, graph: Graph) -> Iterator[Flaw]:
 
 
 def _near(repo: str, graph: Graph) -> list[str]:
-    """The repo that somebody may have meant."""
+    """The repo with the most similar name, if there is one."""
     return difflib.get_close_matches(repo, sorted({*graph.drafts, *SOURCES}), n=1, cutoff=0.8)
 
 
 def _yourself(repo: str) -> str:
-    return f"put files into it yourself: `lookalike deploy` makes {repo}, and it stays empty until somebody does"
+    return f"put files into it yourself: `lookalike deploy` creates {repo}, and it stays empty until then"
 
 
 def _check_crosses(draft: Draft, graph: Graph) -> Iterator[Flaw]:
-    """While one member of a cross is empty there is no datum, and the job succeeds without a word."""
+    """While a member of a cross is empty, the cross has no datum, and jobs silently succeed."""
     for at, node in inputs.nodes(draft):
         for place, member in enumerate(node.get("cross") or ()):
             pfs = member.get("pfs")
@@ -107,22 +109,20 @@ def _check_crosses(draft: Draft, graph: Graph) -> Iterator[Flaw]:
             if not repo or repo in graph.drafts:
                 continue
             here: Field = (*at, "cross", place, "pfs", "repo")
-            why = f"while {repo} is empty this cross has no datum, and the jobs succeed with nothing done"
+            why = f"while {repo} is empty, this cross has no datum, and jobs succeed without processing any"
             if repo in SOURCES:
                 yield Flaw(Level.NOTE, "empty-cross", here, why)
             elif not _near(repo, graph):
-                yield Flaw(Level.WARNING, "empty-cross", here, f"nobody writes {repo}, and {why}", _yourself(repo))
+                yield Flaw(Level.WARNING, "empty-cross", here, f"nothing writes {repo}, and {why}", _yourself(repo))
 
 
-def _check_circles(graph: Graph) -> Iterator[Finding]:
+def _check_cycles(graph: Graph) -> Iterator[Finding]:
     for name, draft in graph.drafts.items():
         if name in graph.upstream(name):
-            circle = sorted(each for each in graph.upstream(name) if name in graph.upstream(each))
-            leaf = next(leaf for leaf in graph.leaves[name] if leaf.repo in circle)
-            why = (
-                f"{' and '.join(circle)} read each other in a circle" if len(circle) > 1 else "it reads its own output"
-            )
-            yield draft.finding(Flaw(Level.ERROR, "graph", (*leaf.at, "repo"), why, "take one of the inputs out"))
+            cycle = sorted(each for each in graph.upstream(name) if name in graph.upstream(each))
+            leaf = next(leaf for leaf in graph.leaves[name] if leaf.repo in cycle)
+            why = f"{' and '.join(cycle)} read each other in a cycle" if len(cycle) > 1 else "it reads its own output"
+            yield draft.finding(Flaw(Level.ERROR, "graph", (*leaf.at, "repo"), why, "remove one of the inputs"))
 
 
 def _check_branches(graph: Graph) -> Iterator[Finding]:
@@ -134,12 +134,12 @@ def _check_branches(graph: Graph) -> Iterator[Finding]:
                 other = seen.setdefault(leaf.repo, leaf.branch)
                 if leaf.repo and other != leaf.branch:
                     why = f"{leaf.branch} and {other} of {leaf.repo} meet in one graph, which Pachyderm refuses"
-                    mend = "read the same branch everywhere, or put what differs into a repo of its own"
-                    yield graph.drafts[name].finding(Flaw(Level.ERROR, "graph", (*leaf.at, "branch"), why, mend))
+                    fix = "read the same branch everywhere, or put the other data into a repo of its own"
+                    yield graph.drafts[name].finding(Flaw(Level.ERROR, "graph", (*leaf.at, "branch"), why, fix))
 
 
 def _connected(graph: Graph) -> list[list[str]]:
-    """The pipelines in groups that hang together through the branches that they read or write, each group sorted."""
+    """The pipelines in groups, each sorted, that are connected through the branches that they read or write."""
     groups: list[tuple[set[str], set[Branch]]] = []
     for name in sorted(graph.drafts):
         branches = {(leaf.repo, leaf.branch) for leaf in graph.leaves[name]} | {(name, graph.writes(name))}

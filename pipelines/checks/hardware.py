@@ -1,4 +1,4 @@
-"""Facts about GPUs, where clouds have them, and what our images want of them. Data, and looking things up in it.
+"""Facts about GPUs, the instances of clouds that have them, and the needs of our images: data and look-ups.
 
 Sources: NVIDIA's list of compute capabilities; Alibaba Cloud's and Amazon's instance families; RAPIDS' platform support
 (CUDA 12: driver 535, Volta and newer); TensorFlow's install guide (CUDA 12: driver 525; its wheels begin with sm_60).
@@ -24,14 +24,14 @@ CAPABILITIES: Mapping[str, float] = {
 """Compute capability by model of GPU."""
 
 GENERATIONS: Mapping[int, str] = {3: "Kepler", 5: "Maxwell", 6: "Pascal"}
-"""The generations that something here no longer runs on, by the first digit of their compute capability."""
+"""The generations that are too old for some of our images, by the first digit of their compute capability."""
 
 _SEVENTH: Mapping[str, int] = {
     **dict.fromkeys(("c8g1.2xlarge", "c16g1.4xlarge", "c32g1.8xlarge", "c48g1.12xlarge", "c56g1.14xlarge"), 1),
     "c32g1.16xlarge": 2,
     "c32g1.32xlarge": 4,
 }
-"""The sizes that two families of the seventh generation have in common."""
+"""The sizes that two families of the seventh generation share, and the GPUs of each."""
 
 _ECI: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "gn5": (
@@ -73,7 +73,7 @@ _ECI: Mapping[str, tuple[str, Mapping[str, int]]] = {
     "gn7i": ("A10", _SEVENTH),
     "gn7s": ("A30", _SEVENTH),
 }
-"""The families of Alibaba Cloud's GPU instances that ECI takes: their model of GPU, and how many each size has."""
+"""The families of Alibaba Cloud's GPU instances that ECI takes: their model of GPU, and the number in each size."""
 
 _AMAZON: Mapping[str, str] = {
     "p2": "K80", "p3": "V100", "p3dn": "V100", "p4d": "A100", "p4de": "A100", "p5": "H100", "p5e": "H200", "p6": "B200",
@@ -92,7 +92,8 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """What an image wants of a GPU node: a driver's major version and a compute capability at least, and for what."""
+    """The least that an image needs of a GPU node: the driver's major version and the compute capability. `software` is
+    the part of the image that needs them."""
 
     software: str
     driver: int
@@ -106,14 +107,14 @@ _WANTS = {
 
 
 def instance(name: str) -> Instance | None:
-    """An instance type of Alibaba Cloud with GPUs, such as ecs.gn6i-c4g1.xlarge; None for one that is not known."""
+    """An instance type of Alibaba Cloud with GPUs, such as ecs.gn6i-c4g1.xlarge; None for an unknown one."""
     found = re.fullmatch(r"ecs\.([a-z0-9]+)-(.+)", name)
     model, sizes = _ECI.get(found[1], ("", {})) if found else ("", {})
     return Instance(model, sizes[found[2]]) if found and found[2] in sizes else None
 
 
 def models(label: str, value: str) -> list[str]:
-    """The model of GPU that a node selector asks for; none where it asks for no GPU, or for one that is not known."""
+    """The models of GPU that a node selector asks for; empty where it asks for no GPU or for an unknown one."""
     if label in ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"):
         known = instance(value)
         found = known.model if known else _AMAZON.get(value.partition(".")[0], "")
@@ -125,5 +126,5 @@ def models(label: str, value: str) -> list[str]:
 
 
 def wants(image: str) -> Wants | None:
-    """What an image wants of a GPU, by its name without registry and tag; None for one that is not known."""
+    """The needs of an image, by its name without registry and tag; None for an unknown one."""
     return next((found for pattern, found in _WANTS.items() if re.search(pattern, image)), None)

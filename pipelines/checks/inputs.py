@@ -1,4 +1,4 @@
-"""The inputs of one specification: their tree, and what Pachyderm refuses or would make surprising datums of."""
+"""The inputs of one specification: those that Pachyderm refuses, and those that give surprising datums."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from speclang.inputs import COMBINATIONS, LEAVES, NameRule
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A repo that is read: where the specification says so, the branch, and how it is cut into datums."""
+    """A repo that a pipeline reads: its place in the specification, its branch, and its other fields in `value`."""
 
     at: Field
     project: str
@@ -25,7 +25,7 @@ class Leaf:
 
 
 def leaves(draft: Draft) -> list[Leaf]:
-    """The PFS inputs of a specification, with Pachyderm's defaults for what they leave out."""
+    """The PFS inputs of a specification, with Pachyderm's defaults for missing fields."""
     return [leaf for at, node in nodes(draft) for leaf in _leaf(draft, at, node)]
 
 
@@ -48,7 +48,7 @@ def check(draft: Draft) -> Iterator[Flaw]:
     for at, node in nodes(draft):
         kinds = [kind for kind in (*LEAVES, *COMBINATIONS) if node.get(kind)]
         if not kinds and "pfs" not in node and "cron" not in node:
-            yield _error(at, "is no input", f"write one of {', '.join((*LEAVES, *COMBINATIONS))}")
+            yield _error(at, "is not an input", f"write one of {', '.join((*LEAVES, *COMBINATIONS))}")
         elif len(kinds) > 1:
             yield _error(at, f"is {' and '.join(kinds)} at once", "nest one in the other")
         if node.get("pfs") is not None:
@@ -56,7 +56,7 @@ def check(draft: Draft) -> Iterator[Flaw]:
         for kind, key in (("join", "join_on"), ("group", "group_by")):
             for place, member in enumerate(node.get(kind) or ()):
                 if (member.get("pfs") or {}).get("repo") and not member["pfs"].get(key):
-                    why = f"has no {key}: every file has the same, empty key"
+                    why = f"has no {key}: all files have the same, empty key"
                     yield Flaw(Level.WARNING, "input", (*at, kind, place, "pfs"), why, f'add "{key}": "$1"')
     if draft.get("input") is not None:
         yield from _check_names(draft)
@@ -64,17 +64,19 @@ def check(draft: Draft) -> Iterator[Flaw]:
 
 def _check_pfs(leaf: Leaf) -> Iterator[Flaw]:
     if not leaf.repo:
-        yield _error(leaf.at, "names no repo", 'add "repo"')
+        yield _error(leaf.at, "does not name a repo", 'add "repo"')
     if leaf.value.get("commit"):
         why = "an input follows a branch, not a commit"
-        yield _error((*leaf.at, "commit"), why, "name a branch whose head is that commit")
+        yield _error((*leaf.at, "commit"), why, "name a branch that has the commit as its head")
     pattern = leaf.value.get("glob") or ""
     if leaf.value.get("s3"):
         if pattern not in ("", "/"):
-            yield _error((*leaf.at, "glob"), "an s3 input is one datum", 'write "/"')
+            yield _error((*leaf.at, "glob"), "an s3 input is always one datum", 'write "/"')
         return
     if not pattern:
-        yield _error(leaf.at, "has no glob, which cuts the repo into datums", 'add "glob": "/*", or "/" for one datum')
+        yield _error(
+            leaf.at, "has no glob, which divides the repo into datums", 'add "glob": "/*", or "/" for one datum'
+        )
         return
     try:
         glob = Glob(pattern)
@@ -83,12 +85,12 @@ def _check_pfs(leaf: Leaf) -> Iterator[Flaw]:
         return
     if glob.unclosed:
         why = "a group is not closed: Pachyderm lets it end with the pattern"
-        yield Flaw(Level.WARNING, "input", (*leaf.at, "glob"), why, "close it, or write \\( or \\{ for the sign itself")
+        yield Flaw(Level.WARNING, "input", (*leaf.at, "glob"), why, "close it, or write \\( or \\{ for a literal sign")
     for key in ("join_on", "group_by"):
         unknown = [number for number in globs.references(leaf.value.get(key) or "") if number > glob.groups]
         if unknown:
-            why = f"names group {unknown[0]} of a glob that has {glob.groups}"
-            yield _error((*leaf.at, key), why, "put what it should take into brackets in the glob")
+            why = f"names group {unknown[0]} of a glob with {glob.groups}"
+            yield _error((*leaf.at, key), why, "put that part of the glob into parentheses")
 
 
 def _check_names(draft: Draft) -> Iterator[Flaw]:
@@ -97,7 +99,7 @@ def _check_names(draft: Draft) -> Iterator[Flaw]:
         match fault.rule:
             case NameRule.REPEATED:
                 fix = f'give it another name, such as "name": "{name}2"'
-                yield _error(fault.at, f"is called {name}, as another input is", fix)
+                yield _error(fault.at, f"is called {name}, like another input", fix)
             case NameRule.RESERVED:
                 yield _error(fault.at, f"cannot be called {name}: /pfs/{name} is taken", 'add another "name"')
             case NameRule.MISSING if fault.at[-1] == "cron":  # a pfs input without a name has no repo
@@ -114,5 +116,5 @@ def _leaf(draft: Draft, at: Field, node: Mapping[str, Any]) -> Iterator[Leaf]:
         yield Leaf((*at, "cron"), str(cron.get("project") or ""), repo, "master", name, cron)
 
 
-def _error(at: Field, why: str, mend: str) -> Flaw:
-    return Flaw(Level.ERROR, "input", at, why, mend)
+def _error(at: Field, why: str, fix: str) -> Flaw:
+    return Flaw(Level.ERROR, "input", at, why, fix)

@@ -1,5 +1,7 @@
-"""The pod that Pachyderm makes for a pipeline's worker, as far as a specification decides it, and what pod_spec and
-pod_patch do to it. Follows Pachyderm 2.7's worker_rc.go."""
+"""The parts of a worker's pod that a specification decides, and how pod_spec and pod_patch change them.
+
+Follows Pachyderm 2.7's worker_rc.go.
+"""
 
 import difflib
 import json
@@ -15,10 +17,10 @@ from speclang.merge_patches import merge
 _CONTAINERS = ("user", "storage")
 _RESOURCES = {"cpu": "cpu", "memory": "memory", "disk": "ephemeral-storage"}
 _SERVERS = ("env", "volumes", "volumeMounts")
-"""Lists whose items, and whose order, the server decides."""
+"""Lists that the server fills, in an order of its own."""
 
-_UNKNOWN_UNTIL_THEN = "securityContext"
-"""What a pod has or not by the server's configuration."""
+_BY_CONFIGURATION = "securityContext"
+"""A member that pods have only with some configurations of the server."""
 
 _POD_FIELDS = frozenset(
     re.findall(
@@ -42,12 +44,12 @@ _TOLERATIONS = {"operator": ("Exists", "Equal"), "effect": ("NoSchedule", "Prefe
 
 
 def check(draft: Draft) -> list[Flaw]:
-    """Patches of the pod that cannot be read, do not apply, or leave no pod that could work."""
+    """Patches that cannot be read, do not apply, or leave a pod that could not work."""
     return _patched(draft)[1]
 
 
 def finished(draft: Draft) -> Mapping[str, Any]:
-    """The pod's spec after pod_spec and pod_patch; without those of them that do not apply."""
+    """The pod's spec after pod_spec and pod_patch. A patch that does not apply is skipped."""
     pod = _patched(draft)[0]
     return pod if isinstance(pod, Mapping) else {}
 
@@ -135,17 +137,17 @@ def _list(draft: Draft, field: str) -> dict[str, str]:
 
 def _merged(pod: Any, patch: Any) -> Any:
     if not isinstance(patch, Mapping):
-        raise json_patches.PatchError("it is no JSON object")
+        raise json_patches.PatchError("it is not a JSON object")
     return merge(pod, patch)
 
 
 def _unforeseeable(name: str, patch: Any) -> Iterator[Flaw]:
-    """Operations whose outcome the server's configuration decides."""
+    """Operations that depend on the server's configuration."""
     for place, operation in enumerate(patch if isinstance(patch, list) else ()):
         path = operation.get("path") if isinstance(operation, dict) else None
         parts = path.split("/") if isinstance(path, str) else []
         at = next((at for at, part in enumerate(parts) if part in _SERVERS), len(parts))
-        if any(part.isdigit() for part in parts[at:]) or _UNKNOWN_UNTIL_THEN in parts[:-1]:
+        if any(part.isdigit() for part in parts[at:]) or _BY_CONFIGURATION in parts[:-1]:
             why = f"unchecked: whether operation {place} on {path} applies depends on the server's configuration"
             yield Flaw(Level.NOTE, "pod", (name, place), why)
 
@@ -163,7 +165,7 @@ def _way_out(error: str) -> str:
 
 def _check_pod(name: str, pod: Any, patch: Any) -> Iterator[Flaw]:
     if not isinstance(pod, Mapping):
-        yield _flaw(name, "leaves something that is no pod", "patch parts of the pod, not the whole")
+        yield _flaw(name, "leaves something that is not a pod", "patch parts of the pod, not all of it")
         return
     containers = pod.get("containers")
     named = (
@@ -171,30 +173,34 @@ def _check_pod(name: str, pod: Any, patch: Any) -> Iterator[Flaw]:
     )
     gone = [each for each in _CONTAINERS if each not in named]
     if gone:
-        why = f"leaves no container {' and '.join(gone)}: lists are replaced whole, and the pipeline could not run"
+        why = f"removes the container {' and '.join(gone)}: it replaces the whole list, and the pipeline could not run"
         yield _flaw(name, why, "change one container with a pod_patch, such as /containers/0/resources")
     for field, value in pod.items():
         kind, wanted = _SHAPES.get(field, (object, ""))
         if not isinstance(value, kind):
-            yield _flaw(name, f"makes {field} something else than {wanted}", f"give {wanted}")
+            yield _flaw(name, f"makes {field} something other than {wanted}", f"write {wanted}")
         elif field not in _POD_FIELDS:
             near = difflib.get_close_matches(field, sorted(_POD_FIELDS), n=1)
-            mend = f"did you mean {near[0]}?" if near else "take it out"
-            yield _flaw(name, f"{field} is no field of a pod, and is dropped without a word", mend)
+            fix = f"did you mean {near[0]}?" if near else "remove it"
+            yield _flaw(name, f"{field} is not a field of a pod: Kubernetes would silently drop it", fix)
     if "oleration" in json.dumps(patch):
         yield from _check_tolerations(name, pod.get("tolerations"))
 
 
 def _check_tolerations(name: str, tolerations: Any) -> Iterator[Flaw]:
-    """Inside of a pod the spelling is Kubernetes'."""
+    """Tolerations in a pod, where the spelling is Kubernetes'."""
     for toleration in tolerations if isinstance(tolerations, list) else ():
         for field, known in _TOLERATIONS.items():
             value = toleration.get(field) if isinstance(toleration, Mapping) else None
             if value is not None and value not in known:
                 spelt = {each.lower(): each for each in known}.get(str(value).replace("_", "").lower())
-                mend = f"write {spelt}: in a pod the spelling is Kubernetes'" if spelt else f"one of {', '.join(known)}"
-                yield _flaw(name, f"{value} is no {field} of a toleration", mend)
+                fix = (
+                    f"write {spelt}: in a pod the spelling is Kubernetes'"
+                    if spelt
+                    else f"write one of {', '.join(known)}"
+                )
+                yield _flaw(name, f"{value} is not a valid {field} of a toleration", fix)
 
 
-def _flaw(name: str, why: str, mend: str) -> Flaw:
-    return Flaw(Level.ERROR, "pod", (name,), why, mend)
+def _flaw(name: str, why: str, fix: str) -> Flaw:
+    return Flaw(Level.ERROR, "pod", (name,), why, fix)

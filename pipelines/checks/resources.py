@@ -1,4 +1,4 @@
-"""What a specification asks of a node: quantities, requests against limits, GPUs in their place."""
+"""The resources that a specification asks for: quantities, requests and limits, and the place of GPUs."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ _HOLDERS = ("resource_requests", "resource_limits", "sidecar_resource_requests",
 
 
 def check(draft: Draft) -> Iterator[Flaw]:
-    """What Kubernetes would refuse, what Pachyderm would pass over, and what leaves a pod without a reservation."""
+    """Resources that Kubernetes would refuse or Pachyderm ignore, and pods without a reservation."""
     for holder in _HOLDERS:
         yield from _check_quantities(draft, holder)
         yield from _check_gpu(draft, holder)
@@ -28,15 +28,21 @@ def _check_quantities(draft: Draft, holder: str) -> Iterator[Flaw]:
         amount = quantities.parse(text)
         if amount is None:
             near = re.sub(r"(?i)([kmgtpe]i?)b$", r"\1", text)
-            mend = (
+            fix = (
                 f'write "{near}"'
                 if quantities.parse(near) is not None
                 else 'write a number and a unit, such as "512Mi"'
             )
-            why = f'"{text}" is no quantity: Pachyderm would only log that and go on without it'
-            yield Flaw(Level.ERROR, "quantity", (holder, name), why, mend)
+            why = f'"{text}" is not a valid quantity: Pachyderm would log that and ignore it'
+            yield Flaw(Level.ERROR, "quantity", (holder, name), why, fix)
         elif amount < 1 or amount.denominator != 1:
-            yield Flaw(Level.ERROR, "quantity", (holder, name), f'"{text}" is no number of bytes', 'such as "512Mi"')
+            yield Flaw(
+                Level.ERROR,
+                "quantity",
+                (holder, name),
+                f'"{text}" is not a number of bytes',
+                'write one such as "512Mi"',
+            )
         elif amount < 1 << 20:
             why = f'"{text}" is less than a mebibyte'
             yield Flaw(Level.WARNING, "quantity", (holder, name), why, f'did you mean "{text}Mi"?')
@@ -49,12 +55,12 @@ def _check_gpu(draft: Draft, holder: str) -> Iterator[Flaw]:
         return
     number, kind = draft.number(holder, "gpu", "number"), draft.get(holder, "gpu", "type", default="")
     if number < 0:
-        yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "number"), "is negative", "write how many GPUs, such as 1")
+        yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "number"), "is negative", "write the number of GPUs, such as 1")
     if not kind:
-        why = "names no type, so Kubernetes cannot count them"
+        why = "has no type, so Kubernetes cannot count GPUs"
         yield Flaw(Level.ERROR, "gpu", (holder, "gpu"), why, 'add "type": "nvidia.com/gpu"')
     elif not re.fullmatch(r"[a-z0-9.-]+\.[a-z]+/[A-Za-z0-9._-]+", kind):
-        why = f'"{kind}" is no resource that a device plugin could offer'
+        why = f'"{kind}" is not a resource that a device plugin could offer'
         yield Flaw(Level.ERROR, "gpu", (holder, "gpu", "type"), why, 'write one such as "nvidia.com/gpu"')
 
 
@@ -72,20 +78,20 @@ def _check_pairs(draft: Draft) -> Iterator[Flaw]:
 def _check_places_of_gpus(draft: Draft) -> Iterator[Flaw]:
     asked, allowed = (draft.number(holder, "gpu", "number") for holder in _HOLDERS[:2])
     if asked and not allowed:
-        why = "GPUs are in the requests only: Kubernetes refuses a pod that asks for GPUs without a limit"
+        why = "GPUs are only in the requests: Kubernetes refuses a pod that asks for GPUs without a limit"
         yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "move it to resource_limits")
     elif asked and asked != allowed:
-        why = f"asks for {asked:.0f} GPUs where the limit is {allowed:.0f}: Kubernetes wants both to be the same"
-        yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "take it out: the limit is enough")
+        why = f"asks for {asked:.0f} GPUs, but the limit is {allowed:.0f}: Kubernetes wants both to be equal"
+        yield Flaw(Level.ERROR, "gpu", ("resource_requests", "gpu"), why, "remove it: the limit is enough")
     for holder in _HOLDERS[2:]:
         if draft.number(holder, "gpu", "number"):
-            why = "gives the storage container, which computes nothing, GPUs on top of the worker's"
-            yield Flaw(Level.WARNING, "gpu", (holder, "gpu"), why, "take it out")
+            why = "gives more GPUs to the storage container, which does not compute anything"
+            yield Flaw(Level.WARNING, "gpu", (holder, "gpu"), why, "remove it")
 
 
 def _check_reserved(draft: Draft) -> Iterator[Flaw]:
-    """Pachyderm's default requests hold only for a pipeline that has neither requests nor limits. Kubernetes takes a
-    limit for the request where there is none."""
+    """Pachyderm's default requests only apply to a pipeline without requests and limits. Where a request is missing,
+    Kubernetes uses the limit."""
     if draft.get("resource_limits") is None:
         return
     bare = [
@@ -96,8 +102,8 @@ def _check_reserved(draft: Draft) -> Iterator[Flaw]:
     if bare:
         names = " and ".join(bare)
         why = (
-            f"there are limits but no request for {names}: limits turn Pachyderm's defaults off, so nothing is reserved"
+            f"there are limits but no request for {names}: limits turn off Pachyderm's defaults, so nothing is reserved"
         )
-        mend = 'add them, such as "resource_requests": {"cpu": 1, "memory": "2Gi"}'
+        fix = 'add them, such as "resource_requests": {"cpu": 1, "memory": "2Gi"}'
         field = "resource_requests" if draft.get("resource_requests") is not None else "resource_limits"
-        yield Flaw(Level.WARNING, "requests", (field,), why, mend)
+        yield Flaw(Level.WARNING, "requests", (field,), why, fix)

@@ -1,4 +1,4 @@
-"""How a pipeline is run: workers, datum sets, services, tolerations, and what else Pachyderm looks at by name."""
+"""Settings of how a pipeline runs: workers, datum sets, services and tolerations."""
 
 from collections.abc import Iterator
 
@@ -10,11 +10,11 @@ _PORTS = range(1, 65536)
 _SERVICE_TYPES = ("NodePort", "ClusterIP", "LoadBalancer")
 _REPROCESS = ("until_success", "every_job")
 _COMMUNITY_WORKERS = 8
-"""Of one pipeline, without an enterprise key."""
+"""The most workers of one pipeline without an enterprise key."""
 
 
 def check(draft: Draft) -> Iterator[Flaw]:
-    """Settings that exclude each other, or that a server or its workers stumble over."""
+    """Settings that exclude each other, or that make a server or its workers fail."""
     yield from _check_workers(draft)
     yield from _check_datum_sets(draft)
     for at in (("service",), ("spout", "service")):
@@ -22,13 +22,13 @@ def check(draft: Draft) -> Iterator[Flaw]:
             yield from _check_service(draft, at)
     reprocess = draft.get("reprocess_spec", default="")
     if reprocess not in ("", *_REPROCESS):
-        why = f'"{reprocess}" is none of the two values that there are'
+        why = f'"{reprocess}" is neither of the two valid values'
         yield Flaw(Level.ERROR, "value", ("reprocess_spec",), why, f"write {' or '.join(_REPROCESS)}")
     for place, toleration in enumerate(draft.get("tolerations", default=())):
         if (toleration.get("operator") or "EMPTY") == "EMPTY":
-            why = "has no operator, which Pachyderm does not guess"
-            mend = 'add "operator": "EQUAL", or "EXISTS" for any value'
-            yield Flaw(Level.ERROR, "toleration", ("tolerations", place), why, mend)
+            why = "has no operator, and Pachyderm does not guess one"
+            fix = 'add "operator": "EQUAL", or "EXISTS" for any value'
+            yield Flaw(Level.ERROR, "toleration", ("tolerations", place), why, fix)
 
 
 def _check_workers(draft: Draft) -> Iterator[Flaw]:
@@ -36,16 +36,16 @@ def _check_workers(draft: Draft) -> Iterator[Flaw]:
     at = ("parallelism_spec", "constant") if workers else ("parallelism_spec",)
     if draft.get("service") is not None:
         if draft.get("parallelism_spec") is not None and workers != 1:
-            yield Flaw(Level.ERROR, "service", at, "a service has one worker, no more and no fewer", "write 1")
+            yield Flaw(Level.ERROR, "service", at, "a service has exactly one worker", "write 1")
         if draft.get("autoscaling"):
             why = "a service is never idle, and autoscaling stops it while it has no job"
-            yield Flaw(Level.ERROR, "service", ("autoscaling",), why, "take autoscaling out")
+            yield Flaw(Level.ERROR, "service", ("autoscaling",), why, "remove autoscaling")
     elif workers > _COMMUNITY_WORKERS:
-        why = f"without an enterprise key Pachyderm creates no pipeline with more than {_COMMUNITY_WORKERS} workers"
+        why = f"without an enterprise key, Pachyderm refuses pipelines with more than {_COMMUNITY_WORKERS} workers"
         yield Flaw(Level.NOTE, "workers", at, why)
     if draft.get("spout") is not None and draft.get("autoscaling"):
-        why = "nothing from outside triggers a spout, so it cannot be scaled by that"
-        yield Flaw(Level.ERROR, "spout", ("autoscaling",), why, "take autoscaling out")
+        why = "no commits trigger a spout, so they cannot scale it"
+        yield Flaw(Level.ERROR, "spout", ("autoscaling",), why, "remove autoscaling")
 
 
 def _check_datum_sets(draft: Draft) -> Iterator[Flaw]:
@@ -54,7 +54,7 @@ def _check_datum_sets(draft: Draft) -> Iterator[Flaw]:
     number, size, per_worker = (draft.number("datum_set_spec", each) for each in ("number", "size_bytes", "per_worker"))
     if not (number or size or per_worker):
         why = "is empty: the worker divides by its per_worker of zero, and its jobs never end"
-        yield Flaw(Level.ERROR, "datum-sets", ("datum_set_spec",), why, 'write {"number": 100}, or take it out')
+        yield Flaw(Level.ERROR, "datum-sets", ("datum_set_spec",), why, 'write {"number": 100}, or remove it')
     elif per_worker and (number or size):
         why = "has no effect beside number or size_bytes"
         yield Flaw(Level.WARNING, "datum-sets", ("datum_set_spec", "per_worker"), why, "keep one of them")
@@ -67,16 +67,16 @@ def _check_service(draft: Draft, at: tuple[str, ...]) -> Iterator[Flaw]:
     kind = draft.get(*at, "type", default="NodePort") or "NodePort"
     inner, outer = (int(draft.number(*at, port)) for port in ("internal_port", "external_port"))
     if kind not in _SERVICE_TYPES:
-        why = f'"{kind}" is no type of service'
-        yield Flaw(Level.ERROR, "service", (*at, "type"), why, f"one of {', '.join(_SERVICE_TYPES)}")
+        why = f'"{kind}" is not a type of service'
+        yield Flaw(Level.ERROR, "service", (*at, "type"), why, f"write one of {', '.join(_SERVICE_TYPES)}")
     if inner not in _PORTS:
-        why = "the port that the program listens on is missing" if not inner else f"{inner} is no port"
+        why = "the port that the program listens on is missing" if not inner else f"{inner} is not a port"
         yield Flaw(Level.ERROR, "service", (*at, "internal_port"), why, "write a number from 1 to 65535")
     if kind == "NodePort" and outer and outer not in NODE_PORTS:
-        why = f"{outer} is outside of the {NODE_PORTS[0]} to {NODE_PORTS[-1]} that Kubernetes gives to NodePorts"
+        why = f"{outer} is outside {NODE_PORTS[0]} to {NODE_PORTS[-1]}, Kubernetes' range of NodePorts"
         yield Flaw(
             Level.ERROR, "service", (*at, "external_port"), why, f"write one of these, such as 3{outer % 1000:04}"
         )
     elif outer and outer not in _PORTS:
-        why = f"{outer} is no port"
+        why = f"{outer} is not a port"
         yield Flaw(Level.ERROR, "service", (*at, "external_port"), why, "write a number from 1 to 65535")

@@ -1,4 +1,4 @@
-"""All checks of a set of specifications at once. Talks to no server; what is in repos comes from outside."""
+"""All checks of a set of specifications at once. Talks to no server: the files of repos are passed in."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,18 +25,18 @@ _OF_ONE: Sequence[Callable[[Draft], Iterable[Flaw]]] = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings, the gravest first, and the files that were checked. A flaw that several pipelines have from one
-    place, as those of an overlay are, is one finding with all their names."""
+    """The findings, the gravest first, and the files that were checked. A flaw that several pipelines get from one
+    place, such as an overlay, is one finding with all their names."""
 
     findings: Sequence[Finding]
     checked: Sequence[str]
 
     def of(self, least: Level) -> "Report":
-        """The report with the findings from a level on only."""
+        """The report with only the findings of a level and above."""
         return Report([each for each in self.findings if each.flaw.level >= least], self.checked)
 
     def with_more(self, findings: Sequence[Finding]) -> "Report":
-        """The report with findings of another kind."""
+        """The report with other findings added."""
         return Report(_together([*self.findings, *findings]), self.checked)
 
     def count(self, level: Level) -> int:
@@ -44,7 +44,7 @@ class Report:
         return sum(each.flaw.level == level for each in self.findings)
 
     def as_json(self) -> str:
-        """The report for programs."""
+        """The report as JSON, for programs."""
         counts = {f"{level.name.lower()}s": self.count(level) for level in reversed(Level)}
         return json.dumps({"checked": self.checked, **counts, "findings": [_json(each) for each in self.findings]})
 
@@ -55,8 +55,8 @@ def check(
     repos: Mapping[str, Paths] | None = None,
     neighbours: Sequence[Draft] = (),
 ) -> Report:
-    """Checks specifications, overlays applied. `repos` has the files of repos whose datums are to be counted;
-    `neighbours` are specifications that belong to the same graph but are not to be checked themselves."""
+    """Checks specifications that have their overlays applied. `repos` has the files of the repos to count datums in;
+    `neighbours` belong to the same graph but are not checked themselves."""
     found = [finding for overlay in overlays for finding in overlay.findings]
     found += [finding for draft in drafts for finding in draft.findings]
     read = [draft for draft in drafts if not any(each.flaw.rule == "json" for each in draft.findings)]
@@ -86,5 +86,5 @@ def _json(finding: Finding) -> Mapping[str, Any]:
         "line": finding.place.line,
         "field": dotted(finding.flaw.field),
         "why": finding.flaw.why,
-        "mend": finding.flaw.mend,
+        "fix": finding.flaw.fix,
     }

@@ -36,13 +36,13 @@ class Cluster:
 def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
     """The flaws that an old server causes: it drops the fields that it does not know."""
     said = f"the server is Pachyderm {version[0]}.{version[1]}"
-    mend = f"upgrade it to {SPOKEN[0]}.{SPOKEN[1]} or newer"
+    fix = f"upgrade it to {SPOKEN[0]}.{SPOKEN[1]} or newer"
     if version < OLDEST:
         why = f"{said}: datum batching, which the stages need, came with {OLDEST[0]}.{OLDEST[1]}: every datum fails"
-        yield Flaw(Level.ERROR, "version", (), why, mend)
+        yield Flaw(Level.ERROR, "version", (), why, fix)
     elif version < SPOKEN:
         why = f"{said}: it silently drops the fields that {SPOKEN[0]}.{SPOKEN[1]} added to specifications"
-        yield Flaw(Level.WARNING, "version", (), why, mend)
+        yield Flaw(Level.WARNING, "version", (), why, fix)
 
 
 def check(cluster: Cluster, drafts: Sequence[Draft], new: frozenset[str]) -> Iterator[Finding]:
@@ -63,12 +63,12 @@ def _check_image(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
     fate = "its workers would wait in ImagePullBackOff"
     if answer is Answer.MISSING or (answer is Answer.DENIED and not image.registry and not secret):
         why = f"{where} has no public image {image}, and no node has it: {fate}"
-        mend = "push it (`make images PUSH=…`) and name the registry: REGISTRY=… with --overlay registry"
-        yield Flaw(Level.ERROR, "image", at, why, mend)
+        fix = "push it (`make images PUSH=…`) and name the registry: REGISTRY=… with --overlay registry"
+        yield Flaw(Level.ERROR, "image", at, why, fix)
     elif answer is Answer.DENIED and not secret:
         why = f"{where} requires a login for {image}, and the pipeline names no secret: {fate}"
-        mend = "create a secret and name it: PULL_SECRET=… with --overlay pull-secret"
-        yield Flaw(Level.WARNING, "image", at, why, mend)
+        fix = "create a secret and name it: PULL_SECRET=… with --overlay pull-secret"
+        yield Flaw(Level.WARNING, "image", at, why, fix)
     elif answer is not Answer.THERE:
         yield Flaw(Level.NOTE, "image", at, f"unchecked: {where} did not answer whether it has {image}")
 
@@ -92,17 +92,17 @@ def _check_nodes(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
     labels = ", ".join(map("=".join, selector.items()))
     field: Field = ("resource_limits", "gpu") if gpus else ("resource_requests",)
     if not able:
-        why, mend = f"no node of the cluster has {asked}", "add larger nodes, or a pool of GPU nodes"
+        why, fix = f"no node of the cluster has {asked}", "add larger nodes, or a pool of GPU nodes"
     elif not suited:
         labelled = any(selector.items() <= node.labels.items() for node in cluster.nodes)
         why = f"no node with the label {labels} has {asked}" if labelled else f"no node has the label {labels}"
-        field, mend = ("scheduling_spec", "node_selector"), "correct the variable of the overlay, or label nodes"
+        field, fix = ("scheduling_spec", "node_selector"), "correct the variable of the overlay, or label nodes"
     else:
         key, value, effect = repelled_by(suited[0], tolerations)[0]
         field, why = ("tolerations",), f"{_nodes(suited)} repel it by the taint {key}={value}:{effect}"
-        mend = "tolerate it: the overlays gke and eks do that for nvidia.com/gpu, eci for virtual nodes"
+        fix = "tolerate it: the overlays gke and eks do that for nvidia.com/gpu, eci for virtual nodes"
     fate = "its workers would wait, unschedulable, until such a node joins"
-    yield Flaw(Level.WARNING, "nodes", field, f"{why}: {fate}", mend)
+    yield Flaw(Level.WARNING, "nodes", field, f"{why}: {fate}", fix)
 
 
 def _check_quotas(cluster: Cluster, drafts: Sequence[Draft]) -> Iterator[Finding]:

@@ -24,8 +24,8 @@ def show(report: Report) -> None:
         for finding in findings:
             _show_place(finding)
         _indented(flaw.why, "  ")
-        if flaw.mend:
-            _indented(flaw.mend, "  → ", "green")
+        if flaw.fix:
+            _indented(flaw.fix, "  → ", "green")
     say(f"{counted(len(report.checked), 'specification', 'specifications')} checked: {_counts(report)}")
 
 

@@ -1,4 +1,4 @@
-"""What a check finds: a flaw with its place, why it is one, and what to do about it. Knows no check."""
+"""The findings of checks: flaws with their places, reasons and fixes. Knows no check."""
 
 import enum
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from speclang.fields import Field
 
 
 class Level(enum.IntEnum):
-    """How bad it is: an ERROR fails at creation or at run time, a WARNING may surprise, a NOTE is for information, such
-    as something that could not be checked."""
+    """The gravity of a flaw: an ERROR fails at creation or at run time, a WARNING may surprise, and a NOTE is for
+    information, such as something that could not be checked."""
 
     NOTE = 0
     WARNING = 1
@@ -18,7 +18,7 @@ class Level(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is written: a file, and the line of it where one is known. None is for the server itself."""
+    """The place of a flaw: a file and, where it is known, its line. None stands for the server itself."""
 
     file: Path | None
     line: int | None = None
@@ -31,19 +31,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something in one specification: `why` it is wrong and the `mend`, each a phrase without a full stop. `rule` names
-    the check."""
+    """Something that is wrong in one specification: `why` and the `fix`, each a phrase without a full stop. `rule`
+    names the check."""
 
     level: Level
     rule: str
     field: Field
     why: str
-    mend: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A flaw, the pipeline that has it ("" if it has no name yet), and where it is written."""
+    """A flaw, the pipeline that has it ("" for one without a name), and its place."""
 
     flaw: Flaw
     pipeline: str

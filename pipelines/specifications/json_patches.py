@@ -10,7 +10,7 @@ class PatchError(Exception):
 
 
 def apply(target: Any, patch: Any) -> Any:
-    """What `target` becomes by a JSON patch. Neither is changed. Raises PatchError."""
+    """Applies a JSON patch. Changes neither argument. Raises PatchError."""
     if not isinstance(patch, Sequence) or isinstance(patch, str):
         raise PatchError("a JSON patch is a list of operations")
     value = copy.deepcopy(target)
@@ -23,9 +23,9 @@ def apply(target: Any, patch: Any) -> Any:
 
 
 def pointer(text: Any) -> list[str]:
-    """The parts of a JSON pointer (RFC 6901). Raises PatchError for what is none."""
+    """The parts of a JSON pointer (RFC 6901). Raises PatchError for an invalid one."""
     if not isinstance(text, str) or (text and not text.startswith("/")):
-        raise PatchError(f"{text!r} is no path: one begins with /")
+        raise PatchError(f"{text!r} is not a valid path: paths begin with /")
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
@@ -49,7 +49,7 @@ def _apply(value: Any, operation: Any) -> Any:
         if _find(value, path) != operation["value"]:
             raise PatchError(f"the test of {operation['path']} fails")
         return value
-    raise PatchError(f'"{kind}" is no operation: there are add, remove, replace, move, copy and test')
+    raise PatchError(f'"{kind}" is not an operation: write add, remove, replace, move, copy or test')
 
 
 def _find(value: Any, path: Sequence[str]) -> Any:
@@ -76,7 +76,7 @@ def _add(value: Any, path: Sequence[str], new: Any) -> Any:
 
 def _remove(value: Any, path: Sequence[str]) -> Any:
     if not path:
-        raise PatchError("the whole cannot be removed")
+        raise PatchError("the whole document cannot be removed")
     _find(value, path)
     parent = _find(value, path[:-1])
     del parent[_index(parent, path[-1], path, len(parent) - 1) if isinstance(parent, list) else path[-1]]
@@ -85,7 +85,7 @@ def _remove(value: Any, path: Sequence[str]) -> Any:
 
 def _index(items: Sequence[Any], part: str, path: Sequence[str], last: int) -> int:
     if not part.isascii() or not part.isdigit():
-        raise PatchError(f"{_said(path)}: {part!r} is no place in a list")
+        raise PatchError(f"{_said(path)}: {part!r} is not a place in a list")
     if int(part) > last:
         raise PatchError(f"there is no {_said(path)}: the list has {len(items)}")
     return int(part)

@@ -161,10 +161,8 @@ def _check_names(document: Document, at: Field, value: Mapping[str, Any], known:
     for name in value:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            mend = f"did you mean {near[0]}?" if near else f"an overlay may have {', '.join(known)}"
-            raise LookalikeError(
-                f"{document.path}:{document.lines[(*at, name)]}: unknown {dotted((*at, name))}: {mend}"
-            )
+            fix = f"did you mean {near[0]}?" if near else f"an overlay may have {', '.join(known)}"
+            raise LookalikeError(f"{document.path}:{document.lines[(*at, name)]}: unknown {dotted((*at, name))}: {fix}")
 
 
 def _filled(value: Any, path: Path, environment: Mapping[str, str]) -> Any:

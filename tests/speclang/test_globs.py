@@ -217,7 +217,16 @@ def test_templates_are_filled_as_by_pachyderms_library() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "numbers"), [("", []), ("$1", [1]), ("a$2${3}", [2, 3]), ("$$1", []), ("$x ${", []), ("$01", [1])]
+    ("template", "numbers"),
+    [
+        ("", []),
+        ("$1", [1]),
+        ("a$2${3}", [2, 3]),
+        ("$$1", []),
+        ("$x ${", []),
+        ("$01", [1]),
+        ("$" + 5000 * "9", [999_999_999]),
+    ],
 )
 def test_the_groups_that_a_template_names(template: str, numbers: list[int]) -> None:
     assert list(globs.references(template)) == numbers

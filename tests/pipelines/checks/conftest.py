@@ -38,5 +38,5 @@ def draft(tmp_path: Path) -> Draw:
 
 @pytest.fixture
 def findings(draft: Draw) -> Findings:
-    """What is found in a good specification with other fields."""
+    """The findings in a good specification with other fields."""
     return lambda **changes: check([draft(**changes)]).findings

@@ -36,7 +36,7 @@ def write(name: str = "p", **fields: Any) -> None:
     Path("specs", f"{name}.json").write_text(json.dumps({**GOOD, **fields}, indent=1))
 
 
-def test_what_is_good_and_what_only_may_surprise_is_no_error(run: Run) -> None:
+def test_only_errors_make_a_check_fail(run: Run) -> None:
     write()
     done = run("check", "specs/p.json")
     assert (done.exit_code, done.stdout) == (0, "1 specification checked: no problems found\n")
@@ -45,7 +45,7 @@ def test_what_is_good_and_what_only_may_surprise_is_no_error(run: Run) -> None:
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 specification checked: 1 warning")
 
 
-def test_what_is_wrong_is_told_with_its_place_and_mend(run: Run) -> None:
+def test_a_finding_is_printed_with_its_place_and_fix(run: Run) -> None:
     write(autoscaling="yes")
     done = run("check", "specs")
     assert (done.exit_code, done.stderr) == (1, "")
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_told_with_its_place_and_mend(run: Run) -> None:
     assert (finding["level"], finding["field"], finding["line"]) == ("error", "autoscaling", 17)
 
 
-def test_what_several_have_is_told_once(run: Run) -> None:
+def test_a_flaw_of_several_specifications_is_printed_once(run: Run) -> None:
     write("one", pipeline={"name": "one"}, datum_set_spec={})
     write("two", pipeline={"name": "two"}, datum_set_spec={})
     Path("specs", "three.json").write_text("{")
@@ -74,7 +74,7 @@ def test_what_several_have_is_told_once(run: Run) -> None:
 
 
 @pytest.mark.parametrize("wrong", [["gone"], ["--overlay", "ekz"], ["--against", "images=gone"], ["--bogus"]])
-def test_a_wrong_command_line_is_another_exit_code(run: Run, wrong: list[str]) -> None:
+def test_a_wrong_command_line_has_an_exit_code_of_its_own(run: Run, wrong: list[str]) -> None:
     assert run("check", *wrong).exit_code == 2
 
 
@@ -115,7 +115,7 @@ def test_specifications_are_written_with_overlays(run: Run) -> None:
     assert not Path("other").exists()
 
 
-def test_overlays_meet_only_what_is_there(run: Run) -> None:
+def test_an_overlay_names_only_known_pipelines(run: Run) -> None:
     write()
     Path("mine.json").write_text(json.dumps({"pipelines": {"pp": {}}}))
     said = " ".join(run("check", "specs", "--overlay", "mine.json").stderr.split())

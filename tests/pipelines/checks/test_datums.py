@@ -45,7 +45,7 @@ def test_a_directory_is_counted_as_if_it_were_put(draft: Any, library: Path, pat
     assert flaw.why == f"this gives {number} datum" + "s" * (number > 1)
 
 
-def test_nothing_and_very_much(draft: Any, library: Path) -> None:
+def test_no_match_and_very_many(draft: Any, library: Path) -> None:
     one = draft(input={"pfs": {"repo": "images", "glob": "/*.gif"}})
     (flaw,) = datums.check(one, {"images": datums.listed(library)})
     assert (flaw.level, flaw.why[:15]) == (Level.WARNING, "matches nothing")
@@ -80,7 +80,7 @@ def test_combinations(draft: Any, library: Path, tree: dict[str, Any], number: i
     assert flaws[-1].why == f"together these give {number} datum" + "s" * (number != 1)
 
 
-def test_a_join_of_what_is_no_repo_is_not_told(draft: Any, library: Path) -> None:
+def test_a_join_of_anything_but_repos_is_not_counted(draft: Any, library: Path) -> None:
     inner = {"cross": [{"pfs": {**PNG, "join_on": "$1"}}]}
     nested = draft(input={"join": [{"pfs": {**JPG, "join_on": "$1"}}, inner]})
     found = list(datums.check(nested, {"images": datums.listed(library)}))

@@ -1,4 +1,4 @@
-"""What shows only when specifications are seen together, and the report of all that is found."""
+"""Flaws that only show when specifications are seen together, and the report of all findings."""
 
 import json
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ def reads(*repos: str, kind: str = "", **fields: Any) -> dict[str, Any]:
 def said(found: Sequence[Draft], level: Level, rule: str = "graph") -> list[tuple[str, str, str, str]]:
     flaws = [(each.pipeline, each.flaw) for each in suite.check(found).findings]
     return [
-        (name, dotted(flaw.field), flaw.why, flaw.mend)
+        (name, dotted(flaw.field), flaw.why, flaw.fix)
         for name, flaw in flaws
         if (flaw.level, flaw.rule) == (level, rule)
     ]
 
 
-def test_inputs_from_repos_that_nobody_writes(draft: Any) -> None:
+def test_inputs_from_repos_that_nothing_writes(draft: Any) -> None:
     found = [
         draft("a", **reads("images")),
         draft("b", **reads("a")),
@@ -39,18 +39,18 @@ def test_inputs_from_repos_that_nobody_writes(draft: Any) -> None:
     ]
     (error,) = said([*found[:2], draft("bbbb"), draft("c", **reads("bbb"))], Level.ERROR)
     assert error[:2] == ("c", "input.pfs.repo")
-    assert "nobody writes bbb" in error[2]
+    assert "nothing writes bbb" in error[2]
     assert error[3] == "did you mean bbbb?"
     (warning,) = said([*found[:2], found[3]], Level.WARNING)
     assert warning[0] == "d"
-    assert "nobody writes x" in warning[2]
+    assert "nothing writes x" in warning[2]
     assert not said(found[:2], Level.ERROR) + said(found[:2], Level.WARNING)
 
 
 def test_a_branch_that_its_pipeline_does_not_write(draft: Any) -> None:
     (warning,) = said([draft("a", output_branch="dev"), draft("b", **reads("a"))], Level.WARNING)
     assert warning[:2] == ("b", "input.pfs.branch")
-    assert "a writes its branch dev: master has only what somebody moves there" in warning[2]
+    assert "a writes its branch dev: master only has commits moved there by hand" in warning[2]
     assert not said([draft("a", output_branch="dev"), draft("b", **reads("a@dev"))], Level.WARNING)
     assert not said([draft("a"), draft("b", **reads("a@late", trigger={"size": "1M"}))], Level.WARNING)
 
@@ -59,7 +59,7 @@ def test_crosses_with_a_repo_that_may_stay_empty(draft: Any) -> None:
     cross = draft("b", **reads("a", "settings", kind="cross"))
     (warning,) = said([draft("a"), cross], Level.WARNING, "empty-cross")
     assert warning[:2] == ("b", "input.cross[1].pfs.repo")
-    assert "while settings is empty this cross has no datum" in warning[2]
+    assert "while settings is empty, this cross has no datum" in warning[2]
     assert not said([draft("a"), cross], Level.WARNING)  # told once
     good = [draft("a"), draft("settings"), cross]
     assert not said(good, Level.WARNING, "empty-cross")
@@ -67,11 +67,11 @@ def test_crosses_with_a_repo_that_may_stay_empty(draft: Any) -> None:
     assert "while models is empty" in note[2]
 
 
-def test_circles(draft: Any) -> None:
+def test_cycles(draft: Any) -> None:
     a, b, c = draft("a", **reads("c")), draft("b", **reads("a")), draft("c", **reads("b"))
     errors = said([a, b, c, draft("d", **reads("a"))], Level.ERROR)
     assert [(name, why) for name, _, why, _ in errors] == [
-        (name, "a and b and c read each other in a circle") for name in "abc"
+        (name, "a and b and c read each other in a cycle") for name in "abc"
     ]
     (own,) = said([draft("a", **reads("a"))], Level.ERROR)
     assert own[2] == "it reads its own output"
@@ -93,7 +93,7 @@ def test_two_branches_of_one_repo_in_one_graph(draft: Any) -> None:
     assert not said([*apart, joined], Level.ERROR)
 
 
-def test_one_name_for_two(draft: Any) -> None:
+def test_two_pipelines_of_one_name(draft: Any) -> None:
     one, two = draft("a"), draft("b", pipeline={"name": "a"})
     (error,) = said([one, two], Level.ERROR, "name")
     assert str(one.path) in error[2]
@@ -125,13 +125,13 @@ def test_one_flaw_of_an_overlay_is_one_finding(draft: Any, tmp_path: Any) -> Non
             "line": 3,
             "field": "datum_set_spec",
             "why": finding.flaw.why,
-            "mend": finding.flaw.mend,
+            "fix": finding.flaw.fix,
         }
     ]
 
 
 @pytest.mark.parametrize("names", [[], *([name] for name in overlays.names()), ["registry", "pull-secret", "eci"]])
-def test_what_ships_is_clean(names: list[str]) -> None:
+def test_the_shipped_specifications_have_no_flaws(names: list[str]) -> None:
     on_top = [overlays.load(name, {"REGISTRY": "registry.cn-shanghai.aliyuncs.com/us"}) for name in names]
     report = suite.check(overlays.apply(on_top, drafts.find([reading.HERE])), on_top)
     assert len(report.checked) == len(list(reading.HERE.glob("*.json")))

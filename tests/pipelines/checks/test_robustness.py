@@ -1,4 +1,4 @@
-"""Whatever a file holds, checking it ends with findings."""
+"""A check of any file ends with findings."""
 
 import json
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_anything(tmp_path_factory: pytest.TempPathFactory, document: dict[str, 
 @given(
     document=st.sampled_from(SHIPPED), changes=st.lists(st.tuples(st.integers(0, 99), VALUES), min_size=1, max_size=4)
 )
-def test_ours_with_other_things_in_it(
+def test_the_shipped_specifications_with_other_values(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any], changes: list[tuple[int, Any]]
 ) -> None:
     changed = json.loads(json.dumps(document))

@@ -1,4 +1,4 @@
-"""The checks of one specification: each has one that is wrong in just that way, and one that is not."""
+"""The checks of one specification: for each, one that is wrong in just that way, and one that is not."""
 
 import json
 import re
@@ -100,20 +100,20 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
      {"pipeline": {"name": "p" * 30, "project": {"name": "q" * 29}}},
      {"pipeline": {"name": "p" * 30, "project": {"name": "q" * 28}}}),
     # inputs
-    (E, "input", "is no input", "one of pfs", {"input": {}}, {"input": {"cron": {"name": "t", "spec": "@daily"}}}),
+    (E, "input", "is not an input", "one of pfs", {"input": {}}, {"input": {"cron": {"name": "t", "spec": "@daily"}}}),
     (E, "input.pfs", "no glob", '"/\\*"', {"input": {"pfs": {"repo": "images"}}}, {}),
-    (E, "input.pfs", "names no repo", '"repo"', {"input": {"pfs": {"glob": "/"}}}, {}),
+    (E, "input.pfs", "does not name a repo", '"repo"', {"input": {"pfs": {"glob": "/"}}}, {}),
     (E, "input.pfs.glob", "a \\[ is not closed", "correct",
      {"input": {"pfs": {"repo": "images", "glob": "/[a"}}}, {"input": {"pfs": {"repo": "images", "glob": "/[ab]*"}}}),
     (W, "input.pfs.glob", "group is not closed", "close it",
      {"input": {"pfs": {"repo": "images", "glob": "/(a|b"}}}, {"input": {"pfs": {"repo": "images", "glob": "/(a|b)"}}}),
     (E, "input.pfs.commit", "follows a branch", "branch",
      {"input": {"pfs": {"repo": "images", "glob": "/", "commit": "a"}}}, {}),
-    (E, "input.cross[1].pfs", "called images", '"images2"',
+    (E, "input.cross[1].pfs", "called images, like another input", '"images2"',
      {"input": {"cross": [{"pfs": {"repo": "images", "glob": "/"}}, {"pfs": {"repo": "images", "glob": "/*"}}]}},
      {"input": {"cross": [{"pfs": {"repo": "images", "glob": "/"}},
                           {"pfs": {"repo": "images", "name": "all", "glob": "/*"}}]}}),
-    (E, "input.group[1].pfs", "called images", '"images2"',
+    (E, "input.group[1].pfs", "called images, like another input", '"images2"',
      {"input": {"group": [{"pfs": {"repo": "images", "glob": "/(*)", "group_by": "$1"}},
                           {"pfs": {"repo": "images", "glob": "/(*)", "group_by": "$1"}}]}},
      {"input": {"union": [{"pfs": {"repo": "images", "glob": "/"}}, {"pfs": {"repo": "images", "glob": "/*"}}]}}),
@@ -126,66 +126,68 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (W, "input.join[0].pfs", "no join_on", '"join_on"',
      {"input": {"join": [{"pfs": {"repo": "images", "glob": "/(*)"}}]}},
      {"input": {"join": [{"pfs": {"repo": "images", "glob": "/(*)", "join_on": "$1"}}]}}),
-    (E, "input.join[0].pfs.join_on", "group 2 of a glob that has 1", "brackets",
+    (E, "input.join[0].pfs.join_on", "group 2 of a glob with 1", "parentheses",
      {"input": {"join": [{"pfs": {"repo": "images", "glob": "/(*)", "join_on": "$2"}}]}},
      {"input": {"join": [{"pfs": {"repo": "images", "glob": "/(*)-(*)", "join_on": "$2"}}]}}),
     # running
     (E, "datum_set_spec", "divides by", '{"number": 100}', {"datum_set_spec": {}}, {"datum_set_spec": {"number": 1}}),
     (W, "datum_set_spec.per_worker", "no effect", "one of them",
      {"datum_set_spec": {"number": 1, "per_worker": 1}}, {"datum_set_spec": {"per_worker": 1}}),
-    (E, "parallelism_spec.constant", "one worker", "write 1",
+    (E, "parallelism_spec.constant", "exactly one worker", "write 1",
      {**service(), "parallelism_spec": {"constant": 2}}, {**service(), "parallelism_spec": {"constant": 1}}),
-    (E, "parallelism_spec", "one worker", "write 1", {**service(), "parallelism_spec": {}}, service()),
-    (E, "autoscaling", "never idle", "out", {**service(), "autoscaling": True}, {"autoscaling": True}),
-    (E, "service.external_port", "29999 is outside of the 30000 to 32767", "3",
+    (E, "parallelism_spec", "exactly one worker", "write 1", {**service(), "parallelism_spec": {}}, service()),
+    (E, "autoscaling", "never idle", "remove", {**service(), "autoscaling": True}, {"autoscaling": True}),
+    (E, "service.external_port", "29999 is outside 30000 to 32767", "3",
      service(external_port=29999), service(external_port=30000)),
     (E, "service.external_port", "32768 is outside", "", service(external_port=32768), service(external_port=32767)),
     (E, "service.external_port", "8080 is outside", "30080", service(external_port=8080),
      service(external_port=8080, type="LoadBalancer")),
     (E, "service.internal_port", "missing", "1 to 65535", {"service": {}}, service()),
-    (E, "service.type", "no type of service", "NodePort", service(type="nodeport"), service(type="ClusterIP")),
+    (E, "service.type", "not a type of service", "NodePort", service(type="nodeport"), service(type="ClusterIP")),
     (E, "spout.service.external_port", "outside", "", {"spout": service(external_port=80)}, {"spout": service()}),
-    (E, "autoscaling", "spout", "out", {"spout": {}, "input": ..., "autoscaling": True}, {"spout": {}, "input": ...}),
-    (E, "reprocess_spec", "none of the two", "every_job", {"reprocess_spec": "always"},
+    (E, "autoscaling", "spout", "remove", {"spout": {}, "input": ..., "autoscaling": True},
+     {"spout": {}, "input": ...}),
+    (E, "reprocess_spec", "neither of the two", "every_job", {"reprocess_spec": "always"},
      {"reprocess_spec": "every_job"}),
     (N, "parallelism_spec.constant", "enterprise key", "",
      {"parallelism_spec": {"constant": 9}}, {"parallelism_spec": {"constant": 8}}),
     # resources
-    (E, "resource_requests.memory", '"2GB" is no quantity', '"2G"',
+    (E, "resource_requests.memory", '"2GB" is not a valid quantity', '"2G"',
      {"resource_requests": {"memory": "2GB"}}, {"resource_requests": {"memory": "2G"}}),
     (W, "resource_requests.memory", "less than a mebibyte", '"512Mi"',
      {"resource_requests": {"memory": "512"}}, {"resource_requests": {"memory": "512Mi"}}),
     (E, "resource_requests.memory", "more than resource_limits.memory", "lower",
      {"resource_requests": {"cpu": 1, "memory": "2Gi"}, "resource_limits": {"memory": "1Gi"}},
      {"resource_requests": {"cpu": 1, "memory": "1024Mi"}, "resource_limits": {"memory": "1Gi"}}),
-    (E, "resource_requests.gpu", "requests only", "resource_limits",
+    (E, "resource_requests.gpu", "only in the requests", "resource_limits",
      {"resource_requests": {**REQUESTS, **GPU}}, {"resource_requests": REQUESTS, "resource_limits": GPU}),
-    (E, "resource_requests.gpu", "both to be the same", "take it out",
+    (E, "resource_requests.gpu", "both to be equal", "remove it",
      {"resource_requests": {**REQUESTS, **gpus(2)}, "resource_limits": GPU},
      {"resource_requests": {**REQUESTS, **GPU}, "resource_limits": GPU}),
-    (E, "resource_limits.gpu", "no type", "nvidia.com/gpu",
+    (E, "resource_limits.gpu", "has no type", "nvidia.com/gpu",
      {"resource_requests": REQUESTS, "resource_limits": {"gpu": {"number": 1}}},
      {"resource_requests": REQUESTS, "resource_limits": GPU}),
-    (E, "resource_limits.gpu.type", "no resource", "nvidia.com/gpu",
+    (E, "resource_limits.gpu.type", "not a resource", "nvidia.com/gpu",
      {"resource_requests": REQUESTS, "resource_limits": {"gpu": {"type": "nvidia", "number": 1}}},
      {"resource_requests": REQUESTS, "resource_limits": {"gpu": {"type": "aliyun.com/gpu-mem", "number": 1}}}),
     (W, "resource_limits", "no request for cpu and memory", "add them", {"resource_limits": GPU},
      {"resource_limits": {**GPU, "cpu": 1, "memory": "1Gi"}}),
     (W, "resource_requests", "no request for memory", "add", {"resource_requests": {"cpu": 1}, "resource_limits": GPU},
      {"resource_requests": REQUESTS, "resource_limits": GPU}),
-    (W, "sidecar_resource_limits.gpu", "storage container", "out", {"sidecar_resource_limits": GPU}, {}),
+    (W, "sidecar_resource_limits.gpu", "storage container", "remove", {"sidecar_resource_limits": GPU}, {}),
     # images and commands
-    (W, "transform.image", "names no version", "shell:0.1.0", runs("shell"), runs("shell:1")),
-    (W, "transform.image", "names no version", "r.io/a:0.1.0", runs("r.io/a:latest"),
+    (W, "transform.image", "does not name a version", "shell:0.1.0", runs("shell"), runs("shell:1")),
+    (W, "transform.image", "does not name a version", "r.io/a:0.1.0", runs("r.io/a:latest"),
      runs(f"r.io/a@sha256:{'0' * 64}")),
     (W, "transform.image", "ubuntu", "name an image", {"transform": {"cmd": ["python3"]}},
      {"transform": {"cmd": ["sh"]}}),
-    (E, "transform.image", "no name of an image", "small letters", runs("Shell:1"), runs("shell:1")),
-    (E, "transform.image", "stands for", "yours", runs("registry.example.com/t/a:1"), runs("example.io/t/a:1")),
-    (E, "", "nothing of what to run", '"transform"', {"transform": ...}, {}),
-    (E, "transform.stdin", "no command", '"cmd"', {"transform": {"image": "a:1", "stdin": ["x"]}},
+    (E, "transform.image", "not a valid name of an image", "lower case", runs("Shell:1"), runs("shell:1")),
+    (E, "transform.image", "placeholder", "your registry", runs("registry.example.com/t/a:1"),
+     runs("example.io/t/a:1")),
+    (E, "", "does not say what to run", '"transform"', {"transform": ...}, {}),
+    (E, "transform.stdin", "there is no command", '"cmd"', {"transform": {"image": "a:1", "stdin": ["x"]}},
      {"transform": {"image": "a:1", "cmd": ["sh"], "stdin": ["x"]}}),
-    (E, "transform.cmd[2]", "no module stages.indx", "stages.index",
+    (E, "transform.cmd[2]", "has no module stages.indx", "stages.index",
      runs("r.io/lookalike-rapids:1", "python3", "-m", "stages.indx"),
      runs("r.io/lookalike-rapids:1", "python3", "-m", "stages.index")),
     (E, "transform.cmd[2]", "built without stages.features", "lookalike-tensorflow",
@@ -195,23 +197,23 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "pod_spec", "does not parse", "JSON", {"pod_spec": "{"}, {"pod_spec": '{"hostNetwork": true}'}),
     (E, "pod_patch", "does not parse", "JSON", {"pod_patch": "["}, {"pod_patch": "[]"}),
     (E, "pod_patch", "text in double quotes, not a list", "holds JSON", {"pod_patch": []}, {"pod_patch": "[]"}),
-    (E, "pod_spec", "no JSON object", "", {"pod_spec": "[]"}, {"pod_spec": "{}"}),
+    (E, "pod_spec", "not a JSON object", "", {"pod_spec": "[]"}, {"pod_spec": "{}"}),
     (E, "pod_patch", "there is no /tolerations", "the fields tolerations",
      {"pod_patch": patch({"op": "add", "path": "/tolerations/-", "value": TOLERATION})},
      {"pod_patch": patch({"op": "add", "path": "/tolerations", "value": [TOLERATION]})}),
     (E, "pod_patch", "there is no /containers/2", "containers/1",
      {"pod_patch": patch({"op": "remove", "path": "/containers/2"})},
      {"pod_patch": patch({"op": "add", "path": "/containers/0/resources/limits", "value": {}})}),
-    (E, "pod_spec", "no container user and storage", "pod_patch",
+    (E, "pod_spec", "removes the container user and storage", "pod_patch",
      {"pod_spec": '{"containers": [{"name": "x"}]}'}, {"pod_spec": '{"priorityClassName": "x"}'}),
-    (E, "pod_spec", "nodeSelectors is no field of a pod", "nodeSelector",
+    (E, "pod_spec", "nodeSelectors is not a field of a pod", "nodeSelector",
      {"pod_spec": '{"nodeSelectors": {}}'}, {"pod_spec": '{"nodeSelector": {}}'}),
-    (E, "pod_spec", "makes tolerations something else than a list", "a list",
+    (E, "pod_spec", "makes tolerations something other than a list", "a list",
      {"pod_spec": '{"tolerations": {}}'}, {"pod_spec": '{"tolerations": []}'}),
-    (E, "pod_spec", "EXISTS is no operator", "write Exists",
+    (E, "pod_spec", "EXISTS is not a valid operator", "write Exists",
      {"pod_spec": '{"tolerations": [{"operator": "EXISTS"}]}'},
      {"pod_spec": '{"tolerations": [{"operator": "Exists"}]}'}),
-    (E, "pod_spec", "NO_SCHEDULE is no effect", "write NoSchedule",
+    (E, "pod_spec", "NO_SCHEDULE is not a valid effect", "write NoSchedule",
      {"pod_spec": '{"tolerations": [{"effect": "NO_SCHEDULE"}]}'},
      {"pod_spec": '{"tolerations": [{"effect": "NoSchedule"}]}'}),
     (N, "pod_patch[0]", "unchecked: .* /containers/0/env/3/value", "",
@@ -230,7 +232,7 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
      {"metadata": {"annotations": {SPECS: "ecs.gn6i-c4g1.xlarge"}}}, {"metadata": {"annotations": {SPECS: "2-4Gi"}}}),
     (E, f'metadata.annotations["{SPECS}"]', "names 6", "keep",
      eci(",".join(["ecs.gn6i-c4g1.xlarge"] * 6)), eci(",".join(["ecs.gn6i-c4g1.xlarge"] * 5))),
-    (N, f'metadata.annotations["{SPECS}"]', "unchecked: how many GPUs ecs.gn99", "",
+    (N, f'metadata.annotations["{SPECS}"]', "unchecked: the number of GPUs of ecs.gn99", "",
      eci("ecs.gn99-c1g1.xlarge"), eci("ecs.gn7e-c16g1.4xlarge")),
     # generations
     (E, f'metadata.annotations["{SPECS}"]', "P4 GPUs \\(Pascal, compute capability 6.1\\).*cuML", "Turing",
@@ -253,7 +255,7 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, f'metadata.annotations["{DRIVER}"]', "driver 470 is too old: TensorFlow .* needs 525", "tesla=550",
      eci("ecs.gn6i-c4g1.xlarge", "tesla=470", transform={"image": "lookalike-tensorflow:1", "cmd": ["a"]}),
      eci("ecs.gn6i-c4g1.xlarge", "tesla=525", transform={"image": "lookalike-tensorflow:1", "cmd": ["a"]})),
-    (E, f'metadata.annotations["{DRIVER}"]', '"550" names no driver', "tesla=550",
+    (E, f'metadata.annotations["{DRIVER}"]', '"550" does not name a driver', "tesla=550",
      eci("ecs.gn6i-c4g1.xlarge", "550"), eci("ecs.gn6i-c4g1.xlarge", "tesla=550")),
     (W, f'metadata.annotations["{SPECS}"]', "no k8s.aliyun.com/eci-gpu-driver-version", "tesla=550",
      eci("ecs.gn6i-c4g1.xlarge", None), eci("ecs.gn6i-c4g1.xlarge")),
@@ -261,18 +263,18 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("level", "field", "why", "mend", "bad", "good"), CASES, ids=[f"{case[1]}: {case[2][:40]}" for case in CASES]
+    ("level", "field", "why", "fix", "bad", "good"), CASES, ids=[f"{case[1]}: {case[2][:40]}" for case in CASES]
 )
-def test_what_is_wrong_is_found_and_what_is_not_is_not(
-    findings: Any, level: Level, field: str, why: str, mend: str, bad: dict[str, Any], good: dict[str, Any]
+def test_a_check_finds_the_wrong_specification_and_not_the_right_one(
+    findings: Any, level: Level, field: str, why: str, fix: str, bad: dict[str, Any], good: dict[str, Any]
 ) -> None:
     def found(fields: dict[str, Any]) -> list[tuple[Level, str, str, str]]:
         flaws = [each.flaw for each in findings(**fields)]
-        return [(flaw.level, dotted(flaw.field), flaw.why, flaw.mend) for flaw in flaws]
+        return [(flaw.level, dotted(flaw.field), flaw.why, flaw.fix) for flaw in flaws]
 
     def is_it(one: tuple[Level, str, str, str]) -> bool:
         at_place = one[:2] == (level, field)
-        return at_place and bool(re.search(why, one[2]) and re.search(mend, one[3]))
+        return at_place and bool(re.search(why, one[2]) and re.search(fix, one[3]))
 
     assert any(map(is_it, found(bad))), found(bad)
     assert not any(map(is_it, found(good))), found(good)
@@ -290,15 +292,15 @@ def test_a_patch_of_tolerations_meets_them_in_kubernetes_spelling(findings: Any)
 
 
 def test_every_finding_has_a_line_and_says_why(findings: Any) -> None:
-    for level, _, _, mend, bad, _ in CASES:
+    for level, _, _, fix, bad, _ in CASES:
         for each in findings(**bad):
             assert each.flaw.why
-            assert each.flaw.mend or not mend or each.flaw.level != level
+            assert each.flaw.fix or not fix or each.flaw.level != level
             if each.flaw.field and each.flaw.field[0] in bad and bad[str(each.flaw.field[0])] is not ...:
                 assert each.place.line is not None
                 line = each.place.file.read_text().splitlines()[each.place.line - 1]
                 assert line.strip()
 
 
-def test_a_service_without_input_or_specification_with_defaults_is_not_wrong(findings: Any) -> None:
+def test_a_service_on_a_valid_port_with_one_worker_is_right(findings: Any) -> None:
     assert not findings(**service(external_port=30080), parallelism_spec={"constant": 1})

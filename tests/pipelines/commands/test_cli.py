@@ -133,7 +133,7 @@ def test_deploy_says_what_it_does(as_user: Connection, command: Command) -> None
     ]
     write_spec(command, transform={"image": "shell", "cmd": ["false"]})
     said = command.says("deploy", "--specs", "specs")
-    assert said.startswith("warning specs/p.json:12 transform.image\n  names no version")
+    assert said.startswith("warning specs/p.json:12 transform.image\n  does not name a version")
     assert "pipeline p: updated, reprocessing everything" in said
 
 

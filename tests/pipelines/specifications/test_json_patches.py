@@ -44,18 +44,18 @@ def test_json_patches(target: Any, patch: Any, changed: Any) -> None:
         ("add", "a list of operations"),
         ([{"path": "/a"}], 'an object with "op"'),
         ([{"op": "add", "path": "/a"}], 'needs a "value"'),
-        ([{"op": "add", "path": "a", "value": 1}], "one begins with /"),
-        ([{"op": "merge", "path": "/a", "value": 1}], '"merge" is no operation'),
+        ([{"op": "add", "path": "a", "value": 1}], "paths begin with /"),
+        ([{"op": "merge", "path": "/a", "value": 1}], '"merge" is not an operation'),
         ([{"op": "remove", "path": "/b"}], "there is no /b"),
         ([{"op": "remove", "path": ""}], "the whole"),
         ([{"op": "add", "path": "/b/-", "value": 1}], "there is no /b"),
         ([{"op": "add", "path": "/a/9", "value": 1}], "the list has 2"),
-        ([{"op": "replace", "path": "/a/x", "value": 1}], "no place in a list"),
+        ([{"op": "replace", "path": "/a/x", "value": 1}], "not a place in a list"),
         ([{"op": "add", "path": "/c/x", "value": 1}], "neither an object nor a list"),
         ([{"op": "test", "path": "/c", "value": 1}], "fails"),
         ([{"op": "copy", "from": "/zz", "path": "/c"}], "there is no /zz"),
     ],
 )
-def test_what_does_not_apply_is_said(patch: Any, said: str) -> None:
+def test_a_patch_that_does_not_apply_is_refused(patch: Any, said: str) -> None:
     with pytest.raises(PatchError, match=said):
         json_patches.apply({"a": [1, 2], "c": "text"}, patch)

@@ -111,7 +111,7 @@ def test_wrong_overlays_are_said_with_their_place(make: Make, members: Any, said
 def test_flaws_in_patches_are_found_where_they_are_written(make: Make, tmp_path: Path) -> None:
     (finding,) = make(gpus={"schedulin_spec": {}}).findings
     assert finding.flaw.field == ("gpus", "schedulin_spec")
-    assert finding.flaw.mend == 'did you mean "scheduling_spec"?'
+    assert finding.flaw.fix == 'did you mean "scheduling_spec"?'
     assert (finding.place.file, finding.place.line) == (tmp_path / "mine.json", 3)
 
 
