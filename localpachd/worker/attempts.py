@@ -1,4 +1,4 @@
-"""One datum set from its first datum to its last: attempts, their processes, their judgement.
+"""One datum set from its first datum to its last: the attempts at each, their processes and their outcomes.
 
 The retry rules are Pachyderm's (`src/server/worker/datum/datum.go`, `.../pipeline/transform/worker.go`), with one
 difference: an attempt that succeeds after a recovered one counts as processed. Knows no jobs.
@@ -69,13 +69,13 @@ class DatumSet:
             self._pipes.clear()
             try:
                 self._workplace.layout.clear(work.id)
-            except OSError as failure:  # the next datum fails if it is in its way; this one is done
+            except OSError as failure:  # the next datum fails if this is in its way; the current one is done
                 self._note(f"cannot clear /pfs: {failure}")
 
     def _measured(self, work: DatumWork, last: bool) -> DatumResult:
         variables = datum_variables(work, self._workplace.layout.shown)
         env = [f"{name}={value}" for name, value in {**self._workplace.env, **variables}.items()]
-        failed = self._boot()  # while a batched process starts, its datum is put in place
+        failed = self._boot()  # a batched process starts while its datum is put in place
         begun = time.monotonic()
         try:
             own = {**task_variables(self._task), **variables}
@@ -106,7 +106,7 @@ class DatumSet:
         return DatumResult(work.id, Outcome.PROCESSED, "", stats, output)
 
     def _run(self, env: list[str], variables: Mapping[str, str], failed: str) -> tuple[str, bool]:
-        """Runs user code on the datum in place: (why it failed or "", whether err_cmd then succeeded)."""
+        """Runs user code on the datum in place: (the reason why it failed or "", whether err_cmd then succeeded)."""
         timeout = self._task.datum_timeout
         deadline = None if timeout is None else time.monotonic() + timeout
         if not failed:
@@ -116,7 +116,7 @@ class DatumSet:
                 failed = self._execute("user code", self._task.cmd, self._task.stdin, variables, deadline)
         if not failed or not self._task.err_cmd:
             return failed, False
-        # What ended the attempt from outside (its deadline, a restart) ends this at once as well, as in Pachyderm.
+        # If the attempt was ended from outside (by its deadline, by a restart), so is this at once, as in Pachyderm.
         name = "user error handling code"
         return failed, not self._execute(name, self._task.err_cmd, self._task.err_stdin, variables, deadline)
 
@@ -128,7 +128,7 @@ class DatumSet:
         variables: Mapping[str, str],
         deadline: float | None,
     ) -> str:
-        """Runs a command to its end: why it failed, or ""."""
+        """Runs a command to its end: the reason why it failed, or ""."""
         over = self._watch.over(deadline)
         if over is not None:
             return over
@@ -148,11 +148,11 @@ class DatumSet:
         return failed
 
     def _boot(self) -> str:
-        """Sees to it that a batched process runs or is starting: why it cannot, or ""."""
+        """Makes sure that a batched process is running or starting: the reason why it cannot, or ""."""
         if not self._task.batching or self._process is not None:
             return ""
         if len(self._stillborn) >= max(self._task.tries, 1):
-            return self._stillborn[-1]  # it has not seen the datum yet, so with another one it would end just so
+            return self._stillborn[-1]  # it never saw a datum, so with the next one it would end in the same way
         self._note("beginning to run user code")
         self._started = time.monotonic()
         batch = Batch(self._server, self._watch)
@@ -168,7 +168,7 @@ class DatumSet:
         return ""
 
     def _ready(self) -> str:
-        """Waits until the batched process asks for a datum: why it does not, or ""; then it is stopped."""
+        """Waits until the batched process asks for a datum: "", or the reason why it does not; then it is stopped."""
         process, batch = self._process, self._batch
         if process is None or batch is None:
             return ""
@@ -186,12 +186,12 @@ class DatumSet:
         return failed
 
     def _hand_out(self, env: list[str], deadline: float | None) -> str:
-        """Gives the datum in place to the waiting process: why it failed, or "". A failed process is stopped."""
+        """Gives the datum in place to the waiting process: "", or the reason why that failed; then it is stopped."""
         process, batch = self._process, self._batch
         assert process is not None and batch is not None
         batch.give([*env, f"{WORKER_PORT}={batch.port}"])
         failed = self._watch.wait(lambda: process.ended or batch.idle, deadline)
-        process.catch_up()  # the next datum must not be blamed for what this one said
+        process.catch_up()  # this datum's output must not appear under the next one
         if failed is None:
             failed = batch.error if batch.idle else f"user code exited prematurely: {how(process)}"
         if failed:
@@ -207,7 +207,7 @@ class DatumSet:
                 process.stop()
                 self._note(_ending("user code", self._started, failed))
         finally:
-            if batch is not None:  # only now, so that the process does not see its call fail
+            if batch is not None:  # closed last, so that the process does not see its call fail
                 batch.close()
 
     def _user_line(self, text: str) -> None:

@@ -1,15 +1,15 @@
-"""The NextDatum side of one batched process: its calls come in here, its datums go out. Knows no gRPC, no files."""
+"""The NextDatum calls of one batched process, and the datums that answer them. Knows neither gRPC nor files."""
 
 from localpachd.worker.tasks import BatchServer
 from localpachd.worker.watch import Watch
 
 
 class Batch:
-    """What one batched process is doing, told by its NextDatum calls.
+    """The progress of one batched process, as its NextDatum calls show it.
 
-    The first call says that it is ready; each later one ends the datum that the previous reply gave it. A call blocks
-    until `give` has the next datum's variables. Every process has its own batch, so that a late call of a killed one
-    cannot be taken for its successor's.
+    The first call says that the process is ready; each later one ends the datum that the previous reply carried. A call
+    blocks until `give` has the next datum's variables. Every process has its own batch, so that a late call from a
+    killed process cannot be mistaken for its successor's.
     """
 
     def __init__(self, server: BatchServer, watch: Watch) -> None:
@@ -24,12 +24,12 @@ class Batch:
 
     @property
     def idle(self) -> bool:
-        """Whether the process waits in a call for a datum. Asked with the watch's condition held."""
+        """Whether the process is waiting in a call for a datum. To be read with the watch's condition held."""
         return self._calls > 0 and self._env is None and not self._working
 
     @property
     def error(self) -> str:
-        """What the process said of the last datum it was given: "" for success."""
+        """The error that the process reported for its last datum: "" for success."""
         return self._error
 
     def give(self, env: list[str]) -> None:
@@ -47,16 +47,16 @@ class Batch:
         self._server.close(self.port)
 
     def next_datum(self, error: str) -> list[str] | None:
-        """One NextDatum call: the next datum's variables, or None when there will be none."""
+        """Serves one NextDatum call: the next datum's variables, or None when no datum will follow."""
         condition = self._watch.condition
         with condition:
             self._calls += 1
             mine = self._calls
-            if self._working:  # otherwise nothing was being processed, and there is nothing to report on
+            if self._working:  # otherwise no datum was being processed, and the error concerns none
                 self._working = False
                 self._error = error
             condition.notify_all()
-            # A call that comes while another waits is the same process asking again after its client gave up.
+            # A call that arrives while another waits is the same process asking again after its client gave up.
             condition.wait_for(lambda: self._closed or self._calls != mine or self._env is not None)
             if self._closed or self._calls != mine:
                 return None

@@ -1,4 +1,4 @@
-"""A command that was started, wherever it runs, and how its end is judged. Starts nothing."""
+"""A running command, in whatever backend, and the meaning of its exit status. Starts nothing."""
 
 import signal
 from typing import Protocol
@@ -7,10 +7,10 @@ _QUOTED = 300  # characters of a process's last line that go into a reason
 
 
 class Process(Protocol):
-    """A command that was started, wherever it runs.
+    """A command that was started, in whatever backend.
 
-    `returncode` is None while it runs and then as subprocess gives it, `last_line` the last thing that it said, and
-    `refusal` why it never began, where that shows only afterwards.
+    `returncode` is None while it runs and then as subprocess gives it. `last_line` is the last line of its output, and
+    `refusal` the reason why it never began, where that shows only afterwards.
     """
 
     returncode: int | None
@@ -23,36 +23,36 @@ class Process(Protocol):
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended and everything it had written has been passed on."""
+        """Whether the process has ended and all of its output has been passed on."""
 
     def catch_up(self) -> None:
-        """Passes on what the process has written until now, as far as it has arrived, before this returns."""
+        """Passes on the output that has arrived so far, before this returns."""
 
     def stop(self) -> None:
-        """Kills the process and everything it started, if they still run, and returns when they are gone.
+        """Kills the process and everything that it started, if they are still running, and returns when they are gone.
 
-        What a process says that dies of this is not passed on. Raises what passing on its lines raised.
+        The last output of a process that is killed is not passed on. Raises what passing on its lines raised.
         """
 
 
 def outcome(returncode: int, accepted: frozenset[int]) -> str:
-    """Why an exit status (as subprocess gives it) counts as a failure, in Go's words; "" when it does not."""
+    """The reason why an exit status (as subprocess gives it) counts as a failure, in Go's words; "" if it does not."""
     code = returncode if returncode >= 0 else 128 - returncode
     if code == 0 or code in accepted:
         return ""
-    # A shell in between reports the death by a signal as 128 + its number.
+    # A shell in between reports a death by signal as 128 + the signal's number.
     name = signal.strsignal(code - 128) if 128 < code < 128 + signal.NSIG else None
     return f"exit status {code}" if name is None else f"signal: {name.lower()}"
 
 
 def judged(process: Process, accepted: frozenset[int]) -> str:
-    """Why the way in which a process ended counts as a failure; "" when it does not."""
+    """The reason why the end of a process counts as a failure; "" if it does not."""
     assert process.returncode is not None
     return process.refusal or outcome(process.returncode, accepted)
 
 
 def how(process: Process) -> str:
-    """How a process ended, and the last thing it said, which as a rule is why."""
+    """The way a process ended, with its last line of output, which usually says why."""
     assert process.returncode is not None
     if process.refusal:
         return process.refusal

@@ -13,22 +13,22 @@ _LONGEST_TEMPORARY = 64  # sockets are made in there, and their paths may have 1
 
 PFS = "/pfs"
 PFS_VARIABLE = "LOCALPACHD_PFS"
-"""Names, to processes that cannot have `/pfs`, the directory that stands for it."""
+"""The variable that names the directory standing in for `/pfs`, for processes that cannot have `/pfs`."""
 WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 """The variable by which a process finds the port for its NextDatum calls."""
 POD_NAME = "PPS_POD_NAME"
-"""The variable by which a process knows the worker that it runs in."""
+"""The variable with the name of the worker that a process runs in."""
 
-# Of the server's own variables these would mislead user code or the shell that starts it.
+# Those of the server's own variables that would mislead user code or the shell that starts it.
 _NOT_PASSED_ON = frozenset({PFS_VARIABLE, "OLDPWD", WORKER_PORT, "CUDA_VISIBLE_DEVICES"})
 
 
 class EnvironmentProblem(Exception):
-    """The task cannot be run as it is; the text is the reason."""
+    """The task cannot be run as specified; the text is the reason."""
 
 
 def task_variables(task: Task) -> dict[str, str]:
-    """The variables that a task brings with it wherever it runs: those of its pod, and `transform.env` over them."""
+    """The variables of a task, the same in every backend: those of its pod, and `transform.env` on top."""
     variables = {}
     if task.refusing_port:
         variables[WORKER_PORT] = str(task.refusing_port)
@@ -36,7 +36,7 @@ def task_variables(task: Task) -> dict[str, str]:
 
 
 def _pod_variables(pod: Pod) -> dict[str, str]:
-    """The variables that a pod has on a cluster, as far as they mean anything here. Clients find the server by them."""
+    """The variables of a pod on a cluster that have a meaning here. Clients find the server by some of them."""
     variables = {}
     if pod.worker:
         variables[POD_NAME] = pod.worker
@@ -58,8 +58,8 @@ def _pod_variables(pod: Pod) -> dict[str, str]:
 def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, ...]) -> dict[str, str]:
     """The variables of a worker's processes on the machine itself, without those of any datum.
 
-    The machine takes the place of the container image, so the server's own variables come first. `python3` is the
-    server's interpreter. `shown` is the path by which processes see their `/pfs`.
+    The machine stands in for the container image, so the server's own variables come first. `python3` is the server's
+    interpreter. `shown` is the path of `/pfs` as processes see it.
     """
     env = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
     env["PYTHONUNBUFFERED"] = "1"  # what is printed should be in the log even when the process is killed
@@ -74,8 +74,8 @@ def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, .
 
 
 def container_variables(task: Task, image: Iterable[str], gpus: int) -> dict[str, str]:
-    """The variables of a worker's processes in a container of an image that has these `KEY=value` of its own, without
-    those of any datum. However the machine numbers the GPUs that a container was given, it finds them numbered from 0.
+    """The variables of a worker's processes in a container of an image with these variables (`KEY=value`), without
+    those of any datum. A container numbers its GPUs from 0, whatever their numbers on the machine.
     """
     env = dict(pair.partition("=")[::2] for pair in image)
     env["PYTHONUNBUFFERED"] = "1"  # what is printed should be in the log even when the process is killed

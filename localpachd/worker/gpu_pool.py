@@ -1,4 +1,4 @@
-"""The machine's GPUs and who has them: a pool of leases. Knows no pipelines, only the names that holders give."""
+"""The machine's GPUs and their holders: a pool of leases. Knows no pipelines, only the names that holders give."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ _PROBE_SECONDS = 20
 
 
 class GpuPool:
-    """Leases of GPUs. `strict` behaves as a cluster does: what needs more GPUs than there are never runs.
+    """Leases of GPUs. `strict` behaves as a cluster does: work that asks for more GPUs than the machine has never runs.
 
     Otherwise such work gets none and runs on the CPU. Thread-safe.
     """
@@ -28,11 +28,11 @@ class GpuPool:
         return not self.strict or count <= len(self.devices)
 
     def leased(self, count: int) -> int:
-        """How many GPUs work that asks for `count` gets: all of them or, where there are not so many, none."""
+        """The number of GPUs for work that asks for `count`: all of them or, if the machine has fewer, none."""
         return count if count <= len(self.devices) else 0
 
     def holders(self) -> Mapping[str, str]:
-        """Who holds which device, by device; devices that nobody holds are absent."""
+        """The holder of each device, by device; free devices are absent."""
         with self._changed:
             return dict(self._holders)
 
@@ -40,10 +40,10 @@ class GpuPool:
     def lease(
         self, holder: str, count: int, check: Callable[[], None], waiting: Callable[[str], None]
     ) -> Iterator[tuple[str, ...]]:
-        """Holds `leased(count)` devices for a while.
+        """Holds `leased(count)` devices while the context lasts.
 
-        Waits until they are free, telling `waiting` once whom for; whoever wants to end the wait makes `check` raise
-        and calls `notify`.
+        Waits until they are free, passing their holders to `waiting` once. To end the wait, let `check` raise and call
+        `notify`.
         """
         wanted = self.leased(count)
         devices = self._take(holder, wanted, check, patient=False)
@@ -73,21 +73,21 @@ class GpuPool:
             return devices
 
     def notify(self) -> None:
-        """Makes everybody who waits for a device ask again whether to wait on."""
+        """Makes every thread that waits for a device check again whether to continue waiting."""
         with self._changed:
             self._changed.notify_all()
 
 
 def visible(devices: tuple[str, ...]) -> dict[str, str]:
-    """The variables that show a process these devices and no others; with none it sees no GPU at all."""
+    """The variables that show a process these devices and no others; without devices it sees no GPU at all."""
     return {"CUDA_VISIBLE_DEVICES": ",".join(devices), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def detect(wanted: str = "auto") -> tuple[str, ...]:
     """The devices that a server may lease: all that nvidia-smi(1) shows, or the first `wanted` of them.
 
-    Devices hidden by CUDA_VISIBLE_DEVICES are not counted. A number is believed where nvidia-smi is absent. Raises
-    ValueError when `wanted` is neither "auto" nor a number, or more than there are.
+    Devices hidden by CUDA_VISIBLE_DEVICES are not counted. A number is trusted where nvidia-smi is absent. Raises
+    ValueError when `wanted` is neither "auto" nor a number, or more than the machine has.
     """
     if wanted != "auto" and not wanted.isdecimal():
         raise ValueError(f"the number of GPUs must be auto or a number, not {wanted}")
@@ -105,7 +105,7 @@ def _listed() -> tuple[str, ...]:
     command = ["nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"]
     try:
         asked = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):  # a driver that does not answer leaves nothing to lease
+    except (OSError, subprocess.SubprocessError):  # without an answer from the driver, no device can be leased
         return ()
     found = [tuple(part.strip() for part in line.split(",")) for line in asked.stdout.splitlines() if "," in line]
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")

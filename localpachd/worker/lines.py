@@ -1,13 +1,13 @@
-"""Lines of text from streams of any bytes, and whom they are passed on to. Reads nothing itself."""
+"""Cutting streams of arbitrary bytes into lines of text, and passing these on. Reads nothing itself."""
 
 from collections.abc import Callable
 
 LONGEST_LINE = 64 << 10
-"""Bytes of a line of output that are kept; the rest up to the line's end is dropped."""
+"""Bytes of a line of output that are kept; the rest of the line is dropped."""
 
 
 class Lines:
-    """Cuts a stream of bytes into lines of text, whatever the stream holds."""
+    """Cuts a stream of bytes into lines of text; any bytes will do."""
 
     def __init__(self, emit: Callable[[str], None]) -> None:
         self._emit = emit
@@ -15,7 +15,7 @@ class Lines:
         self._cut = False
 
     def feed(self, data: bytes) -> None:
-        """Takes the next bytes, emitting each line that is complete."""
+        """Takes the next bytes and emits each line that is complete."""
         *ended, rest = data.split(b"\n")
         for part in ended:
             self._take(part)
@@ -23,7 +23,7 @@ class Lines:
         self._take(rest)
 
     def finish(self) -> None:
-        """Emits what follows the last newline."""
+        """Emits the text after the last newline."""
         if self._buffer:
             self._flush()
 
@@ -39,11 +39,11 @@ class Lines:
         self._cut = False
 
 
-class Speech:
-    """What one process says, passed on to `line` from whatever thread reads its streams.
+class Output:
+    """The output of one process, passed on to `line` from whatever thread reads its streams.
 
-    `last` is the last line that was not blank, `failure` what `line` raised: after that nothing is passed on any more,
-    but streams must be emptied all the same. `foreign` says of a line that the process did not say it.
+    `last` is the last line that was not blank, `failure` the exception that `line` raised: after that nothing is passed
+    on, but the streams must still be emptied. `foreign` tells whether a line is from another program than the process.
     """
 
     def __init__(self, line: Callable[[str], None], foreign: Callable[[str], bool] = lambda _: False) -> None:
@@ -54,11 +54,11 @@ class Speech:
         self.failure: Exception | None = None
 
     def stream(self) -> Lines:
-        """The lines of one more of the process's streams."""
+        """The lines of another stream of the process."""
         return Lines(self._said)
 
     def mute(self) -> None:
-        """What is said from now on is nobody's concern."""
+        """Drops all output from now on."""
         self._muted = True
 
     def _said(self, text: str) -> None:
@@ -68,5 +68,5 @@ class Speech:
         if self.failure is None:
             try:
                 self._line(text)
-            except Exception as failure:  # whoever stops the process raises it
+            except Exception as failure:  # stopping the process raises it
                 self.failure = failure

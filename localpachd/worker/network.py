@@ -1,7 +1,7 @@
-"""How a service is reached: its port on the machine's loopback, and, where that can be, a network of its own.
+"""The network of a service: its port on the machine's loopback and, where the machine allows it, one of its own.
 
-Two services may then listen on one and the same internal port. In a network of its own a service reaches the server
-and nothing else; where there can be none, services share the machine's, and an internal port must be free.
+Two services may then listen on the same internal port. In a network of its own a service reaches the server and nothing
+else. Otherwise services share the machine's network, and an internal port must be free. Starts no command.
 """
 
 import contextlib
@@ -16,15 +16,15 @@ from localpachd.worker.tasks import Ports
 
 
 class PortTaken(Exception):
-    """A port of the machine's is not to be had; the text is the reason."""
+    """A port of the machine is not available; the text is the reason."""
 
 
 class Network:
-    """The way to one running command, or none without `ports`. `own` says that it will run in a network namespace of
-    its own. To be closed when the command has ended. Raises PortTaken.
+    """The network of one running command; without `ports` it cannot be reached. `own` says that the command will run in
+    a network namespace of its own. To be closed when the command has ended. Raises PortTaken.
 
-    `relay` is a program to be run beside the command, or with it as its arguments behind `--`, in any case with the
-    descriptors `inherited`; () where none is needed. `statement` tells people where the command can be reached.
+    `relay` is a program to be run beside the command, or with the command as its arguments after `--`; it inherits the
+    descriptors `inherited`. It is () where none is needed. `statement` tells people where the command can be reached.
     """
 
     def __init__(self, ports: Ports | None, own: bool) -> None:
@@ -39,7 +39,7 @@ class Network:
         if own or outside not in (0, ports.internal):
             outside = self._prepare(ports, own)
         else:
-            outside = ports.internal  # there it listens by itself
+            outside = ports.internal  # the command itself listens there
         self.statement = f"serving on {LOOPBACK}:{outside}" + (
             f", with a network of its own in which only the server can be reached, at {LOOPBACK}:{ports.server}"
             if own
@@ -47,33 +47,33 @@ class Network:
         )
 
     def _prepare(self, ports: Ports, own: bool) -> int:
-        """Makes the relay necessary; returns the port outside."""
+        """Prepares the relay; returns the port outside."""
         try:
             listener = socket.create_server((LOOPBACK, ports.external), backlog=128)
         except OSError as error:
-            raise PortTaken(f"external_port {ports.external} cannot be had here: {error.strerror}") from error
+            raise PortTaken(f"external_port {ports.external} is not available: {error.strerror}") from error
         self._open.append(listener)
         options = ["--listener", str(listener.fileno()), "--port", str(ports.internal)]
         self.inherited = (listener.fileno(),)
         if own:
             here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             self._open += [here, there]
-            options += ["--door", str(there.fileno()), "--peer", str(ports.server)]
+            options += ["--gateway", str(there.fileno()), "--peer", str(ports.server)]
             self.inherited += (there.fileno(),)
-            threading.Thread(target=_answer, args=(here, ports.server), name="door", daemon=True).start()
+            threading.Thread(target=_answer, args=(here, ports.server), name="gateway", daemon=True).start()
         self.relay = (sys.executable, "-I", "-S", str(Path(relay.__file__)), *options)
         return int(listener.getsockname()[1])
 
     def close(self) -> None:
-        """Lets go of the port."""
+        """Releases the port."""
         for each in self._open:
             with contextlib.suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
 
 
-def _answer(door: socket.socket, server: int) -> None:
-    """Connects a service's calls, which come in through the door, with the server."""
+def _answer(gateway: socket.socket, server: int) -> None:
+    """Connects a service's calls, which come in through the gateway, to the server."""
     with contextlib.suppress(OSError):
-        while found := socket.recv_fds(door, 1, 1)[1]:
+        while found := socket.recv_fds(gateway, 1, 1)[1]:
             relay.call(server, socket.socket(fileno=found[0]))

@@ -1,8 +1,8 @@
-"""Stands between a service and the machine's loopback, inside the service's network namespace if it has one.
+"""Connects a service to the machine's loopback, from inside the service's network namespace if it has one.
 
-Run as a program it starts the service's command, if it is given one, hands on to it what comes to an inherited
-listening socket, and sends what the command has for the server outside. Uses the standard library alone: it is
-started by its path.
+Run as a program it starts the service's command, if it is given one, passes on to it the connections to an inherited
+listening socket, and passes the command's calls to the server outside. Started by its path, so it imports the standard
+library only.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _PAUSE = 0.05
 
 
 def join(left: socket.socket, right: socket.socket) -> None:
-    """Passes on what either of two connections says until both have ended, in threads of its own."""
+    """Passes data between two connections, both ways, until both have ended, in threads of its own."""
 
     def pass_on(source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def join(left: socket.socket, right: socket.socket) -> None:
 
 
 def call(port: int, caller: socket.socket) -> None:
-    """Connects a caller with a port of the loopback; hangs up on it where nobody answers."""
+    """Connects a caller to a port of the loopback; hangs up if nobody listens there."""
     try:
         join(caller, socket.create_connection((LOOPBACK, port)))
     except OSError:
@@ -59,7 +59,7 @@ def _attend(listener: socket.socket, answer: Callable[[socket.socket], None]) ->
         while True:
             try:
                 answer(listener.accept()[0])
-            except OSError:  # a caller that is gone already, or no more descriptors for now
+            except OSError:  # the caller is gone already, or no more descriptors are free for now
                 time.sleep(_PAUSE)
 
     threading.Thread(target=loop, daemon=True).start()
@@ -72,28 +72,28 @@ def _raise_loopback() -> None:
         fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack(_INTERFACE, b"lo", flags | _IFF_UP))
 
 
-def _reach_out(port: int, door: socket.socket) -> None:
-    """Takes calls for the server's port in this namespace and hands them out through `door`."""
+def _reach_out(port: int, gateway: socket.socket) -> None:
+    """Accepts calls to the server's port in this namespace and passes them out through `gateway`."""
 
     def answer(caller: socket.socket) -> None:
         with caller:
-            socket.send_fds(door, [b"c"], [caller.fileno()])
+            socket.send_fds(gateway, [b"c"], [caller.fileno()])
 
     _attend(socket.create_server((LOOPBACK, port)), answer)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs the command to its end and returns its exit status; without one, says that it has begun and never ends."""
+    """Runs the command to its end and returns its exit status; without a command, reports its start and never ends."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listener", type=int, required=True, help="descriptor of the socket outside")
     parser.add_argument("--port", type=int, required=True, help="the command's own port")
-    parser.add_argument("--door", type=int, help="descriptor that calls to the server go out by; with it, --peer")
+    parser.add_argument("--gateway", type=int, help="descriptor for calls to the server; needs --peer")
     parser.add_argument("--peer", type=int, help="the server's port")
     parser.add_argument("command", nargs="*")
     given = parser.parse_args(arguments)
-    if given.door is not None:
+    if given.gateway is not None:
         _raise_loopback()
-        _reach_out(given.peer, socket.socket(fileno=given.door))
+        _reach_out(given.peer, socket.socket(fileno=given.gateway))
     listener = socket.socket(fileno=given.listener)
     process = subprocess.Popen(given.command) if given.command else None
     _attend(listener, lambda caller: call(given.port, caller))

@@ -1,4 +1,7 @@
-"""The worker room's door: leases GPUs, gives each datum set a directory and a workplace, and has it processed."""
+"""The worker room's service: leases GPUs, gives each datum set a directory and a workplace, and has it processed.
+
+Knows neither jobs nor backends.
+"""
 
 import tempfile
 import threading
@@ -30,14 +33,14 @@ from localpachd.worker.workplace import Backend
 
 
 class LocalRunner:
-    """Implements `tasks.Runner` with workplaces of one kind. Thread-safe: each call of `run_set` is one worker slot.
+    """Implements `tasks.Runner` with the workplaces of one backend. Thread-safe: each call of `run_set` is one worker.
 
-    `scratch` is a directory of its own, emptied here.
+    `scratch` is a directory that nobody else uses; it is emptied here.
     """
 
     def __init__(self, scratch: Path, gpus: GpuPool, server: BatchServer, backend: Backend) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
-        for left in scratch.iterdir():  # of a server that was killed
+        for left in scratch.iterdir():  # by a server that was killed
             remove(left)
         self._scratch = scratch.resolve()
         self._server = server
@@ -59,7 +62,7 @@ class LocalRunner:
         log: Callable[[LogLine], None],
         cancel: CancelToken,
     ) -> None:
-        """As `tasks.Runner` says. The calling thread starts the processes, which end if it does."""
+        """As `tasks.Runner` says. The processes belong to the calling thread: they end if it ends."""
         self._tell(task, log)
         try:
             with (
@@ -92,7 +95,7 @@ class LocalRunner:
             return str(problem)
 
     def close(self) -> None:
-        """Lets go of the machine; call it when no set runs any more."""
+        """Releases the machine's resources; call it when no set is running any more."""
         if self._refusing is not None:
             self._server.close(self._refusing)
         self._backend.close()
@@ -121,7 +124,7 @@ class LocalRunner:
             DatumSet(task, workplace, self._server, watch, log).run(datums, done)
 
     def _refusing_port(self) -> int:
-        """Where commands that are not batched call NextDatum, to be told that they should not."""
+        """The port where commands that are not batched get an error when they call NextDatum."""
         with self._lock:
             if self._refusing is None:
                 self._refusing = self._server.open(_refuse)
@@ -137,19 +140,19 @@ class LocalRunner:
 
     @contextmanager
     def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
-        """A directory for one worker, removed in the end."""
+        """A directory for one worker, removed at the end."""
         directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
-        directory.chmod(0o711)  # another user's processes must get through to what is theirs
+        directory.chmod(0o711)  # processes of another user must be able to reach their files
         try:
             yield directory
         finally:
             try:
                 remove(directory)
-            except OSError as failure:  # at the next start it is tried again
+            except OSError as failure:  # the next start tries again
                 log(LogLine("", False, f"cannot remove the worker's directory: {failure}"))
 
     def _tell(self, task: Task, log: Callable[[LogLine], None]) -> None:
-        """Says in the pipeline's log, once, where this machine falls short of a cluster."""
+        """Writes into the pipeline's log, once, how this machine falls short of a cluster."""
         holder = task.pod.pipeline
         shortcomings = self._backend.shortcomings()
         if task.gpus > self._gpus.leased(task.gpus):

@@ -1,4 +1,4 @@
-"""Secrets: kept in files that only their owner may read, and given to the processes whose pipelines ask for them.
+"""Secrets: kept in files that only their owner may read, and given to the processes of tasks that ask for them.
 
 Their values go nowhere else: not into the database, the log, or a datum's record. Knows no pipelines.
 """
@@ -44,7 +44,7 @@ class Secrets:
         self._directory = directory
 
     def create(self, secret: Secret) -> None:
-        """Keeps a secret. AlreadyExists where there is one of its name; PachError for what Kubernetes refuses."""
+        """Keeps a secret. Raises AlreadyExists for a name in use, PachError for what Kubernetes refuses."""
         _check(secret)
         values = {key: base64.b64encode(value).decode() for key, value in secret.data.items()}
         text = json.dumps({"type": secret.type, "created": secret.created, "data": values})
@@ -54,14 +54,14 @@ class Secrets:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(draft, self._path(secret.name))  # unlike a rename, it replaces nothing
+            os.link(draft, self._path(secret.name))  # unlike a rename, this replaces nothing
         except FileExistsError:
             raise AlreadyExists(f'secrets "{secret.name}" already exists') from None
         finally:
             draft.unlink(missing_ok=True)
 
     def get(self, name: str) -> Secret:
-        """A secret; NotFound where there is none."""
+        """A secret by name. Raises NotFound."""
         try:
             kept = json.loads(self._path(name).read_text())
         except FileNotFoundError:
@@ -80,14 +80,14 @@ class Secrets:
         return found
 
     def delete(self, name: str) -> None:
-        """Forgets a secret; NotFound where there is none."""
+        """Deletes a secret. Raises NotFound."""
         try:
             self._path(name).unlink()
         except FileNotFoundError:
             raise NotFound(f'secrets "{name}" not found') from None
 
     def delete_all(self) -> None:
-        """Forgets them all."""
+        """Deletes all secrets."""
         for path in self._directory.glob("[!.]*.json"):
             path.unlink(missing_ok=True)
 
@@ -98,18 +98,18 @@ class Secrets:
 
 
 def variables(uses: Sequence[SecretUse], secrets: Secrets) -> dict[str, str]:
-    """The environment variables that a task wants of its secrets. Raises EnvironmentProblem."""
+    """The environment variables that a task takes from secrets. Raises EnvironmentProblem."""
     found = {}
     for use in uses:
         if not use.env_var:
             continue
         data = _wanted(use, secrets).data
         if use.key not in data:
-            raise EnvironmentProblem(f"transform.secrets: secret {use.name} has no key {use.key} any more")
+            raise EnvironmentProblem(f"transform.secrets: secret {use.name} no longer has the key {use.key}")
         if b"\0" in data[use.key]:
             raise EnvironmentProblem(
-                f"transform.secrets: {use.key} of secret {use.name} holds a zero byte, which no environment variable "
-                "can: mount it with mount_path"
+                f"transform.secrets: {use.key} of secret {use.name} holds a zero byte, which an environment variable "
+                "cannot hold: mount it with mount_path"
             )
         found[use.env_var] = os.fsdecode(data[use.key])
     return found
@@ -119,7 +119,7 @@ def mounts(
     uses: Sequence[SecretUse], secrets: Secrets, directory: Path, owner: tuple[int, int] | None
 ) -> dict[str, Path]:
     """Writes the secrets that a task wants mounted below `directory`, a file for each key, for `owner` (uid, gid) only.
-    Returns where each is to be seen, with the directory that belongs there. Raises EnvironmentProblem."""
+    Returns, by mount path, the directory to be mounted there. Raises EnvironmentProblem."""
     found = {}
     for number, use in enumerate(uses):
         if not use.mount_path:

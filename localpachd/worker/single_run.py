@@ -1,6 +1,6 @@
-"""A command that runs for as long as it lives, a service's or a spout's: put in place, started, waited for.
+"""One run of a service's or a spout's command, from placing its input to its end.
 
-Knows neither jobs nor what the command is for, and starts nothing twice.
+Knows no jobs and does not restart the command.
 """
 
 import time
@@ -25,7 +25,7 @@ class SingleRun:
         self._log = log
 
     def run(self, work: DatumWork) -> str:
-        """How the command ended, with `work` in its `/pfs`. Raises Cancelled."""
+        """Runs the command with `work` in its `/pfs`; returns how it ended. Raises Cancelled."""
         self._watch.begin(work.id)
         pipes = self._workplace.layout.lazy_pipes(self._workplace.stores.pipes, self._note, self._watch.end)
         try:

@@ -1,6 +1,6 @@
-"""The values that go into and come out of the worker room: what to run, on which files, and how it went.
+"""The values that go into and come out of the worker room: tasks, datums, results, statistics, lines of the log.
 
-Frozen, and free of pipelines, commits and jobs: the pps room fills them in and reads them back.
+They are frozen and know no pipelines, commits or jobs: the pps room fills them in and reads them back.
 """
 
 import threading
@@ -13,7 +13,7 @@ from localpachd.storage.filesets import Content, FileSetRef
 
 
 class Outcome(StrEnum):
-    """How a datum ended, as its meta file stores it (`src/server/worker/datum/datum.proto`)."""
+    """The outcome of a datum, as its meta file stores it (`src/server/worker/datum/datum.proto`)."""
 
     PROCESSED = "PROCESSED"
     FAILED = "FAILED"
@@ -22,8 +22,8 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SecretUse:
-    """What a task wants of the secret `name`: the value of `key` in the variable `env_var`, all of it as files in the
-    directory `mount_path`, or both; "" is neither."""
+    """A task's use of the secret `name`: the value of `key` in the variable `env_var`, all of its values as files in
+    the directory `mount_path`, or both. A field that is "" asks for nothing."""
 
     name: str
     key: str = ""
@@ -45,7 +45,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker of one pipeline runs for each datum, or, with `batching`, for each datum set.
+    """A pipeline's command, with all that it needs: a worker runs it for each datum or, with `batching`, for each set.
 
     `env` holds `transform.env`, which takes precedence over the variables of the `pod`. `refusing_port` is the port
     where a command that is not batched is told so if it calls NextDatum; the runner fills it in. `datum_timeout` is in
@@ -78,7 +78,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ImageStatus:
-    """How it stands with an image: `ready` for workers or, if not, `coming` or not to be had; `reason` explains it."""
+    """The status of an image: `ready` for workers, `coming`, or neither, in which case it cannot be fetched. `reason`
+    explains every status but the first."""
 
     ready: bool
     coming: bool = False
@@ -87,9 +88,9 @@ class ImageStatus:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where a service listens (`internal`), where it can be reached on the machine's loopback (`external`, 0 for any
-    free port), and the port by which it finds the server. `own_network`: its only way out, where the machine can do
-    that."""
+    """The ports of a service: the one that it listens on (`internal`), the one of the machine's loopback that leads
+    there (`external`, 0 for any free port), and the server's. With `own_network` the service gets a network of its own,
+    where the machine can do that, and the server is all that it can reach."""
 
     internal: int
     external: int
@@ -122,7 +123,7 @@ class DatumWork:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """What a datum cost: times in seconds, sizes in bytes; those of its last attempt, as Pachyderm counts."""
+    """The cost of a datum: times in seconds, sizes in bytes; those of its last attempt, as Pachyderm counts."""
 
     download_time: float = 0.0
     process_time: float = 0.0
@@ -151,10 +152,10 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class DatumResult:
-    """How a datum went. `reason` is empty when it was processed.
+    """The result of a datum. `reason` is empty when it was processed.
 
-    `output` is in path order. For a datum that failed or was recovered it is what its last attempt had left behind,
-    which belongs into the meta commit alone. Its chunks are stored, but flushed only by the caller.
+    `output` is in path order. For a datum that failed or was recovered it is the output of the last attempt, which
+    belongs in the meta commit only. Its chunks are stored; the caller flushes them.
     """
 
     id: str
@@ -166,9 +167,9 @@ class DatumResult:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line for the pipeline's log: of user code (`user`) or of the worker about it.
+    """One line for the pipeline's log: from user code (`user`) or from the worker about it.
 
-    `datum_id` is "" where none is being worked on (a batched process between its datums).
+    `datum_id` is "" when no datum is being processed (a batched process is between its datums).
     """
 
     datum_id: str
@@ -177,9 +178,9 @@ class LogLine:
 
 
 class CancelToken:
-    """Through which a running datum set is stopped as a whole, or its present datum's attempt is ended.
+    """Stops a running datum set, or ends the current attempt of its current datum.
 
-    Thread-safe; one token for one `run_set`.
+    Thread-safe; one token for one call of the runner.
     """
 
     def __init__(self) -> None:
@@ -194,14 +195,14 @@ class CancelToken:
         return self._cancelled
 
     def cancel(self) -> None:
-        """Stops the set: its processes are killed and `run_set` returns without a result for the present datum."""
+        """Stops the set: its processes are killed and `run_set` returns without a result for the current datum."""
         with self._lock:
             self._cancelled = True
             if self._wake is not None:
                 self._wake()
 
     def restart(self, datums: Container[str]) -> bool:
-        """Ends the present attempt if it works on one of these datum ids; it counts as a failed one. True if it did."""
+        """Ends the current attempt if it processes one of these datum ids; it counts as failed. True if so."""
         with self._lock:
             if self._running is None or self._running[0] not in datums:
                 return False
@@ -209,14 +210,15 @@ class CancelToken:
             return True
 
     def attach(self, wake: Callable[[], None] | None) -> None:
-        """For runners: `wake` is called at `cancel`, at once if that has been. None detaches. It must not block."""
+        """For runners: `cancel` calls `wake`, which must not block; if it was called before, so is `wake`, at once.
+        None detaches."""
         with self._lock:
             self._wake = wake
             if wake is not None and self._cancelled:
                 wake()
 
     def attempt(self, datum: str, end: Callable[[str], None] | None) -> None:
-        """For runners: names the datum whose attempt `end(reason)` would end. None: no attempt runs."""
+        """For runners: names the datum whose attempt `end(reason)` ends. None: no attempt is running."""
         with self._lock:
             self._running = None if end is None else (datum, end)
 
@@ -225,9 +227,9 @@ class Runner(Protocol):
     """Runs datum sets. One call is one set on one worker slot; calls may run side by side in threads."""
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """How it stands with the images that pipelines with work want now; those not named are ready.
+        """The status of the images that pipelines with work want now; those that it does not name are ready.
 
-        Does not wait: what is missing is fetched meanwhile, for as long as it is among those wanted.
+        Does not wait: missing images are fetched in the background, for as long as they are wanted.
         """
 
     def run_set(
@@ -240,27 +242,28 @@ class Runner(Protocol):
     ) -> None:
         """Processes `datums` in order, calling `done` for each as it ends; returns early, silently, when cancelled.
 
-        `log` is called from other threads than the caller's. What is wrong with a datum, or with the command, becomes a
-        FAILED result; only what `done` and `log` raise comes out, and what keeps a whole machine from working.
+        `log` is called from threads other than the caller's. An error of a datum, or of the command, becomes a FAILED
+        result. Raises only what `done` and `log` raise, and failures that concern the whole machine.
         """
 
     def run_once(
         self, task: Task, work: DatumWork, ports: Ports | None, log: Callable[[LogLine], None], cancel: CancelToken
     ) -> str:
-        """Runs the task's command once, for as long as it lives, with `work` in its `/pfs`: a spout or, with `ports`, a
-        service. Returns how it ended; "" when it was cancelled. `log` as in `run_set`; only what that raises comes out.
+        """Runs the task's command once, until it ends, with `work` in its `/pfs`: a spout or, with `ports`, a service.
+
+        Returns how it ended; "" when it was cancelled. `log` is as in `run_set`; raises only what that raises.
         """
 
 
 class BatchServer(Protocol):
-    """Where a batched process calls NextDatum. Implemented by the room that knows gRPC."""
+    """Serves the NextDatum calls of batched processes. Implemented by the room that knows gRPC."""
 
     def open(self, handler: Callable[[str], list[str] | None]) -> int:
         """Serves NextDatum on a fresh loopback port and returns it.
 
-        Each call runs `handler(error)` in a thread of its own. It blocks until the next datum is in place and returns
-        that datum's `KEY=value` list; None says that the process is being stopped, and any answer will do. A PachError
-        that it raises is the answer.
+        Each call runs `handler(error)` in a thread of its own. The handler blocks until the next datum is in place and
+        returns that datum's `KEY=value` list, or None when the process is being stopped and any answer will do. A
+        PachError that it raises is the answer.
         """
 
     def close(self, port: int) -> None:

@@ -1,4 +1,7 @@
-"""What one datum set waits for: its process, its NextDatum calls, its deadline, and orders to stop. Runs nothing."""
+"""The condition on which a datum set waits: for its process, a NextDatum call, its deadline, or a cancellation.
+
+Runs nothing.
+"""
 
 import threading
 import time
@@ -8,14 +11,14 @@ from localpachd.worker.tasks import CancelToken
 
 
 class Cancelled(Exception):
-    """The datum set was cancelled; nothing more is wanted of it."""
+    """The datum set was cancelled: no more results are wanted."""
 
 
 class Watch:
-    """The one condition that every thread of a datum set rings and that the set's own thread waits on.
+    """The one condition that every thread of a datum set notifies and that the set's own thread waits on.
 
-    `condition` guards whatever the threads share. Used as a context manager around the set; `stopping` is called too
-    when the set is cancelled.
+    `condition` guards the state that the threads share. Used as a context manager around the set; a cancellation also
+    calls `stopping`.
     """
 
     def __init__(self, token: CancelToken, stopping: Callable[[], None]) -> None:
@@ -36,40 +39,40 @@ class Watch:
         self._stopping()
 
     def notify(self) -> None:
-        """Says that something may have changed."""
+        """Wakes the waiting thread: something may have changed."""
         with self.condition:
             self.condition.notify_all()
 
     def end(self, reason: str) -> None:
-        """Ends the present attempt with this reason; the first one counts."""
+        """Ends the current attempt with this reason; the first reason counts."""
         with self.condition:
             if self._ended is None:
                 self._ended = reason
             self.condition.notify_all()
 
     def begin(self, datum: str) -> None:
-        """Starts an attempt, which can from now on be ended from outside."""
+        """Starts an attempt, which can be ended from outside from now on."""
         self._ended = None
         self._token.attempt(datum, self.end)
 
     def finish(self) -> None:
-        """The attempt is over; nobody can end it any more."""
+        """Finishes the attempt: it can no longer be ended from outside."""
         self._token.attempt("", None)
 
     def check(self) -> None:
-        """Raises Cancelled when the set was cancelled."""
+        """Raises Cancelled if the set was cancelled."""
         if self._token.cancelled:
             raise Cancelled
 
     def over(self, deadline: float | None) -> str | None:
-        """Why the attempt is over already, or None. `deadline` is on the monotonic clock. Raises Cancelled."""
+        """The reason why the attempt is over, or None. `deadline` is on the monotonic clock. Raises Cancelled."""
         self.check()
         if self._ended is None and deadline is not None and time.monotonic() >= deadline:
             return TIMED_OUT
         return self._ended
 
     def wait(self, ready: Callable[[], bool], deadline: float | None = None) -> str | None:
-        """Waits for `ready` (called with the condition held): None, or the reason that came before it.
+        """Waits for `ready` (called with the condition held): None, or the reason that ended the attempt first.
 
         Raises Cancelled.
         """

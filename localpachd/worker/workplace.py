@@ -1,7 +1,5 @@
-"""What a datum set is processed at, wherever its commands run: between those who order and those who start them.
-
-Everything that the two backends (`worker.machine`, `worker.docker`) have in common. Knows neither processes of the
-kernel nor containers.
+"""The workplace of a datum set: the interface that both backends (`worker.machine`, `worker.docker`) implement, and
+what they have in common. Knows neither the kernel's processes nor containers.
 """
 
 import json
@@ -22,7 +20,7 @@ from localpachd.worker.tasks import ImageStatus, Ports, Task
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What all workers of one server share, wherever they run."""
+    """The stores that all workers of one server share, whatever the backend."""
 
     db: Database
     chunks: Chunks
@@ -31,9 +29,9 @@ class Stores:
 
 
 class Workplace(Protocol):
-    """The place where one datum set is processed, or one long-lived command runs.
+    """A place where one datum set is processed, or one command of a service or spout runs.
 
-    `env` are the variables of every process started here, but for those that hold secrets and a datum's own.
+    `env` holds the variables of every process started here, except those that hold secrets and a datum's own.
     `statement` tells people where a service can be reached; "" for everything else.
     """
 
@@ -60,37 +58,38 @@ class Workplace(Protocol):
         line: Callable[[str], None],
         notify: Callable[[], None],
     ) -> Process:
-        """Starts a command with `variables` on top of `env`; `line` and `notify` are as for a UserProcess.
+        """Starts a command with `variables` on top of `env`. `line` is called for each line of stdout and stderr, from
+        another thread; `notify` once, when the process has ended.
 
         Raises EnvironmentProblem when it cannot be started.
         """
 
     def close(self) -> None:
-        """Lets go of all that the place holds; nothing runs in it any more."""
+        """Releases all that the workplace holds; nothing is running in it any more."""
 
 
 class Backend(Protocol):
     """Opens workplaces: on this machine itself, or in containers on it. Thread-safe."""
 
     def open(self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None) -> Workplace:
-        """A workplace that has `directory` for itself, with `ports` where its command is a service.
+        """A workplace with a `directory` of its own, and with `ports` where its command is a service.
 
-        Raises EnvironmentProblem when the task asks for what cannot be given, PortTaken, and OSError.
+        Raises EnvironmentProblem when the task asks for something that it cannot have, PortTaken, and OSError.
         """
 
     def shortcomings(self) -> list[str]:
-        """Where this falls short of a cluster: what everybody who runs here should be told once."""
+        """The ways in which this backend falls short of a cluster, as texts that each pipeline's log gets once."""
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
         """As `tasks.Runner` says."""
 
     def close(self) -> None:
-        """Lets go of the machine; call it when no workplace is open any more."""
+        """Releases the machine's resources; call it when no workplace is open any more."""
 
 
 def client_configuration(layout: Layout, pachd: str) -> dict[str, str]:
-    """Writes what pachctl and the client libraries read to find the server at `pachd` (host:port) into `/pfs`; returns
-    the variable that names it to processes."""
+    """Writes the configuration by which pachctl and the client libraries find the server at `pachd` (host:port) into
+    `/pfs`; returns the variable that names the file to processes."""
     shown = layout.directory("pachctl")
     contexts = {"localpachd": {"pachd_address": f"grpc://{pachd}"}}
     text = json.dumps({"v2": {"active_context": "localpachd", "contexts": contexts}})
@@ -98,6 +97,6 @@ def client_configuration(layout: Layout, pachd: str) -> dict[str, str]:
     return {"PACH_CONFIG": f"{shown}/config.json"}
 
 
-def spoken(stdin: tuple[str, ...]) -> bytes:
-    """What a command reads from its standard input."""
+def encoded(stdin: tuple[str, ...]) -> bytes:
+    """The bytes of a command's standard input, given as lines."""
     return "".join(f"{each}\n" for each in stdin).encode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""Who runs commands in a container, and so who owns what they find in `/pfs`. Starts nothing."""
+"""The user that runs commands in a container, and so owns the files in `/pfs`. Starts nothing."""
 
 import os
 from collections.abc import Iterable
@@ -11,18 +11,18 @@ from localpachd.worker.environment import EnvironmentProblem
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """`name` is as Docker takes it ("" for root), `owner` the (uid, gid) that files are given to, None for our own."""
+    """A user in a container: `name` in Docker's form ("" for root), `owner` the (uid, gid) for files, None for ours."""
 
     name: str = ""
     owner: tuple[int, int] | None = None
 
 
 def find(container: Container, wanted: str, own: str, rootless: bool) -> Account:
-    """Who `wanted` (`transform.user`: `user` or `user:group`, by name or number) is in a container, or else the image's
-    `own` user.
+    """The account that `wanted` (`transform.user`: `user` or `user:group`, by name or number) names in a container, or
+    else the image's `own` user.
 
-    A server that is not root can hand its files to nobody else, and must be able to delete what commands leave. So
-    they run as its own user then, who is root inside of the containers of a `rootless` engine. Raises
+    A server that is not root cannot give files away, and must be able to delete the files that commands leave. So
+    commands then run as its own user, which is root inside the containers of a `rootless` engine. Raises
     EnvironmentProblem.
     """
     us = os.geteuid()
@@ -37,7 +37,7 @@ def find(container: Container, wanted: str, own: str, rootless: bool) -> Account
 
 
 def give(made: Iterable[Path], account: Account) -> None:
-    """Gives directories, with the files in them, to an account."""
+    """Gives directories, and the files directly in them, to an account."""
     if account.owner is not None:
         for directory in made:
             for path in (directory, *directory.iterdir()):

@@ -1,4 +1,4 @@
-"""One container from its making to its removal, and what lies in it. Knows neither tasks nor datums."""
+"""One container from its creation to its removal, and the files in it. Knows neither tasks nor datums."""
 
 import base64
 import errno
@@ -15,7 +15,7 @@ from typing import Any
 from localpachd.worker.docker.engine import Engine, EngineError, component
 
 _STATUS = "X-Docker-Container-Path-Stat"
-# How Go's os.FileMode marks what is no plain file.
+# The bits of Go's os.FileMode for everything but regular files.
 _KINDS = {
     1 << 31: stat.S_IFDIR,
     1 << 27: stat.S_IFLNK,
@@ -28,8 +28,8 @@ _KINDS = {
 class Container:
     """A container made from `body` (as for `POST /containers/create`), not yet running.
 
-    Process 1 must be a program that does nothing: commands are run beside it, and they all die with it. All methods
-    raise EngineError. Used by one thread, but for `kill`.
+    Process 1 must be a pause binary: commands run beside it, and all of them die with it. All methods raise
+    EngineError. Used by one thread, except for `kill`.
     """
 
     def __init__(self, engine: Engine, name: str, body: Mapping[str, Any]) -> None:
@@ -39,7 +39,7 @@ class Container:
         self._running = False
 
     def run(self) -> None:
-        """Sees to it that the container runs, with nothing in it but process 1."""
+        """Makes sure that the container is running, at first with nothing but process 1."""
         if not self._running:
             self._engine.call("POST", f"{self._path}/start")
             self._running = True
@@ -50,44 +50,44 @@ class Container:
         try:
             return str(self._engine.call("POST", f"{self._path}/exec", body)["Id"])
         except EngineError as failure:
-            if failure.status != HTTPStatus.CONFLICT:  # it was stopped from outside, or ran out of memory
+            if failure.status != HTTPStatus.CONFLICT:  # the container was stopped from outside, or ran out of memory
                 raise
         self._running = False
         self.run()
         return str(self._engine.call("POST", f"{self._path}/exec", body)["Id"])
 
     def clear(self) -> None:
-        """Kills what commands have left running behind them."""
+        """Kills processes that commands have left behind."""
         if self._running and self._processes() > 1:
             self.kill()
 
     def _processes(self) -> int:
-        # Podman would start the container's own ps(1) for options of ps, and has words that it understands itself.
+        # For options of ps, Podman would start the container's own ps(1); it has descriptors of its own instead.
         found = self._engine.call("GET", f"{self._path}/top", ps_args="pid" if self._engine.podman else "-eo pid")
         return len(found["Processes"])
 
     def kill(self) -> None:
-        """Kills all that runs in the container and waits until it is gone. Its files stay."""
+        """Kills all processes in the container and waits until they are gone. Its files stay."""
         try:
             self._engine.call("POST", f"{self._path}/kill")
         except EngineError as failure:
-            if failure.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):  # it does not run, as it should be
+            if failure.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):  # it is not running, as desired
                 raise
         else:
             self._engine.call("POST", f"{self._path}/wait", condition="not-running")
         self._running = False
 
     def remove(self) -> None:
-        """Kills what runs in it and deletes the container with all its files."""
+        """Kills all processes in the container and deletes it with all its files."""
         remove(self._engine, self.id)
 
     @property
     def pid(self) -> int:
-        """The number of its process 1 on this machine; it must run."""
+        """The number of its process 1 on this machine; it must be running."""
         return int(self._engine.call("GET", f"{self._path}/json")["State"]["Pid"])
 
     def read(self, path: str) -> bytes:
-        """A small file in the container; FileNotFoundError where there is none."""
+        """The bytes of a small file in the container. Raises FileNotFoundError."""
         with _missing(path), self._engine.archive(f"{self._path}/archive", path=path) as tar:
             for member in tar:
                 file = tar.extractfile(member)
@@ -96,19 +96,19 @@ class Container:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def status(self, path: str) -> tuple[int, str]:
-        """What lies at a path in the container: its `st_mode` and, for a link, where it leads. Raises OSError."""
+        """The `st_mode` of a file in the container and, for a link, its target. Raises OSError."""
         with _missing(path):
             found = json.loads(base64.b64decode(self._engine.heading(f"{self._path}/archive", _STATUS, path=path)))
         kind = next((kind for bit, kind in _KINDS.items() if found["mode"] & bit), stat.S_IFREG)
         return kind | found["mode"] & 0o777, found.get("linkTarget", "")
 
     def copy(self, path: str, place: Path) -> None:
-        """Copies a file or a directory with all below it to `place`, which must not be there yet. Raises OSError."""
+        """Copies a file or a directory with all below it to `place`, which must not exist yet. Raises OSError."""
         links: list[tuple[Path, str]] = []
         place.parent.mkdir(parents=True, exist_ok=True)
         with _missing(path), self._engine.archive(f"{self._path}/archive", path=path) as tar:
             for member in tar:
-                # The first part of each name is that of what was asked for.
+                # The first part of each name is the name of the requested file.
                 below = place.joinpath(*(part for part in PurePosixPath(member.name).parts[1:] if part != ".."))
                 if member.issym():
                     links.append((below, member.linkname))
@@ -117,12 +117,12 @@ class Container:
                     below.hardlink_to(first)
                 else:
                     _unpack(tar, member, below)
-        for link, target in links:  # only now, so that nothing is written through one
+        for link, target in links:  # made last, so that nothing is written through one
             link.symlink_to(target)
 
 
 class ContainerFiles:
-    """The surroundings of processes in a container; copies of what they hold are kept in `directory`."""
+    """The linked files of processes in a container; copies are kept in `directory`."""
 
     def __init__(self, container: Container, directory: Path) -> None:
         self._container = container
@@ -146,17 +146,17 @@ class ContainerFiles:
 
 
 def remove(engine: Engine, container: str) -> None:
-    """Removes a container by its id, whatever it is doing; silent where it is gone already."""
+    """Removes a container by its id, whatever its state; silent if it is gone already."""
     try:
         engine.call("DELETE", f"/containers/{component(container)}", force="true", v="true")
     except EngineError as failure:
-        if failure.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else is removing it
+        if failure.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # it is being removed already
             raise
 
 
 @contextmanager
 def _missing(path: str) -> Iterator[None]:
-    """Has what is not in a container be an OSError, as everywhere else."""
+    """Turns the error of a file missing in a container into an OSError, as everywhere else."""
     try:
         yield
     except EngineError as failure:
@@ -175,4 +175,4 @@ def _unpack(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
             while block := file.read(1 << 20):
                 target.write(block)
     else:
-        os.mkfifo(place)  # neither has content to be kept; whoever looks finds no file
+        os.mkfifo(place)  # stands in for any other kind, which has no content to be kept

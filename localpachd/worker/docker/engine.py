@@ -1,6 +1,6 @@
 """The container engine of this machine, called over its Unix socket: Docker's Engine API, which Podman serves too.
 
-Knows how to call and how answers come back, and nothing of what is asked.
+Knows how calls and answers are encoded, and nothing of their meaning.
 """
 
 import http.client
@@ -16,15 +16,15 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 _PATIENCE = 120.0
-"""Seconds that an engine may take to answer a call that asks it to wait for nothing."""
+"""Seconds that an engine may take to answer a call that does not ask it to wait."""
 _BLOCK = 1 << 16
 _LONGEST_HEAD = 1 << 16
 
 
 class EngineError(Exception):
-    """The engine cannot do what it is asked, or does not answer; the text is its own words.
+    """The engine cannot do what it is asked, or does not answer; the text is its own.
 
-    `status` is that of HTTP, 0 where no answer came.
+    `status` is that of HTTP, 0 if no answer came.
     """
 
     def __init__(self, text: str, status: int = 0) -> None:
@@ -53,22 +53,22 @@ class Engine:
 
     @cached_property
     def podman(self) -> bool:
-        """Whether this is Podman, which differs here and there."""
+        """Whether this is Podman, which differs in details."""
         return "podman" in str(self.call("GET", "/version").get("Components", "")).lower()
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None, /, **query: str) -> Any:
-        """One call: what it answers, decoded; None for an empty answer."""
+        """One call: its answer, decoded; None for an empty answer."""
         with self._answered(method, path, body, query) as answer:
             data = answer.read()
         return json.loads(data) if data.strip() else None
 
     def heading(self, path: str, header: str, /, **query: str) -> str:
-        """A header of what a path would answer."""
+        """A header of the answer that a path would give."""
         with self._answered("HEAD", path, None, query) as answer:
             return answer.headers.get(header, "")
 
     def progress(self, path: str, headers: Mapping[str, str], /, **query: str) -> Iterator[Mapping[str, Any]]:
-        """A call that reports while it works: its reports, as they come. Waits for as long as it takes."""
+        """A call that reports its progress: the reports, as they arrive. Waits for as long as it takes."""
         with self._answered("POST", path, None, query, headers, patience=None) as answer:
             for line in answer:
                 if line.strip():
@@ -84,10 +84,10 @@ class Engine:
             ):
                 yield tar
         except tarfile.TarError as failure:
-            raise EngineError(f"the container engine sent what is no archive: {failure}") from failure
+            raise EngineError(f"the container engine sent an invalid archive: {failure}") from failure
 
     def converse(self, path: str, body: Mapping[str, Any]) -> tuple[socket.socket, bytes]:
-        """A call whose connection becomes a stream both ways: the socket, and what has been read of it already."""
+        """A call whose connection becomes a stream both ways: the socket, and the bytes that were read already."""
         data = json.dumps(body).encode()
         head = (
             f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: Upgrade\r\n"
@@ -140,7 +140,7 @@ class Engine:
 
 
 def find(environment: Mapping[str, str] = os.environ) -> Engine:
-    """The engine that $DOCKER_HOST names, else the first of the usual ones that answers. Raises EngineError."""
+    """The engine that $DOCKER_HOST names, or else the first of the usual ones that answers. Raises EngineError."""
     named = environment.get("DOCKER_HOST", "")
     if named and not named.startswith("unix://"):
         raise EngineError(
@@ -154,7 +154,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Engine:
         try:
             engine.call("GET", "/_ping")
             return engine
-        except json.JSONDecodeError:  # it says OK, which is no JSON
+        except json.JSONDecodeError:  # the answer is OK, which is not JSON
             return engine
         except EngineError as failure:
             complaints.append(str(failure))
@@ -162,7 +162,7 @@ def find(environment: Mapping[str, str] = os.environ) -> Engine:
 
 
 def component(text: str) -> str:
-    """A name as it stands in a path of the API."""
+    """A name, quoted for a path of the API."""
     return quote(text, safe="/:@")
 
 
@@ -172,7 +172,7 @@ def _usual(environment: Mapping[str, str]) -> Sequence[str]:
 
 
 def _head(stream: socket.socket) -> tuple[str, bytes]:
-    """The status line of an answer, and what came with its headers."""
+    """The status line of an answer, and the bytes that came after its headers."""
     data = b""
     while b"\r\n\r\n" not in data:
         piece = stream.recv(_BLOCK)
@@ -184,7 +184,7 @@ def _head(stream: socket.socket) -> tuple[str, bytes]:
 
 
 def _rest(stream: socket.socket, data: bytes) -> bytes:
-    stream.settimeout(1.0)  # an error's text is there by now, but the connection may stay open
+    stream.settimeout(1.0)  # an error's text has arrived by now, but the connection may stay open
     try:
         while piece := stream.recv(_BLOCK):
             data += piece
@@ -194,11 +194,11 @@ def _rest(stream: socket.socket, data: bytes) -> bytes:
 
 
 def _words(data: bytes) -> str:
-    """What an answer says is wrong."""
+    """The error text of an answer."""
     text = data.decode(errors="replace").strip()
     start = text.find("{")
     try:
         found = json.loads(text[start : text.rfind("}") + 1]) if start >= 0 else {}
     except ValueError:
         found = {}
-    return str(found.get("message") or found.get("cause") or text or "it gives no reason")
+    return str(found.get("message") or found.get("cause") or text or "no reason given")

@@ -1,6 +1,6 @@
-"""One command in a container: started beside its process 1, heard, and ended with all that it started.
+"""One command in a container: started beside process 1, its output passed on, killed with all that it started.
 
-Knows neither datums nor what the command is for.
+Knows neither datums nor the purpose of the command.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ from typing import Any
 
 from localpachd.worker.docker.container import Container
 from localpachd.worker.docker.engine import Engine, EngineError
-from localpachd.worker.lines import Speech
+from localpachd.worker.lines import Output
 
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _HEADER = 8
 _SILENCE = 0.002
 _SHORTEST, _LONGEST = 0.005, 0.5
-"""Seconds between two questions whether a command has ended whose streams do not tell."""
+"""Seconds between two checks whether a command has ended, where its streams do not show it."""
 _KILLED = 128 + 9
 _QUOTED = 4 << 10
 
-# What engines say on a command's stream in their own name; the second kind is Podman's.
+# Messages of the engine itself on a command's stream; the second kind is Podman's.
 _FOREIGN = re.compile(r"OCI runtime exec failed: |Error: (?:(?:runc|crun): |(?:read|write) unixpacket )")
 _PREFIX = re.compile(
     r"(?:Error: )?(?:OCI runtime exec failed: )?(?:(?:runc|crun): )?(?:exec failed: )?"
@@ -56,9 +56,9 @@ class ContainerProcess:
         self._engine = engine
         self._container = container
         self._notify = notify
-        self._speech = Speech(line, lambda text: _FOREIGN.match(text) is not None)
+        self._output = Output(line, lambda text: _FOREIGN.match(text) is not None)
         self._reading = threading.Lock()
-        self._streams = {1: self._speech.stream(), 2: self._speech.stream()}
+        self._streams = {1: self._output.stream(), 2: self._output.stream()}
         self._unwritten = memoryview(stdin)
         self.returncode: int | None = None
         self.refusal = ""
@@ -73,7 +73,7 @@ class ContainerProcess:
     @property
     def last_line(self) -> str:
         """As `commands.Process` says."""
-        return self._speech.last
+        return self._output.last
 
     @property
     def ended(self) -> bool:
@@ -81,7 +81,7 @@ class ContainerProcess:
         return self.returncode is not None
 
     def catch_up(self) -> None:
-        """As `commands.Process` says. An engine does not tell when it has passed on all: it falls silent then."""
+        """As `commands.Process` says. An engine does not report that it has passed on everything: it falls silent."""
         with self._reading:
             while not self.ended and select.select([self._stream], [], [], _SILENCE)[0] and self._drain():
                 pass
@@ -89,14 +89,14 @@ class ContainerProcess:
     def stop(self) -> None:
         """As `commands.Process` says."""
         self.catch_up()
-        self._speech.mute()
+        self._output.mute()
         if self.ended:
             self._container.clear()
         else:
             self._container.kill()
         self._thread.join()
-        if self._speech.failure is not None:
-            raise self._speech.failure
+        if self._output.failure is not None:
+            raise self._output.failure
 
     def _attend(self, early: bytes) -> None:
         returncode = _KILLED
@@ -104,8 +104,8 @@ class ContainerProcess:
             with self._reading:
                 self._take(early)
             returncode = self._converse()
-        except Exception as failure:  # no process may run on with nobody who reads what it says
-            self._speech.failure = failure
+        except Exception as failure:  # no process may continue without anybody to read its output
+            self._output.failure = failure
             with contextlib.suppress(EngineError):
                 self._container.kill()
         with self._reading:
@@ -116,18 +116,18 @@ class ContainerProcess:
         self._notify()
 
     def _converse(self) -> int:
-        """Listens and speaks until the command has ended; returns its exit status."""
+        """Reads and writes until the command has ended; returns its exit status."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._stream, selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unwritten else 0))
             look = time.monotonic() + _LONGEST
             while self._exchange(selector, max(0.0, look - time.monotonic())):
                 if time.monotonic() < look:
                     continue
-                if not self._look()["Running"]:  # a child that it has left behind holds its streams open
+                if not self._look()["Running"]:  # a child left behind holds its streams open
                     break
                 look = time.monotonic() + _LONGEST
         pause = _SHORTEST
-        while (found := self._look())["Running"]:  # it has closed its streams, and goes on
+        while (found := self._look())["Running"]:  # it has closed its streams and continues
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST)
         with self._reading:
@@ -139,7 +139,7 @@ class ContainerProcess:
         return found
 
     def _exchange(self, selector: selectors.BaseSelector, seconds: float) -> bool:
-        """Does what the stream is ready for within some time; False when it has come to its end."""
+        """Reads and writes as far as the stream is ready within this time; False at its end."""
         for _, events in selector.select(seconds):
             if events & selectors.EVENT_WRITE and self._wrote():
                 selector.modify(self._stream, selectors.EVENT_READ)
@@ -156,7 +156,7 @@ class ContainerProcess:
         return _KILLED if code is None else int(code)
 
     def _read(self) -> int | None:
-        """Passes on what one read gives: how many bytes, 0 at the end, None when there is nothing now."""
+        """Reads once and passes the data on: the number of bytes, 0 at the end, None when nothing is there yet."""
         try:
             data = self._stream.recv(_BLOCK)
         except BlockingIOError:
@@ -167,14 +167,14 @@ class ContainerProcess:
         return len(data)
 
     def _drain(self) -> bool:
-        """Takes what has arrived, but not for ever what somebody goes on to write: False when there will be no more."""
+        """Reads the stream until it is empty, or for so long if it is never empty: False at its end."""
         taken = 0
         while taken < _AT_ONCE and (size := self._read()):
             taken += size
         return size is None
 
     def _take(self, data: bytes) -> None:
-        """Passes on frames: the number of the stream, three zero bytes, the length in four, and as many bytes."""
+        """Passes on frames: the stream's number, three zero bytes, the length as four bytes, and that many bytes."""
         self._buffer += data
         start = 0
         while len(self._buffer) - start >= _HEADER:
@@ -189,7 +189,7 @@ class ContainerProcess:
         del self._buffer[:start]
 
     def _wrote(self) -> bool:
-        """Writes on; True when nothing is left to be written, or nobody reads it."""
+        """Writes the next bytes; True when none are left, or the command does not read them."""
         try:
             self._unwritten = self._unwritten[self._stream.send(self._unwritten[:_BLOCK]) :]
         except BlockingIOError:
@@ -204,7 +204,7 @@ class ContainerProcess:
 
 
 def _in_words(said: str) -> str:
-    """Why a command could not be started, said as for a process of this machine."""
+    """The reason why a command could not be started, in the words used for a process of this machine."""
     text = _SUFFIX.sub("", _PREFIX.sub("", said.strip().partition("\n")[0].rstrip(), count=1))
     if found := _PROGRAM.search(text):
         return f"fork/exec {found[1]}: {found[2]}"

@@ -1,4 +1,4 @@
-"""The images that pipelines want: which are on this machine, and the fetching of those that are not. Runs nothing."""
+"""The images that pipelines want: their status on this machine, and fetching missing ones. Runs nothing."""
 
 import base64
 import json
@@ -15,17 +15,17 @@ from localpachd.worker.tasks import ImageStatus
 
 _LOOK = 2.0
 _FIRST_DELAY, _LONGEST_DELAY = 10.0, 300.0
-"""Seconds between two looks for an image, and between two attempts to fetch it, as a kubelet makes them."""
+"""Seconds between two checks for an image; those between two attempts to fetch it are a kubelet's."""
 
 _INVALID = "invalid reference format"
-"""What engines say of a name that no image can have, with one status or another."""
+"""Part of an engine's answer to a name that no image can have; its status varies."""
 _READY = ImageStatus(ready=True)
 
 _log = logging.getLogger(__name__)
 
 
 class Images:
-    """How it stands with each image; `changed` is called, from another thread, when that has changed. Thread-safe."""
+    """The status of each image; a change of status calls `changed`, from another thread. Thread-safe."""
 
     def __init__(self, engine: Engine, changed: Callable[[], None]) -> None:
         self._engine = engine
@@ -35,7 +35,7 @@ class Images:
         self._known: dict[str, ImageStatus] = {}
 
     def wanted(self, images: Collection[str]) -> Mapping[str, ImageStatus]:
-        """How it stands with these; all others are forgotten."""
+        """The status of these images; all others are forgotten."""
         with self._lock:
             self._known = {image: status for image, status in self._known.items() if image in images}
             new = [image for image in images if image not in self._known]
@@ -45,7 +45,7 @@ class Images:
             return {image: self._known[image] for image in images if image in self._known}
 
     def lost(self, image: str) -> None:
-        """Says that an image that was ready is not there any more."""
+        """Reports that an image that was ready has gone."""
         with self._lock:
             if self._known.get(image) != _READY:
                 return
@@ -53,12 +53,12 @@ class Images:
         self._changed()
 
     def inspect(self, image: str) -> Mapping[str, Any]:
-        """What the engine knows of an image. Raises EngineError, also where it has none of the name."""
+        """The engine's description of an image. Raises EngineError, also for a missing image."""
         found: Mapping[str, Any] = self._engine.call("GET", f"/images/{component(image)}/json")
         return found
 
     def close(self) -> None:
-        """Looks for nothing any more."""
+        """Stops looking for images."""
         self._closed.set()
 
     def _meet(self, image: str) -> None:
@@ -72,7 +72,7 @@ class Images:
             threading.Thread(target=self._watch, args=(image,), name=f"image {image}", daemon=True).start()
 
     def _watch(self, image: str) -> None:
-        """Looks for an image, and tries to fetch it, until it is there or nobody wants it any more."""
+        """Looks for an image, and tries to fetch it, until it has arrived or is no longer wanted."""
         delay, left = _FIRST_DELAY, 0.0
         while not self._closed.is_set():
             there, failure = self._there(image)
@@ -92,7 +92,7 @@ class Images:
                 return
 
     def _there(self, image: str) -> tuple[bool, ImageStatus | None]:
-        """Whether an image is on this machine, and what is wrong where that cannot be told."""
+        """Whether an image is on this machine, and the error if that cannot be found out."""
         try:
             self.inspect(image)
         except EngineError as failure:
@@ -102,7 +102,7 @@ class Images:
         return True, None
 
     def _fetch(self, image: str) -> ImageStatus | None:
-        """Pulls an image; what is wrong, or None."""
+        """Pulls an image; returns the error, or None."""
         name = image if "@" in image or ":" in image.rpartition("/")[2] else f"{image}:latest"
         _log.info("pulling image %s", name)
         headers = {}
@@ -121,7 +121,7 @@ class Images:
         return None
 
     def _learn(self, image: str, status: ImageStatus) -> bool:
-        """Notes how it stands with an image; False when nobody wants it any more."""
+        """Records the status of an image; False when it is no longer wanted."""
         with self._lock:
             before = self._known.get(image)
             if before is None:

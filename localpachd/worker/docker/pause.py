@@ -1,12 +1,12 @@
-"""The program that keeps a container there between its commands: it does nothing, for ever.
+"""The pause binary, which keeps a container running between commands by doing nothing.
 
-An image need hold no program that could do so (not even a shell), so it is brought along. Knows nothing else.
+An image need not contain any program (not even a shell), so this one is written beside it. Knows nothing else.
 """
 
 import struct
 from pathlib import Path
 
-# Process 1 ignores SIGCHLD, so that the kernel itself buries what loses its parent here, and then sleeps.
+# Process 1 ignores SIGCHLD, so that the kernel itself reaps orphans, and then sleeps.
 _CODE = {
     "x86_64": (
         62,  # the machine's number in ELF
@@ -29,7 +29,7 @@ _HEADERS = 64 + 56
 
 
 def write(path: Path, architecture: str) -> None:
-    """Makes the program for an engine's architecture. Raises KeyError for one that it is not there for."""
+    """Writes the program for an engine's architecture. Raises KeyError for an unsupported one."""
     machine, listing = _CODE[_NAMES.get(architecture, architecture)]
     code = bytes.fromhex(listing)
     size = _HEADERS + len(code)
@@ -41,5 +41,5 @@ def write(path: Path, architecture: str) -> None:
 
 
 def runs_on(architecture: str) -> bool:
-    """Whether `write` can make the program for an engine's architecture."""
+    """Whether `write` supports an engine's architecture."""
     return _NAMES.get(architecture, architecture) in _CODE

@@ -1,6 +1,6 @@
-"""A program that outlives a server for a moment, to remove the containers that it has left.
+"""The reaper: a program that outlives a server for a moment and removes its containers.
 
-A killed process takes its own processes along, but containers are the engine's. Knows one engine and one label.
+The kernel ends the processes of a killed server, but containers belong to the engine. Knows one engine and one label.
 """
 
 import subprocess
@@ -12,10 +12,10 @@ from localpachd.worker.docker.engine import Engine, EngineError
 
 
 class Reaper:
-    """Stands by for this process: when it ends, in whatever way, its containers with `label` (`KEY=value`) go."""
+    """Waits for the end of this process, whatever the reason, and removes its containers with `label` (`KEY=value`)."""
 
     def __init__(self, engine: Engine, label: str) -> None:
-        # The pipe to it closes with this process. What is sent to our group (Ctrl-C) must not reach it.
+        # The pipe to it closes with this process. A signal to our process group (Ctrl-C) must not reach it.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, str(engine.path), label],
             stdin=subprocess.PIPE,
@@ -25,7 +25,7 @@ class Reaper:
         )
 
     def close(self) -> None:
-        """Sends it home; it looks once more on its way."""
+        """Ends the program, which removes containers one last time."""
         self._process.communicate()
 
 
@@ -37,7 +37,7 @@ def clear(engine: Engine, label: str) -> None:
 
 
 def main(socket: str, label: str) -> int:
-    """Waits for the end of its input, and clears."""
+    """Waits for the end of standard input, then removes the containers; returns the exit status."""
     sys.stdin.buffer.read()
     try:
         clear(Engine(Path(socket)), label)

@@ -1,4 +1,4 @@
-"""What this machine's user has logged in with at an image registry: Docker's configuration and its helper programs."""
+"""Credentials for image registries, from Docker's configuration and its helper programs. Calls no registry."""
 
 import base64
 import json
@@ -13,9 +13,9 @@ _HELPER_SECONDS = 20
 
 
 def credentials(image: str, home: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str] | None:
-    """What to show the image's registry, in the terms of Docker's AuthConfig; None where nobody has logged in.
+    """The credentials for an image's registry, as Docker's AuthConfig; None if the user has not logged in there.
 
-    Reads `$DOCKER_CONFIG/config.json`, else `.docker/config.json` below `home`; what cannot be read is passed over.
+    Reads `$DOCKER_CONFIG/config.json`, or else `.docker/config.json` below `home`; ignores what cannot be read.
     """
     folder = Path(environment.get("DOCKER_CONFIG") or home / ".docker")
     try:
@@ -32,13 +32,13 @@ def credentials(image: str, home: Path, environment: Mapping[str, str] = os.envi
 
 
 def _registry(image: str) -> str:
-    """The name under which the registry of an image is found in the configuration."""
+    """The name of an image's registry in the configuration."""
     first, slash, _ = image.partition("/")
     return first if slash and ("." in first or ":" in first or first == "localhost") else _DEFAULT
 
 
 def _asked(helper: str, registry: str) -> dict[str, str] | None:
-    """What a credential helper gives: a program `docker-credential-NAME` that is told the registry."""
+    """The credentials from a credential helper, a program `docker-credential-NAME` that reads the registry's name."""
     try:
         asked = subprocess.run(
             [f"docker-credential-{helper}", "get"],
@@ -58,7 +58,7 @@ def _asked(helper: str, registry: str) -> dict[str, str] | None:
 
 
 def _written(entry: Any, registry: str) -> dict[str, str] | None:
-    """What stands in the configuration itself."""
+    """The credentials from an entry of the configuration itself."""
     try:
         if entry.get("identitytoken"):
             return {"identitytoken": str(entry["identitytoken"]), "serveraddress": registry}

@@ -1,4 +1,4 @@
-"""The relay of a service in a container, running beside it and, where the container has one, in its network."""
+"""The relay of a service in a container, run beside it and, if the container has a network of its own, inside that."""
 
 import select
 import subprocess
@@ -7,13 +7,13 @@ from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.network import Network
 
 _PATIENCE = 30.0
-"""Seconds that the relay may take to begin."""
+"""Seconds that the relay may take to start."""
 
 
 class RelayProcess:
     """The relay of `network`, for the container whose process 1 is `pid` here. It ends with the thread that made it.
 
-    Raises EnvironmentProblem when it does not begin.
+    Raises EnvironmentProblem when it does not start.
     """
 
     def __init__(self, network: Network, pid: int) -> None:

@@ -1,7 +1,7 @@
-"""Workplaces in containers: each runs the task's image, with a `/pfs` of its own mounted into it. Judges nothing.
+"""Workplaces in containers: each runs the task's image, with a `/pfs` of its own mounted into it. Knows no datums.
 
-A container stays for as long as its workplace does, as a worker's does on a cluster, and commands run in it one after
-the other: what one leaves outside of `/pfs` the next one finds.
+A container exists for as long as its workplace, as a worker's does on a cluster, and commands run in it one after the
+other: each finds the files that earlier ones left outside of `/pfs`.
 """
 
 import os
@@ -25,7 +25,7 @@ from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.layout.placing import Layout
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
-from localpachd.worker.workplace import Stores, client_configuration, spoken
+from localpachd.worker.workplace import Stores, client_configuration, encoded
 
 LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
@@ -36,8 +36,8 @@ _PAUSE = "/.localpachd-pause"
 class Docker:
     """Implements `workplace.Backend` with the containers of one engine.
 
-    `root` tells this server's containers from others': what a killed one has left there is removed. `changed` is called
-    when an image has come or gone. Raises EngineError.
+    `root` distinguishes this server's containers from others': those that a killed server left are removed. `changed`
+    is called when an image has arrived or gone. Raises EngineError.
     """
 
     def __init__(self, stores: Stores, engine: Engine, root: Path, changed: Callable[[], None]) -> None:
@@ -48,7 +48,7 @@ class Docker:
         about = engine.call("GET", "/info")
         self._architecture = str(about.get("Architecture", ""))
         if not pause.runs_on(self._architecture):
-            raise EngineError(f"the container engine runs on {self._architecture}, and only x86_64 and aarch64 will do")
+            raise EngineError(f"the container engine runs on {self._architecture}; x86_64 or aarch64 is required")
         self._rootless = any("rootless" in option for option in about.get("SecurityOptions") or ())
         reaper.clear(engine, f"{LABEL}={self._root}")
         self._server = uuid4().hex
@@ -57,9 +57,9 @@ class Docker:
     def open(
         self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
     ) -> "ContainerWorkplace":
-        """As `workplace.Backend` says. Raises EngineError when the engine, or an image that was there, has gone."""
+        """As `workplace.Backend` says. Raises EngineError when the engine, or an image that was ready, has gone."""
         image = self._inspected(task.image)
-        # Entering a container's network from outside takes root, and nsenter(1).
+        # Entering a container's network from outside requires root and nsenter(1).
         own = ports is not None and ports.own_network and os.geteuid() == 0 and shutil.which("nsenter") is not None
         network = Network(ports, own)
         try:
@@ -86,7 +86,7 @@ class Docker:
         found = []
         if os.geteuid() != 0 and not self._rootless:
             found.append(
-                f"localpachd does not run as root: commands run in containers as this machine's user {os.getuid()}"
+                f"localpachd is not running as root: commands run in containers as this machine's user {os.getuid()}"
             )
         if self._rootless and not self._engine.podman:
             found.append(
@@ -104,7 +104,7 @@ class Docker:
         self._reaper.close()
 
     def _inspected(self, image: str) -> Mapping[str, Any]:
-        """The configuration that an image carries."""
+        """The configuration of an image."""
         try:
             found: Mapping[str, Any] = self._images.inspect(image)["Config"] or {}
         except EngineError as failure:
@@ -114,7 +114,7 @@ class Docker:
         return found
 
     def _made(self, name: str, body: Mapping[str, Any]) -> Container:
-        """A container that runs."""
+        """A running container."""
         made: Container | None = None
         try:
             made = Container(self._engine, name, body)
@@ -122,7 +122,7 @@ class Docker:
         except EngineError as failure:
             if made is not None:
                 made.remove()
-            # It is the specification's fault; the second is how Podman says so.
+            # An error of the specification; the second is Podman's way to report one.
             if failure.status == HTTPStatus.BAD_REQUEST or "error mounting" in str(failure):
                 raise EnvironmentProblem(f"cannot start a container: {failure}") from failure
             raise
@@ -168,7 +168,7 @@ class ContainerWorkplace:
         line: Callable[[str], None],
         notify: Callable[[], None],
     ) -> ContainerProcess:
-        """As `workplace.Workplace` says. Raises EngineError when it is the engine that fails."""
+        """As `workplace.Workplace` says. Raises EngineError when the engine itself fails."""
         if not cmd:
             raise EnvironmentProblem("invalid pipeline transform, no command specified")
         env = [f"{name}={value}" for name, value in {**self.env, **self._secret_env, **variables}.items()]
@@ -177,7 +177,7 @@ class ContainerWorkplace:
         if self._network.relay and self._relay is None:
             self._relay = RelayProcess(self._network, self._container.pid)
         command = {**self._command, "Cmd": list(cmd), "Env": env}
-        return ContainerProcess(self._engine, self._container, command, spoken(stdin), line, notify)
+        return ContainerProcess(self._engine, self._container, command, encoded(stdin), line, notify)
 
     def close(self) -> None:
         """As `workplace.Workplace` says."""
@@ -192,7 +192,7 @@ class ContainerWorkplace:
 def _body(
     task: Task, gpus: Sequence[str], directory: Path, mounted: Mapping[str, Path], network: str
 ) -> dict[str, Any]:
-    """What to ask of `POST /containers/create`."""
+    """The body for `POST /containers/create`."""
     places = [(directory / "pfs", PFS, False), (directory / "pause", _PAUSE, True)]
     places += [(source, target, True) for target, source in mounted.items()]
     host: dict[str, Any] = {
@@ -201,8 +201,8 @@ def _body(
             {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": readonly}
             for source, target, readonly in places
         ],
-        "LogConfig": {"Type": "none"},  # what commands say is in the pipeline's log
-        # Where SELinux labels files or users are mapped, /pfs would be closed to the container.
+        "LogConfig": {"Type": "none"},  # the output of commands is in the pipeline's log
+        # Where SELinux labels files or users are mapped, the container could not access /pfs.
         "SecurityOpt": ["label=disable"],
         "UsernsMode": "host",
     }
@@ -217,7 +217,7 @@ def _body(
         "Entrypoint": [_PAUSE],
         "Cmd": [],
         "User": "0:0",
-        # Images made for NVIDIA's runtime ask for all GPUs.
+        # Images made for NVIDIA's runtime request all GPUs.
         "Env": [] if gpus else ["NVIDIA_VISIBLE_DEVICES=void"],
         "Healthcheck": {"Test": ["NONE"]},  # Kubernetes ignores it, too
         "HostConfig": host,

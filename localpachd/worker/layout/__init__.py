@@ -1,1 +1,1 @@
-"""Lays out `/pfs` and reads back what is left in it. Knows neither processes nor containers."""
+"""Lays out `/pfs` for a datum and collects its output. Knows neither processes nor containers."""

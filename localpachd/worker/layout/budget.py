@@ -1,4 +1,4 @@
-"""How many pipes this process may have open at once. Knows nothing of what they are for."""
+"""The number of pipes that this process may have open at once. Does not know their purpose."""
 
 import contextlib
 import resource
@@ -8,9 +8,9 @@ _OPEN_FILES = 1 << 16
 
 
 class PipeBudget:
-    """How many pipes all datums together may hold open: half of the files that this process may have open.
+    """The number of pipes that all datums together may hold open: half of the files that this process may have open.
 
-    Making one raises the process's limit of open files as far as is sensible and allowed.
+    Making a budget raises the process's limit of open files as far as is sensible and allowed.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class PipeBudget:
         self._left = (_OPEN_FILES if soft == resource.RLIM_INFINITY else soft) // 2
 
     def take(self) -> bool:
-        """Whether one more may be opened."""
+        """Takes one pipe out of the budget; False if it is used up."""
         with self._lock:
             if self._left == 0:
                 return False
@@ -32,6 +32,6 @@ class PipeBudget:
             return True
 
     def give_back(self, count: int) -> None:
-        """Says that so many were closed."""
+        """Returns `count` closed pipes to the budget."""
         with self._lock:
             self._left += count

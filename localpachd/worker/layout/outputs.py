@@ -1,4 +1,4 @@
-"""What user code left in `/pfs/out`: its files stored as content, its links followed by Pachyderm's rules.
+"""The output of user code in `/pfs/out`: its files stored as content, its links followed by Pachyderm's rules.
 
 Knows the directories of one datum and the chunk store; starts nothing and deletes nothing.
 """
@@ -24,7 +24,7 @@ _MOST_LINKS = 40  # as Linux
 
 
 class OutputError(Exception):
-    """What lies in `/pfs/out` cannot be kept; the text is the reason."""
+    """The contents of `/pfs/out` cannot be kept; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Outputs:
         return _ordered(self._files(lenient=False))
 
     def salvage(self) -> tuple[OutputFile, ...]:
-        """What can be kept of a failed attempt's output, for people to look at."""
+        """All of a failed attempt's output that can be kept, for people to look at."""
         return _ordered(self._files(lenient=True))
 
     def _files(self, lenient: bool) -> Iterator[OutputFile]:
@@ -85,7 +85,7 @@ class Outputs:
         if reference is None and stat.S_ISFIFO(mode):
             return
         if reference is None and not stat.S_ISREG(mode):
-            raise OutputError(f"cannot upload /pfs/out{_printable(path)}: it is neither a file nor a directory")
+            raise OutputError(f"cannot upload /pfs/out{_printable(path)}: neither a file nor a directory")
         try:
             paths.validate(path)
         except PachError as refusal:
@@ -124,7 +124,7 @@ class Outputs:
                 yield from self._kept(*self._inside(below, posixpath.join(target, relative), f"{path}/{relative}"))
 
     def _inside(self, place: Path, shown: str, path: str) -> tuple[Path, str, Content | None]:
-        """A file within a directory that was linked; where that is a link itself, the file it leads to."""
+        """A file within a linked directory; if that is a link itself, the file that it leads to."""
         if place.is_symlink():
             place = self._here(self._resolve(shown))
             if place.is_dir():
@@ -134,7 +134,7 @@ class Outputs:
         return place, path, self._reference(place)
 
     def _refuse_own(self, path: str, target: str) -> None:
-        """Refuses a link to something of this datum's that is no input, with Pachyderm's text."""
+        """Refuses a link to a path of this datum that is not an input, with Pachyderm's text."""
         if self.layout.shared(target):  # on a cluster temporary files lie outside of /pfs
             return
         for root in (self.placed.shown, self.layout.shown):
@@ -148,13 +148,13 @@ class Outputs:
                 )
 
     def _reference(self, place: Path) -> Content | None:
-        """What a placeholder of a lazy or empty input stands for; None for any other file."""
+        """The content that a placeholder of a lazy or empty input stands for; None for any other file."""
         if not place.is_relative_to(self.placed.tree):
             return None
         return self.placed.references.get(place.relative_to(self.placed.tree).as_posix())
 
     def _resolve(self, shown: str) -> str:
-        """The path without links that a path leads to, all as user code sees them. Raises OSError."""
+        """The path without links that a path leads to, both as user code sees them. Raises OSError."""
         current, rest, links = "/", shown.split("/")[::-1], 0
         while rest:
             name = rest.pop()
@@ -178,18 +178,19 @@ class Outputs:
         return current
 
     def _shown(self, place: Path) -> str:
-        """How user code sees a path of this machine that lies in its `/pfs`."""
+        """The path of a file in `/pfs` as user code sees it, from its path on this machine."""
         return posixpath.join(self.layout.shown, place.relative_to(self.layout.pfs).as_posix())
 
     def _in_pfs(self, shown: str) -> Path | None:
-        """Where on this machine lies what user code sees at an absolute path in its `/pfs`; None for any other."""
+        """The path on this machine of a file in `/pfs`, from its absolute path as user code sees it; None for a path
+        outside of `/pfs`."""
         root = self.layout.shown
         if shown == root or shown.startswith(f"{root}/"):
             return self.layout.pfs / shown[len(root) :].lstrip("/")
         return None
 
     def _here(self, shown: str) -> Path:
-        """Where what user code sees at an absolute path without links can be read on this machine."""
+        """The path where this machine can read a file, from its absolute path without links as user code sees it."""
         return self._in_pfs(shown) or self.linked_files.fetch(shown)
 
 
@@ -206,5 +207,5 @@ def _said(failure: OSError) -> str:
 
 
 def _printable(text: str) -> str:
-    """Text that every log and message can carry, whatever bytes a file name is made of."""
+    """Text that any log or message can carry, whatever bytes a file name consists of."""
     return text.encode(errors="backslashreplace").decode()

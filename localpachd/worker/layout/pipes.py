@@ -1,8 +1,8 @@
-"""Lazy inputs: named pipes that are filled when somebody opens them. Knows neither datums nor what the files are.
+"""Lazy inputs: named pipes that are filled when they are opened. Knows neither datums nor the meaning of the files.
 
-Each pipe is held open for writing from the start, so that a reader's open() returns at once and inotify can tell of it;
-one thread then feeds all the pipes that have a reader. A pipe is read once: before its reader gets a first byte, a
-guard takes its place, a pipe that nobody fills. So whoever comes later finds the guard, however late the thread is.
+Each pipe is held open for writing from the start, so that a reader's open() returns at once and inotify reports it; one
+thread then feeds all the pipes that have a reader. A pipe is read once: before its reader gets a first byte, a guard
+takes its place, a pipe that is never filled. So a second reader finds the guard, however late the thread is.
 """
 
 import contextlib
@@ -45,8 +45,8 @@ class LazyPipes:
     """The named pipes of one attempt at a datum after the other: `add`, `start`, `clear`, and in the end `close`.
 
     `nursery` is a directory that processes do not look into, on the file system of the pipes; it is made when needed.
-    `note` is told what the user should know, `misused` the reason why the datum cannot continue: a pipe was opened a
-    second time, where Pachyderm would leave the reader waiting for ever. Both are called from another thread.
+    `note` gets messages for the user, `misused` the reason why the datum cannot continue: a pipe was opened a second
+    time, where Pachyderm would leave the reader waiting for ever. Both are called from another thread.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class LazyPipes:
         self.bytes_served = 0
 
     def add(self, path: Path, shown: str, read: Callable[[], Iterable[bytes]]) -> bool:
-        """Makes a named pipe at `path` that gives what `read()` gives; call before `start`.
+        """Makes a named pipe at `path` with the bytes that `read()` yields; call before `start`.
 
-        `shown` names it to the user. False when this system can have no more pipes: the file must be put in place.
+        `shown` is its name for the user. False when the system allows no more pipes: the file must be put in place.
         """
         if not self._budget.take():
             return False
@@ -97,7 +97,7 @@ class LazyPipes:
             self._thread.start()
 
     def clear(self) -> None:
-        """Stops serving and forgets the pipes; whoever still reads sees the end of the file."""
+        """Stops serving and forgets the pipes; remaining readers see the end of the file."""
         if self._stop is not None and self._thread is not None:
             os.close(self._stop[1])
             self._thread.join()
@@ -113,7 +113,7 @@ class LazyPipes:
         self.bytes_served = 0
 
     def close(self) -> None:
-        """Clears, and lets go of the system's resources, which takes it several milliseconds."""
+        """Clears, and releases the system's resources, which takes several milliseconds."""
         self.clear()
         if self._inotify is not None:
             self._inotify.close()
@@ -126,7 +126,7 @@ class LazyPipes:
                 selector.register(inotify.fileno, selectors.EVENT_READ)
                 while self._round(selector, inotify, stop):
                     pass
-        except Exception as failure:  # whatever it is, nobody may wait for what will not come
+        except Exception as failure:  # whatever it is, no reader may wait for bytes that will not come
             self._misused(f"cannot serve the lazy files: {failure}")
 
     def _round(self, selector: selectors.BaseSelector, inotify: Inotify, stop: int) -> bool:
@@ -143,7 +143,7 @@ class LazyPipes:
         return True
 
     def _opened(self, selector: selectors.BaseSelector, inotify: Inotify, pipe: _Pipe) -> None:
-        """Begins to feed a pipe that somebody has opened; the second time, of the pipe or its guard, is misuse."""
+        """Begins to feed a pipe that was opened; opening it, or its guard, a second time is misuse."""
         if pipe.served or pipe.pieces is not None:
             self._misused(
                 f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it"
@@ -159,7 +159,7 @@ class LazyPipes:
         selector.register(pipe.writer, selectors.EVENT_WRITE, pipe)
 
     def _guard(self, inotify: Inotify, pipe: _Pipe) -> None:
-        """Puts a guard in a pipe's place, unless something else has taken that, or it is gone.
+        """Puts a guard in a pipe's place, unless user code has replaced or deleted the pipe.
 
         The budget counts a pipe and its guard as one: our end of the pipe is closed soon.
         """
@@ -196,7 +196,7 @@ class LazyPipes:
         except BrokenPipeError:
             self._note(f"{pipe.shown} was not read to its end; Pachyderm fails a datum that stops reading a lazy file")
             self._done(selector, pipe)
-        except Exception as failure:  # the store has lost it: the reader must not take what it got for the whole
+        except Exception as failure:  # the store has lost it: the reader must not mistake a part for the whole
             self._misused(f"cannot read {pipe.shown}: {failure}")
             self._done(selector, pipe)
 
@@ -208,7 +208,7 @@ class LazyPipes:
 
 
 def _writer(path: Path) -> int:
-    """Opens a pipe for writing although nobody reads it, for which it needs a reader for a moment."""
+    """Opens a pipe for writing although it has no reader, by being one for a moment."""
     both = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     try:
         return os.open(path, os.O_WRONLY | os.O_NONBLOCK)

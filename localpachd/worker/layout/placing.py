@@ -1,4 +1,4 @@
-"""What user code finds in `/pfs`: the inputs of one datum put in place, `out`, `.env`, and their removal.
+"""The contents of `/pfs`: the inputs of one datum put in place, `out`, `.env`, and their removal.
 
 As in Pachyderm, each name in `/pfs` is a link into `/pfs/.scratch/<datum id>`. Knows no processes.
 """
@@ -32,9 +32,9 @@ class PlacementError(Exception):
 class Placed:
     """A datum in place.
 
-    `tree` is its directory on this machine's disk, `shown` the same for user code, `inputs` the inputs' names.
-    `references` are the contents of the lazy and empty files by their path below `tree`: what a link to one of them
-    stands for. `downloaded` counts the bytes put in place, without those that lazy files may give later.
+    `tree` is its directory on this machine's disk, `shown` the same as user code sees it, `inputs` the inputs' names.
+    `references` are the contents of the lazy and empty files by their path below `tree`; a link to such a file stands
+    for them. `downloaded` counts the bytes put in place, without those that lazy files may give later.
     """
 
     tree: Path
@@ -47,7 +47,7 @@ class Placed:
 class Layout:
     """The directory that one worker's processes see as `/pfs`.
 
-    `pfs` is where it lies, `shown` how processes call it, `owner` the (uid, gid) that everything in it is given to.
+    `pfs` is its path on this machine, `shown` its path for processes, `owner` the (uid, gid) that owns all files in it.
     """
 
     def __init__(
@@ -64,13 +64,13 @@ class Layout:
         self._make_lasting()
 
     def directory(self, name: str) -> str:
-        """Makes a directory beside the datums that all of them share; returns its path as processes see it."""
+        """Makes a directory that all datums share; returns its path as processes see it."""
         self._lasting.append(name)
         self._make_lasting()
         return f"{self.shown}/{SCRATCH}/{name}"
 
     def shared(self, path: str) -> bool:
-        """Whether a path, as processes see it, lies in a directory that `directory` made: it is no datum's."""
+        """Whether a path, as processes see it, lies in a directory made by `directory` and so belongs to no datum."""
         return any(path.startswith(f"{self.shown}/{SCRATCH}/{name}/") for name in self._lasting)
 
     def lazy_pipes(self, budget: PipeBudget, note: Callable[[str], None], misused: Callable[[str], None]) -> LazyPipes:
@@ -78,8 +78,8 @@ class Layout:
         return LazyPipes(budget, self.pfs.with_name("pipes"), note, misused)
 
     def place(self, work: DatumWork, env: Mapping[str, str], pipes: LazyPipes, check: Callable[[], None]) -> Placed:
-        """Puts a datum's inputs in place, with an empty `out`, and `env` in `.env`: the pipeline's variables and the
-        datum's, not what the machine has in its environment, which would do harm in shells that read the file.
+        """Puts a datum's inputs in place, with an empty `out`, and `env` in `.env`: the variables of the pipeline and
+        of the datum, but not the machine's own, which would do harm in shells that read the file.
 
         `check` is called often and may raise to stop it. Raises PlacementError.
         """
@@ -108,14 +108,14 @@ class Layout:
         return Placed(tree, placing.shown, names, placing.references, placing.downloaded)
 
     def replaced_out(self, placed: Placed) -> bool:
-        """Whether user code has put something of its own in the place of `/pfs/out`."""
+        """Whether user code has replaced `/pfs/out`."""
         out = self.pfs / OUT
         if out.is_symlink():
             return str(out.readlink()) != f"{placed.shown}/{OUT}"
         return out.exists()
 
     def clear(self, datum: str) -> None:
-        """Removes a datum and whatever else user code has put into `/pfs`."""
+        """Removes a datum and everything else that user code has put into `/pfs`."""
         with os.scandir(self.pfs) as entries:
             for entry in entries:
                 if entry.name != SCRATCH:
@@ -197,7 +197,7 @@ def _write_all(target: int, piece: bytes) -> None:
 
 
 def remove(path: Path) -> None:
-    """Deletes a file or a whole tree, also one whose directories user code has closed to us. Absent is fine."""
+    """Deletes a file or a whole tree, even if user code took our permissions on its directories; ignores absence."""
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return
@@ -209,7 +209,7 @@ def remove(path: Path) -> None:
 
 
 def _open_up(directory: Path) -> None:
-    """Gives us the permissions that deleting a tree needs."""
+    """Gives us the permissions needed to delete a tree."""
     waiting = [directory]
     while waiting:
         each = waiting.pop()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 class MachineFiles:
-    """The surroundings of a process of this machine: its files as they are."""
+    """The linked files of a process of this machine: the files themselves."""
 
     def mode(self, path: str) -> int:
         """As `links.LinkedFiles` says."""

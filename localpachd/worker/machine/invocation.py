@@ -1,4 +1,4 @@
-"""How a command is invoked on this machine: its user, its working directory, its program. Starts nothing."""
+"""The invocation of a command on this machine: its user, working directory and program. Starts nothing."""
 
 import grp
 import os
@@ -17,14 +17,14 @@ _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who runs a command: `options` of setpriv(1), and the owner of its files."""
+    """The user that runs a command: `options` of setpriv(1), and the owner of its files."""
 
     options: tuple[str, ...] = ()
     owner: tuple[int, int] | None = None
 
 
 def working_directory(task: Task, shown: str, default: str) -> str:
-    """Where commands start: `transform.working_dir` below `/`, or `default` in the place of the image's own."""
+    """The directory where commands start: `transform.working_dir` below `/`, or `default` in place of the image's."""
     if not task.working_dir:
         return default
     wanted = os.path.normpath("/" + task.working_dir.lstrip("/"))
@@ -36,7 +36,7 @@ def working_directory(task: Task, shown: str, default: str) -> str:
 
 
 def user(name: str) -> User:
-    """Who `transform.user` (`user` or `user:group`, by name or number) is on this machine."""
+    """The user of this machine that `transform.user` (`user` or `user:group`, by name or number) names."""
     if not name:
         return User()
     account, _, group = name.partition(":")
@@ -56,7 +56,7 @@ def user(name: str) -> User:
 
 
 def program(cmd: tuple[str, ...], env: Mapping[str, str], cwd: str) -> tuple[str, ...]:
-    """The command with its program found. Raises EnvironmentProblem, in Go's words, when there is no such program."""
+    """The command with the path of its program. Raises EnvironmentProblem, in Go's words, for a missing program."""
     if not cmd:
         raise EnvironmentProblem("invalid pipeline transform, no command specified")
     name = cmd[0]
@@ -66,7 +66,7 @@ def program(cmd: tuple[str, ...], env: Mapping[str, str], cwd: str) -> tuple[str
             raise EnvironmentProblem(f'exec: "{name}": executable file not found in $PATH')
         return (found, *cmd[1:])
     place = os.path.join(cwd, name)  # noqa: PTH118 (pathlib would drop what makes it relative)
-    if not in_pfs(place):  # that exists for the process only
+    if not in_pfs(place):  # /pfs exists for the process only
         if not Path(place).exists():
             raise EnvironmentProblem(f"fork/exec {name}: no such file or directory")
         if Path(place).is_dir() or not os.access(place, os.X_OK):
@@ -80,9 +80,9 @@ def in_pfs(path: str) -> bool:
 
 
 def through_shell(env: Mapping[str, str], command: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Variables and command such that shells in between lose nothing.
+    """Variables and a command that pass through a shell without loss.
 
-    A shell drops variables whose names it could not set itself, as of inputs with a dash: env(1) sets these.
+    A shell drops variables whose names it could not set itself, such as those of inputs with a dash: env(1) sets these.
     """
     plain = {name: value for name, value in env.items() if _SHELL_NAME.fullmatch(name)}
     others = [f"{name}={value}" for name, value in env.items() if name not in plain]

@@ -1,6 +1,6 @@
-"""How a process gets to see `/pfs`, and how it dies with us: the command lines of unshare, mount and setpriv.
+"""Command lines of unshare, mount and setpriv that give a process its `/pfs` and end it when the server ends.
 
-Linux's own tools do it all, started per process: nothing persists between datums that could leak or break. Knows no
+Linux's own tools do it all, anew for each process: nothing persists between datums that could leak or break. Knows no
 datums.
 """
 
@@ -22,7 +22,7 @@ _PROBE_SECONDS = 20
 
 # "$1" is the directory to be seen as /pfs, "$2" the working directory, "$3" the prepared root; then the command.
 _BIND = 'mount -n --bind "$1" /pfs || exit 126'
-# Where the machine has no /pfs to mount on, its root is rebuilt from bind mounts below a directory that has one.
+# Where the machine has no /pfs to mount on, its root is rebuilt from bind mounts below a directory with a /pfs.
 _REBUILD = (
     'mount -n --rbind "$3" "$3" && mount -n -a -T "$3.fstab" && mount -n --bind "$1" "$3/pfs" && cd "$3"'
     " && pivot_root . .old && umount -n -l /.old || exit 126"
@@ -33,7 +33,7 @@ _STAY = '"$@"; exit $?'
 _EXEC = 'exec "$@"'
 
 # Where processes have no number space of their own, a watcher among them kills them all when our end of a pipe closes.
-# The group is named by its leader, so that nobody else's is hit should this shell not lead one.
+# The group is named by its leader, so that no other group is hit should this shell not lead one.
 _WATCH = '(read -r _ < "$1"; kill -s KILL -- "-$$") > /dev/null 2>&1 & cd -- "$2" || exit 126; shift 2; exec "$@"'
 
 _PID = ("-p", "-f", "--kill-child", "--mount-proc")
@@ -53,8 +53,8 @@ _DROP_CAPABILITIES = ("setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--")
 class Confinement:
     """A way of starting processes that works on this machine.
 
-    `flags` are unshare's; () when processes see the machine as it is and have no `/pfs`. `rebuild` says that the root
-    directory is put together anew.
+    `flags` are unshare's; () when processes see the machine as it is and have no `/pfs`. With `rebuild` the root
+    directory is assembled from mounts.
     """
 
     flags: tuple[str, ...] = ()
@@ -71,13 +71,13 @@ class Confinement:
         return "-p" in self.flags
 
     def shown(self, pfs: Path) -> str:
-        """The path by which a process sees the directory `pfs`."""
+        """The path of the directory `pfs` as a process sees it."""
         return PFS if self.mounts else str(pfs)
 
     def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None) -> None:
-        """Makes `root` ready to be a process's root directory, if that is how it gets `/pfs`.
+        """With `rebuild`, makes `root` ready to be a process's root directory.
 
-        With `rebuild`, each directory of `mounts` will be seen under its name. Raises MountProblem where it cannot be.
+        Each directory of `mounts` will be seen under its name. Raises MountProblem where that is impossible.
         """
         if self.rebuild:
             roots.build(root, mounts or {})
@@ -95,8 +95,8 @@ class Confinement:
         """The command line that runs `argv` in `cwd` with `pfs` as its `/pfs`. A shell is always part of it.
 
         `root` was given to `prepare`; `user` are setpriv's options that change the user, or (); `lifeline` is the
-        inherited read end of a pipe whose other end closes when this process dies. `before` is a command that runs
-        all of this as its arguments, with every right that there is inside.
+        inherited read end of a pipe whose other end closes when this process dies. `before` is a command that runs the
+        rest as its arguments, inside, before rights are dropped.
         """
         inner = list(argv)
         if user:
@@ -114,10 +114,8 @@ class Confinement:
 
 
 def detect(scratch: Path) -> Confinement:
-    """The best confinement that works here, found by trying; says in the server's log when there is no `/pfs`.
-
-    `scratch` is a directory for the trial.
-    """
+    """The best confinement that works here, found by trials in `scratch`; warns in the server's log if `/pfs` is
+    impossible."""
     if shutil.which("unshare") is None or shutil.which("mount") is None:
         _warn("unshare(1) and mount(1) of util-linux were not found")
         return Confinement()
@@ -139,7 +137,7 @@ def detect(scratch: Path) -> Confinement:
 
 
 def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
-    """The same confinement with a network of its own, which has nothing but a loopback; None where that cannot be."""
+    """The same confinement with a network of its own, which has only a loopback; None where that is impossible."""
     if not confinement.mounts:
         return None
     own = replace(confinement, flags=(*confinement.flags, "-n"))
@@ -154,14 +152,14 @@ def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
 
 def _warn(why: str) -> None:
     _log.warning(
-        "user code cannot be given %s on this machine: %s. Its environment names the directory that stands for %s in "
-        "%s instead; code that has %s written into it will not find its files.",
-        PFS, why, PFS, PFS_VARIABLE, PFS,
+        "user code cannot have %s on this machine: %s. The variable %s names the directory that stands in for it; code "
+        "that contains the path %s will not find its files.",
+        PFS, why, PFS_VARIABLE, PFS,
     )  # fmt: skip
 
 
 def _complaints(candidate: Confinement, trial: Path) -> str:
-    """What goes wrong when a trivial command is run so; "" when it works."""
+    """The error of a trivial command under this confinement; "" when it works."""
     lifeline = os.pipe()
     try:
         return _tried(candidate, trial, lifeline[0])

@@ -1,6 +1,6 @@
 """One process of user code: started in its own group, its output passed on, killed with all its descendants.
 
-Knows neither datums nor what the process is for.
+Knows neither datums nor the purpose of the process.
 """
 
 import contextlib
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import IO
 from uuid import uuid4
 
-from localpachd.worker.lines import Lines, Speech
+from localpachd.worker.lines import Lines, Output
 
 MARK = "LOCALPACHD_PROCESS"
-"""The variable by which descendants of a process are known."""
+"""The variable that identifies the descendants of a process."""
 
-# What unshare(1) of util-linux says when the process that it waits for is killed. It is none of the user's words.
+# The message of util-linux's unshare(1) when the process that it waits for is killed. It is not the user's output.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
 
 _BLOCK = 64 << 10
@@ -30,8 +30,8 @@ _SETTLE = 1.0
 
 
 class UserProcess:
-    """A `commands.Process` of this machine. Must be started and stopped by one and the same thread: the kernel ends
-    the process when the thread that started it ends.
+    """A `commands.Process` of this machine. The same thread must start and stop it: the kernel ends the process when
+    the thread that started it ends.
 
     `line` is called for each line of stdout and stderr, from another thread; `notify` once, when the process has ended.
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
@@ -48,7 +48,7 @@ class UserProcess:
         own_processes: bool = False,
         inherited: Sequence[int] = (),
     ) -> None:
-        self._speech = Speech(line, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
+        self._output = Output(line, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
         self._notify = notify
         self._own_processes = own_processes
         self._lock = threading.Lock()
@@ -57,7 +57,7 @@ class UserProcess:
         self._unwritten = memoryview(stdin)
         self.returncode: int | None = None
         self.refusal = ""
-        # Whatever descends from the process has this in its environment, unless it takes pains to lose it.
+        # All descendants of the process have this in their environment, unless they remove it on purpose.
         self._mark = f"{MARK}={uuid4().hex}"
         self._process = subprocess.Popen(
             command,
@@ -70,9 +70,9 @@ class UserProcess:
             process_group=0,
             pass_fds=inherited,
         )
-        outputs = (self._process.stdout, self._process.stderr)
-        self._outputs = {stream: self._speech.stream() for stream in outputs if stream is not None}
-        for stream in self._outputs:
+        streams = (self._process.stdout, self._process.stderr)
+        self._streams = {stream: self._output.stream() for stream in streams if stream is not None}
+        for stream in self._streams:
             os.set_blocking(stream.fileno(), False)
         self._thread = threading.Thread(target=self._attend, name=f"process-{self._process.pid}", daemon=True)
         self._thread.start()
@@ -80,7 +80,7 @@ class UserProcess:
     @property
     def last_line(self) -> str:
         """As `commands.Process` says."""
-        return self._speech.last
+        return self._output.last
 
     @property
     def ended(self) -> bool:
@@ -91,17 +91,17 @@ class UserProcess:
         """As `commands.Process` says."""
         with self._reading:
             if not self.ended:
-                for stream, lines in self._outputs.items():
+                for stream, lines in self._streams.items():
                     _drain(stream, lines)
 
     def stop(self) -> None:
         """As `commands.Process` says."""
         self.catch_up()
-        self._speech.mute()
+        self._output.mute()
         self._kill()
         self._thread.join()
-        if self._speech.failure is not None:
-            raise self._speech.failure
+        if self._output.failure is not None:
+            raise self._output.failure
 
     def _kill(self) -> None:
         with self._lock:
@@ -112,7 +112,7 @@ class UserProcess:
                 if first is None:
                     os.killpg(self._process.pid, signal.SIGKILL)
                 else:
-                    # With process 1 of a number space dies all of it, and unshare returns only when it has.
+                    # When process 1 of a number space dies, so do all others, and only then does unshare return.
                     os.kill(first, signal.SIGKILL)
 
     def _first_child(self) -> int | None:
@@ -126,16 +126,16 @@ class UserProcess:
     def _attend(self) -> None:
         try:
             self._converse()
-        except Exception as failure:  # no process may run on with nobody who reads what it says
-            self._speech.failure = failure
+        except Exception as failure:  # no process may continue without anybody to read its output
+            self._output.failure = failure
             self._kill()
         self._finish(self._process.wait())
 
     def _finish(self, returncode: int) -> None:
         with self._reading:
-            for lines in self._outputs.values():
+            for lines in self._streams.values():
                 lines.finish()
-            for stream in (self._process.stdin, *self._outputs):
+            for stream in (self._process.stdin, *self._streams):
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
@@ -146,7 +146,7 @@ class UserProcess:
         process = self._process
         pidfd = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
         with selectors.DefaultSelector() as selector:
-            for stream, lines in self._outputs.items():
+            for stream, lines in self._streams.items():
                 selector.register(stream, selectors.EVENT_READ, lines)
             if process.stdin is not None:
                 os.set_blocking(process.stdin.fileno(), False)
@@ -159,11 +159,11 @@ class UserProcess:
             os.close(pidfd)
         self._reap()
         with self._reading:
-            for stream, lines in self._outputs.items():
+            for stream, lines in self._streams.items():
                 _drain(stream, lines)
 
     def _dead(self, selector: selectors.BaseSelector, pidfd: int | None) -> bool:
-        """One round of whatever the process's pipes are ready for; True when it has ended."""
+        """Reads and writes once, as far as the process's pipes are ready; True when the process has ended."""
         for key, _ in selector.select(None if pidfd is not None else _POLL):
             if key.fd == pidfd:
                 return True
@@ -189,7 +189,7 @@ class UserProcess:
             stdin.close()
 
     def _reap(self) -> None:
-        """Kills what is left of the group before the number of its dead leader can be given away."""
+        """Kills the rest of the group before the number of its dead leader can be reused."""
         with self._lock:
             self._reaped = True
             group = self._process.pid
@@ -201,7 +201,7 @@ class UserProcess:
 
 
 def _read(stream: int, lines: Lines) -> int | None:
-    """Passes on what one read gives: how many bytes, 0 at the stream's end, None when there is nothing now."""
+    """Reads once and passes the data on: the number of bytes, 0 at the stream's end, None when nothing is there yet."""
     try:
         data = os.read(stream, _BLOCK)
     except BlockingIOError:
@@ -211,14 +211,14 @@ def _read(stream: int, lines: Lines) -> int | None:
 
 
 def _drain(stream: IO[bytes], lines: Lines) -> None:
-    """Reads what lies in a pipe, but not for ever what somebody goes on to write."""
+    """Reads a pipe until it is empty, or for so long if it is never empty."""
     taken = 0
     while taken < _AT_ONCE and (size := _read(stream.fileno(), lines)):
         taken += size
 
 
 def _hunt(group: int, mark: str) -> None:
-    """Kills what is left of a process group, and daemons that left it, and waits until they are gone, within reason."""
+    """Kills the rest of a process group, and daemons that left it, and waits a moment until they are gone."""
     limit = time.monotonic() + _SETTLE
     while (found := list(_survivors(group, mark))) and time.monotonic() < limit:
         for pid in found:
@@ -228,7 +228,7 @@ def _hunt(group: int, mark: str) -> None:
 
 
 def _survivors(group: int, mark: str) -> Iterator[int]:
-    """The processes of a group or with a mark in their environment. Zombies, whom nobody may ever collect, are not."""
+    """The processes of a group or with a mark in their environment, without zombies, which may stay for ever."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             state, _, its_group, *_ = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()

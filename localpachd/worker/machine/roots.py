@@ -1,6 +1,6 @@
-"""A root directory for processes, put together from bind mounts of what is in `/` and of what is to be added to it.
+"""A root directory for processes, assembled from bind mounts of the entries of `/` and of directories to be added.
 
-Makes the places and the list of mounts; mounts nothing.
+Makes the mount points and the list of mounts; mounts nothing.
 """
 
 import contextlib
@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 _CROWD = 1000
-"""Entries of a directory that are not mounted one by one any more."""
+"""The number of entries above which a directory is not mounted entry by entry."""
 
 
 class MountProblem(Exception):
-    """A directory cannot be mounted where it should be; the text is the reason."""
+    """A directory cannot be mounted at the place it is meant for; the text is the reason."""
 
 
 def build(root: Path, mounts: Mapping[str, Path]) -> None:
-    """Fills `root` with empty places for the entries of `/` and for `mounts`, each a directory to be seen under a name,
-    and writes what to mount on them to the fstab(5) beside it. Raises MountProblem."""
+    """Fills `root` with mount points for the entries of `/` and for `mounts`, each a directory to be seen under a name,
+    and writes the list of mounts to the fstab(5) beside it. Raises MountProblem."""
     fstab = root.with_name(root.name + ".fstab")
     if fstab.exists():
         return
@@ -29,7 +29,7 @@ def build(root: Path, mounts: Mapping[str, Path]) -> None:
         remade |= _remade(target)
     (root / ".old").mkdir()
     (root / "pfs").mkdir()
-    # What vanishes before it is mounted is nobody's loss.
+    # An entry that vanishes before it is mounted is no loss.
     lines = [_line(*pair, ",nofail") for directory in sorted(remade) for pair in _places(directory, root, remade)]
     for target, source in targets.items():
         place = root / target.relative_to("/")
@@ -40,7 +40,7 @@ def build(root: Path, mounts: Mapping[str, Path]) -> None:
 
 
 def _remade(target: Path) -> set[Path]:
-    """The directories that cannot be taken over as they are, for `target` to be there: those above it, if it is not."""
+    """The directories that must be remade so that `target` exists: those above it, or none if it exists already."""
     if target.is_dir():
         return set()
     above = [each for each in target.parents if each.exists()]
@@ -49,20 +49,20 @@ def _remade(target: Path) -> set[Path]:
     for each in above:
         with os.scandir(each) as entries:
             if sum(1 for _ in entries) > _CROWD:
-                raise MountProblem(f"{target} is not there, and {each} holds too much to make it: make it yourself")
+                raise MountProblem(f"{target} does not exist, and {each} has too many entries to add it: make it first")
     return set(above)
 
 
 def _places(directory: Path, root: Path, remade: set[Path]) -> Iterator[tuple[Path, Path]]:
-    """Makes the empty places for a directory's entries below `root`; yields each entry with its place, but for those
-    that are `remade` themselves."""
+    """Makes mount points for a directory's entries below `root`; yields each entry with its mount point, except for
+    those that are `remade` themselves."""
     with os.scandir(directory) as entries:
         for entry in entries:
             path = Path(entry.path)
             place = root / path.relative_to("/")
             if os.path.lexists(place):
                 continue
-            with contextlib.suppress(FileNotFoundError):  # it may vanish while it is looked at
+            with contextlib.suppress(FileNotFoundError):  # it may vanish meanwhile
                 if entry.is_symlink():
                     place.symlink_to(path.readlink())
                     continue
@@ -77,7 +77,7 @@ def _places(directory: Path, root: Path, remade: set[Path]) -> Iterator[tuple[Pa
 
 
 def _resemble(place: Path, found: os.stat_result) -> None:
-    """Gives a directory that stands for another one its rights."""
+    """Gives a directory the permissions and the owner of the one that it stands in for."""
     place.chmod(stat.S_IMODE(found.st_mode))
     if os.geteuid() == 0:
         os.chown(place, found.st_uid, found.st_gid)
@@ -89,5 +89,5 @@ def _line(source: Path, place: Path, options: str = "") -> str:
 
 
 def _escaped(path: str) -> str:
-    """A path as fstab(5) writes it."""
+    """A path in the notation of fstab(5)."""
     return "".join(f"\\{ord(character):03o}" if character in " \t\n\\#" else character for character in path)

@@ -1,4 +1,4 @@
-"""Workplaces on the machine itself: commands are its processes, each with a `/pfs` of its own. Judges nothing."""
+"""Workplaces on the machine itself: commands are its processes, each with a `/pfs` of its own. Knows no datums."""
 
 import os
 import threading
@@ -16,7 +16,7 @@ from localpachd.worker.machine.processes import UserProcess
 from localpachd.worker.machine.roots import MountProblem
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
-from localpachd.worker.workplace import Stores, client_configuration, spoken
+from localpachd.worker.workplace import Stores, client_configuration, encoded
 
 
 class Machine:
@@ -37,7 +37,7 @@ class Machine:
     def open(
         self, directory: Path, task: Task, gpus: tuple[str, ...], ports: Ports | None = None
     ) -> "MachineWorkplace":
-        """As `workplace.Backend` says. The thread that calls starts the processes, which end if it does."""
+        """As `workplace.Backend` says. The processes belong to the calling thread: they end if it ends."""
         own = self._own_network() if ports is not None and ports.own_network else None
         network = Network(ports, own is not None)
         try:
@@ -53,12 +53,12 @@ class Machine:
         if self.confinement.mounts:
             return []
         return [
-            f"{PFS} cannot be mounted on this machine: {PFS_VARIABLE} in the environment names the directory that"
-            f" stands for it, and code that has {PFS} written into it will not find its files"
+            f"{PFS} cannot be mounted on this machine: the variable {PFS_VARIABLE} names the directory that stands in"
+            f" for it, and code that contains the path {PFS} will not find its files"
         ]
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
-        """As `tasks.Runner` says: every image is there, since none is used."""
+        """As `tasks.Runner` says: every image is ready, since none is used."""
         return {}
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Machine:
             os.close(end)
 
     def _own_network(self) -> Confinement | None:
-        """How a service gets a network of its own; None where that cannot be. Found out once."""
+        """The confinement of a service with a network of its own; None where that is impossible. Tried once."""
         with self._lock:
             if not self._network_tried:
                 self._network_tried = True
@@ -113,7 +113,7 @@ class MachineWorkplace:
     def _mount(self, mounts: Mapping[str, Path]) -> None:
         if mounts and not self._confinement.mounts:
             raise EnvironmentProblem(
-                "transform.secrets: nothing can be mounted on this machine: use env_var in the place of mount_path"
+                "transform.secrets: nothing can be mounted on this machine: use env_var in place of mount_path"
             )
         if mounts:
             self._confinement = replace(self._confinement, rebuild=True)
@@ -142,7 +142,7 @@ class MachineWorkplace:
         )
         inherited = (self._lifeline, *self._network.inherited)
         try:
-            return UserProcess(command, env, spoken(stdin), line, notify, confinement.own_processes, inherited)
+            return UserProcess(command, env, encoded(stdin), line, notify, confinement.own_processes, inherited)
         except (OSError, ValueError) as failure:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
 

@@ -160,7 +160,7 @@ def test_where_nothing_can_be_mounted_that_is_the_reason(tmp_path: Path, at_home
     result = at_home.one(at_home.sh("true", secrets=(SecretUse("s", mount_path="/mnt/s"),)))
     assert (result.state, result.reason) == (
         "FAILED",
-        "transform.secrets: nothing can be mounted on this machine: use env_var in the place of mount_path",
+        "transform.secrets: nothing can be mounted on this machine: use env_var in place of mount_path",
     )
 
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_given_is_the_reason(bench: Bench) -> None:
         return result.reason
 
     assert reason(name="ghost", key="k", env_var="E") == 'transform.secrets: secrets "ghost" not found: create it again'
-    assert reason(name="zero", key="other", env_var="E") == "transform.secrets: secret zero has no key other any more"
+    assert reason(name="zero", key="other", env_var="E") == "transform.secrets: secret zero no longer has the key other"
     assert "holds a zero byte" in reason(name="zero", key="key", env_var="E")
 
 

@@ -147,7 +147,7 @@ def test_two_services_may_share_an_internal_port(attending: Attending, peer: int
 
 def test_an_external_port_that_is_taken_is_a_reason(attending: Attending, peer: int, own_port: OwnPort) -> None:
     running, _ = attending.serve("one", Ports(internal=own_port(), external=peer, server=peer))
-    assert running.result(30).startswith(f"external_port {peer} cannot be had here")
+    assert running.result(30).startswith(f"external_port {peer} is not available")
 
 
 def test_a_shared_network_with_one_port_needs_no_relay(attending: Attending, peer: int, own_port: OwnPort) -> None:
