@@ -1,17 +1,12 @@
 """Backbones and pictures for the stages' tests; what takes seconds is made once for all of them."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import keras
-
-SmallModel = Callable[..., "keras.Model"]
+from tests.stages.models import SmallModel
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +34,7 @@ def lite0(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def small_model() -> SmallModel:
-    """Builds a small backbone: uint8 (n, size, size, 3) in, float32 (n, dimension) out, weights from the seed."""
+    """See SmallModel."""
     import keras  # noqa: PLC0415
 
     def build(size: int = 32, dimension: int = 4, seed: int = 0) -> keras.Model:

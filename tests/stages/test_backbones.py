@@ -12,6 +12,7 @@ import pytest
 from stages.backbones import describe, identity, load_backbone, load_keras, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
 from stages.contract import StageError
+from tests.stages.models import SmallModel
 
 HERE = Weights("a test", "0" * 64)
 
@@ -25,7 +26,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_equal_models_are_equal_bytes(small_model, tmp_path: Path) -> None:
+def test_equal_models_are_equal_bytes(small_model: SmallModel, tmp_path: Path) -> None:
     one = save(small_model(), tmp_path / "one")
     two = save(small_model(), tmp_path / "two")
     assert one == two
@@ -33,13 +34,13 @@ def test_equal_models_are_equal_bytes(small_model, tmp_path: Path) -> None:
     assert files(tmp_path / "one").keys() == {MODEL_FILE, SPEC_FILE}
 
 
-def test_a_loaded_model_is_saved_as_the_same_bytes(small_model, tmp_path: Path) -> None:
+def test_a_loaded_model_is_saved_as_the_same_bytes(small_model: SmallModel, tmp_path: Path) -> None:
     spec = save(small_model(), tmp_path / "one")
     save(load_backbone(tmp_path / "one" / MODEL_FILE, spec), tmp_path / "two")
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
-def test_what_a_model_was_trained_with_makes_no_difference(small_model, tmp_path: Path) -> None:
+def test_what_a_model_was_trained_with_makes_no_difference(small_model: SmallModel, tmp_path: Path) -> None:
     plain = save(small_model(), tmp_path / "plain")
     trained = small_model()
     trained.compile("adam", "mse")
@@ -49,7 +50,7 @@ def test_what_a_model_was_trained_with_makes_no_difference(small_model, tmp_path
     assert files(tmp_path / "plain") == files(tmp_path / "trained")
 
 
-def test_a_change_of_weights_or_batch_or_graph_is_another_identity(small_model, tmp_path: Path) -> None:
+def test_a_change_of_weights_or_batch_or_graph_is_another_identity(small_model: SmallModel, tmp_path: Path) -> None:
     first = save(small_model(), tmp_path / "a")
     others = {
         save(small_model(seed=1), tmp_path / "b").sha256,
@@ -60,11 +61,11 @@ def test_a_change_of_weights_or_batch_or_graph_is_another_identity(small_model, 
     assert len(others | {first.sha256}) == 5
 
 
-def test_a_name_is_not_part_of_the_identity(small_model, tmp_path: Path) -> None:
+def test_a_name_is_not_part_of_the_identity(small_model: SmallModel, tmp_path: Path) -> None:
     assert save(small_model(), tmp_path / "a").sha256 == save(small_model(), tmp_path / "b", "another").sha256
 
 
-def test_the_archive_holds_no_time_and_is_stored(small_model, tmp_path: Path) -> None:
+def test_the_archive_holds_no_time_and_is_stored(small_model: SmallModel, tmp_path: Path) -> None:
     save(small_model(), tmp_path)
     with zipfile.ZipFile(tmp_path / MODEL_FILE) as archive:
         assert {(entry.date_time, entry.compress_type) for entry in archive.infolist()} == {((1980, 1, 1, 0, 0, 0), 0)}
@@ -114,7 +115,7 @@ def test_unsuitable_models_are_refused_with_what_to_change(kind: str, reason: st
         describe(unsuitable(kind), "mine", "own", HERE)
 
 
-def test_files_that_do_not_belong_together_are_refused(small_model, tmp_path: Path) -> None:
+def test_files_that_do_not_belong_together_are_refused(small_model: SmallModel, tmp_path: Path) -> None:
     one = save(small_model(), tmp_path / "one")
     save(small_model(seed=1), tmp_path / "two")
     with pytest.raises(StageError, match="do not belong together"):
@@ -124,7 +125,7 @@ def test_files_that_do_not_belong_together_are_refused(small_model, tmp_path: Pa
 
 
 @pytest.mark.parametrize("keep", [0, 100, 5000])
-def test_a_damaged_file_is_refused(small_model, tmp_path: Path, keep: int) -> None:
+def test_a_damaged_file_is_refused(small_model: SmallModel, tmp_path: Path, keep: int) -> None:
     spec = save(small_model(), tmp_path)
     (tmp_path / MODEL_FILE).write_bytes((tmp_path / MODEL_FILE).read_bytes()[:keep])
     with pytest.raises(StageError, match=r"not a \.keras file of Keras 3, or damaged"):

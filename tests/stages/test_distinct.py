@@ -1,19 +1,22 @@
+from random import Random
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from stages.distinct import DistinctPictures
 from stages.pictures import picture_id
 from stages.sources import Source
 
 
-def picture(shade: int) -> np.ndarray:
+def picture(shade: int) -> NDArray[np.uint8]:
     return np.full((4, 4, 3), shade, np.uint8)
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.text(max_size=2))), st.randoms(), st.sampled_from([0, 48 * 5, 10**9]))
 def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
-    given: list[tuple[int, str]], random: object, in_memory: int
+    given: list[tuple[int, str]], random: Random, in_memory: int
 ) -> None:
     outcomes = []
     for _ in range(2):

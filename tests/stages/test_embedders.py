@@ -15,6 +15,7 @@ from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import StageError
 from stages.embedders import Embedder
 from tests.amounts import examples
+from tests.stages.models import SmallModel
 
 NUMBER_OF_TILES = 37
 
@@ -33,7 +34,8 @@ def vectors(embedder: Embedder, tiles: NDArray[np.uint8]) -> NDArray[np.float32]
 
 
 def test_vectors_are_float32_of_length_one(vectors: NDArray[np.float32]) -> None:
-    assert (vectors.dtype, vectors.shape) == (np.float32, (NUMBER_OF_TILES, 1280))
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (NUMBER_OF_TILES, 1280)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
     assert len(np.unique(vectors, axis=0)) == NUMBER_OF_TILES
 
@@ -49,7 +51,7 @@ def test_a_vector_does_not_depend_on_its_batch(
 def test_a_vector_does_not_depend_on_its_place(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32]
 ) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, tiles.shape, np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (len(tiles), 96, 96, 3), np.uint8)
     for place in (0, 1, 2, 7, 8, 15, 16, 30, 31):
         batch = noise[: embedder.spec.batch].copy()
         batch[place] = tiles[7]
@@ -59,7 +61,8 @@ def test_a_vector_does_not_depend_on_its_place(
 def test_passes_under_way_together_change_no_vector_and_no_order(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32]
 ) -> None:
-    taken, given, at_once = [], 0, 2
+    taken: list[int] = []
+    given, at_once = 0, 2
 
     def batches() -> Iterator[NDArray[np.uint8]]:
         for begin in range(0, NUMBER_OF_TILES, 4):
@@ -85,7 +88,7 @@ def test_pictures_of_another_size_or_type_are_refused(embedder: Embedder) -> Non
         embedder(np.empty((1, 96, 96, 3), np.float32))
 
 
-def test_vectors_that_are_not_finite_are_refused(small_model, tiles: NDArray[np.uint8]) -> None:
+def test_vectors_that_are_not_finite_are_refused(small_model: SmallModel, tiles: NDArray[np.uint8]) -> None:
     model = small_model(96)
     model.get_layer("one").set_weights(
         [np.full_like(values, np.nan) for values in model.get_layer("one").get_weights()]

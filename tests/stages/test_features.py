@@ -23,6 +23,7 @@ from stages.embedders import Embedder
 from stages.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
 from stages.sources import Source
 from stages.tables.images import read_images
+from tests.stages.models import SmallModel
 
 SIZE = 32
 
@@ -51,7 +52,7 @@ def pack(stem: Path, numbers: dict[int, str], size: int = SIZE) -> None:
 
 
 @pytest.fixture(scope="module")
-def models(small_model, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def models(small_model: SmallModel, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Two commits of the repo models."""
     found = {}
     for seed, commit in enumerate(("first", "second")):

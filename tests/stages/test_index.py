@@ -5,9 +5,11 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from stages import index
 from stages.contract import Datum, Input, StageError
@@ -18,7 +20,7 @@ MODEL = "5eed" * 16
 
 
 def write_bucket(
-    directory: Path, bucket: str, vectors: np.ndarray, model: str = MODEL, dimension: int = 0
+    directory: Path, bucket: str, vectors: NDArray[np.floating[Any]], model: str = MODEL, dimension: int = 0
 ) -> list[str]:
     """One bucket as the features stage writes it; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from stages.neighbours.factory import gpu_visible
 from stages.sources import Source
@@ -27,7 +28,7 @@ def python(*arguments: str, environment: Mapping[str, str]) -> list[str]:
     return done.stdout.splitlines()
 
 
-def write_images(directory: Path, stem: str, prefix: str, vectors: np.ndarray, table: str) -> None:
+def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.float32], table: str) -> None:
     """Vectors with their table, as features writes them."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
@@ -114,7 +115,7 @@ print(tf.config.experimental.get_memory_info("GPU:0")["peak"] > 0)
 
 
 def test_vectors_on_a_gpu_do_not_depend_on_their_batch_and_memory_grows(
-    lite0: Path, tiles: np.ndarray, tmp_path: Path
+    lite0: Path, tiles: NDArray[np.uint8], tmp_path: Path
 ) -> None:
     listed = "import tensorflow; print(len(tensorflow.config.list_physical_devices('GPU')))"
     if python("-c", listed, environment={})[-1] == "0":

@@ -10,7 +10,6 @@ from stages.contract import StageError
 from stages.packs import (
     Picture,
     Rejection,
-    Source,
     parse_pack,
     read_pack,
     read_packs,
@@ -18,6 +17,7 @@ from stages.packs import (
     write_pack,
     write_rejections,
 )
+from stages.sources import Source
 
 NAME = st.text(st.characters(exclude_categories=()))  # lone surrogates too: file names may have them
 SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_size=3).map(

@@ -24,7 +24,8 @@ def scene(width: int = SIDE, height: int = SIDE, bands: int = 3) -> Pixels:
     layers = [rows * 200, columns * 250, (rows + columns) * 120, 255 * columns**2][:bands]
     picture = np.stack(layers, axis=-1)
     picture[: height // 3, : width // 4] = 250
-    return picture.round().astype(np.uint8)
+    rounded: Pixels = picture.round().astype(np.uint8)
+    return rounded
 
 
 def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
@@ -49,7 +50,8 @@ def read(data: bytes, side: int = SIDE) -> Pixels:
 
 def over_white(rgba: Pixels) -> Pixels:
     alpha = rgba[..., 3:].astype(float) / 255
-    return (rgba[..., :3] * alpha + 255 * (1 - alpha)).round().astype(np.uint8)
+    mixed: Pixels = (rgba[..., :3] * alpha + 255 * (1 - alpha)).round().astype(np.uint8)
+    return mixed
 
 
 def grey(levels: Pixels) -> Pixels:
@@ -105,7 +107,7 @@ def test_16_bit_grey_keeps_its_whites(kind: str) -> None:
 
 def test_16_bit_tiffs_of_either_byte_order_and_with_white_as_zero() -> None:
     wide = LEVELS.astype(np.uint16) * 257
-    for order, photometric, expected in (("<", 1, LEVELS), (">", 1, LEVELS), ("<", 0, 255 - LEVELS)):
+    for order, photometric, expected in (("<", 1, LEVELS), (">", 1, LEVELS), ("<", 0, np.uint8(255) - LEVELS)):
         data = tiff16(wide.astype(f"{order}u2"), order, photometric)
         assert np.array_equal(read(data), grey(expected))
     with pytest.raises(BadPicture, match="of an unusual kind: save it as PNG"):
@@ -309,5 +311,6 @@ def test_lab_is_refused() -> None:
     lab = ImageCms.profileToProfile(
         PICTURE, ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB"), outputMode="LAB"
     )
+    assert lab is not None
     with pytest.raises(BadPicture, match=r"CIE L\*a\*b\*"):
         read(encode(lab, "TIFF"))

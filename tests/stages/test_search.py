@@ -6,9 +6,11 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from stages import search
 from stages.contract import Datum, Input, StageError
@@ -22,9 +24,9 @@ CPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 def write_pictures(
-    directory: Path, ids: Sequence[str], vectors: np.ndarray, model: str = MODEL, image_size: int = 96
+    directory: Path, ids: Sequence[str], vectors: NDArray[np.floating[Any]], model: str = MODEL, image_size: int = 96
 ) -> Path:
-    """Vectors and their table as index (a segment) and features-queries (an entry) write them."""
+    """Vectors, written as float32, and their table as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
     images = Images(
         ids=ids,
@@ -78,7 +80,7 @@ class Pipes:
 
 
 @pytest.fixture
-def library() -> np.ndarray:
+def library() -> NDArray[np.float32]:
     random = np.random.default_rng(0)
     vectors = random.normal(size=(90, 10)).astype(np.float32)
     vectors[30:50] = vectors[30]
@@ -86,7 +88,7 @@ def library() -> np.ndarray:
 
 
 @pytest.fixture
-def segment(tmp_path: Path, library: np.ndarray) -> Path:
+def segment(tmp_path: Path, library: NDArray[np.float32]) -> Path:
     directory = write_pictures(tmp_path / "index" / "a", ids("a", 90), library)
     (directory / "index.json").write_text("{}\n")
     np.save(directory / "knn.npy", np.zeros(3))
@@ -94,14 +96,14 @@ def segment(tmp_path: Path, library: np.ndarray) -> Path:
 
 
 @pytest.fixture
-def entry(tmp_path: Path, library: np.ndarray) -> Path:
+def entry(tmp_path: Path, library: NDArray[np.float32]) -> Path:
     """Five queries: two are in the library, one of them among exact copies; one has a copy's vector, two are new."""
     names = sorted([*ids("a", 41)[3:4], *ids("a", 41)[40:41], *ids("b", 3)])
     vectors = np.stack([library[3], library[40], library[30], library[7] + 0.1, library[8] - 0.2])
     return write_pictures(tmp_path / "queries" / "trip", names, vectors)
 
 
-def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, library: np.ndarray) -> None:
+def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     found = run(segment, entry, tmp_path / "out", {"K": "4"})
     assert (found.model, found.metric, found.k) == (MODEL, "euclidean", 4)
     queries = read_images(entry / "images.parquet").ids
@@ -123,7 +125,7 @@ def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, 
 
 
 def test_a_picture_of_the_library_finds_itself_at_zero_by_identity(
-    segment: Path, tmp_path: Path, library: np.ndarray
+    segment: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     """Even where its vector comes from another kind of device, and the search would not return it."""
     entry = write_pictures(tmp_path / "e", [ids("a", 90)[60]], library[5:6])
@@ -134,7 +136,9 @@ def test_a_picture_of_the_library_finds_itself_at_zero_by_identity(
     ]
 
 
-def test_a_picture_comes_before_others_with_its_vector(segment: Path, tmp_path: Path, library: np.ndarray) -> None:
+def test_a_picture_comes_before_others_with_its_vector(
+    segment: Path, tmp_path: Path, library: NDArray[np.float32]
+) -> None:
     entry = write_pictures(tmp_path / "e", [ids("a", 90)[49]], library[49:50])  # the last of twenty
     found = run(segment, entry, tmp_path / "out")
     assert list(found.ids) == [ids("a", 90)[row] for row in (49, 30, 31)]
@@ -148,7 +152,7 @@ def test_bytes_do_not_depend_on_the_backend(metric: str, segment: Path, entry: P
     assert len({(tmp_path / each / "trip" / "a.parquet").read_bytes() for each in ("faiss", "sklearn", "auto")}) == 1
 
 
-def test_segments_merged_are_the_whole(entry: Path, tmp_path: Path, library: np.ndarray) -> None:
+def test_segments_merged_are_the_whole(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     names = [*ids("a", 45), *ids("b", 45)]
     write_pictures(tmp_path / "one" / "x", names, library)
     write_pictures(tmp_path / "two" / "a", names[:45], library[:45])
@@ -163,7 +167,7 @@ def test_segments_merged_are_the_whole(entry: Path, tmp_path: Path, library: np.
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_a_segment_smaller_than_k(count: int, entry: Path, tmp_path: Path, library: np.ndarray) -> None:
+def test_a_segment_smaller_than_k(count: int, entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     small = write_pictures(tmp_path / "index" / "s", ids("a", count), library[:count])
     found = run(small, entry, tmp_path / "out", {"K": "7"})
     assert len(found) == 5 * count
@@ -193,7 +197,7 @@ def test_thumbnails_ride_only_for_the_queries_that_are_shown(segment: Path, tmp_
 
 
 def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
-    segment: Path, entry: Path, tmp_path: Path, library: np.ndarray, monkeypatch: pytest.MonkeyPatch
+    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spools = tmp_path / "tmp"
     spools.mkdir()
@@ -212,7 +216,7 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
 
 
 def test_an_entry_is_read_once_and_kept_for_the_next_segment(
-    segment: Path, entry: Path, tmp_path: Path, library: np.ndarray
+    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     second = write_pictures(tmp_path / "index" / "b", ids("b", 90), library + 1)
     process = search.start(CPU)
@@ -230,7 +234,7 @@ def test_an_entry_is_read_once_and_kept_for_the_next_segment(
 
 
 def test_another_commit_or_path_is_another_segment(
-    segment: Path, entry: Path, tmp_path: Path, library: np.ndarray
+    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     process = search.start(CPU)
     process(datum(segment, entry, tmp_path / "out", "1234"))
@@ -244,7 +248,7 @@ def test_another_commit_or_path_is_another_segment(
 
 
 def test_plain_directories_are_never_taken_for_the_same(
-    segment: Path, entry: Path, tmp_path: Path, library: np.ndarray
+    segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     process = search.start(CPU)
     process(datum(segment, entry, tmp_path / "out"))
@@ -265,7 +269,7 @@ def test_an_entry_without_pictures_gives_nothing(table: bool, segment: Path, tmp
 
 
 @pytest.mark.parametrize("other", [{"model": "beef" * 16}, {"image_size": 160}])
-def test_two_models_or_sizes_cannot_be_compared(other: dict, segment: Path, tmp_path: Path) -> None:
+def test_two_models_or_sizes_cannot_be_compared(other: dict[str, Any], segment: Path, tmp_path: Path) -> None:
     entry = write_pictures(tmp_path / "queries" / "e", ids("b", 2), np.zeros((2, 10)), **other)
     with pytest.raises(StageError, match="would mean nothing.*IMAGE_SIZE must be the same") as failure:
         run(segment, entry, tmp_path / "out")
@@ -289,7 +293,7 @@ def test_vectors_that_are_not_finite(where: str, tmp_path: Path) -> None:
         run(segment, entry, tmp_path / "out")
 
 
-def test_a_broken_segment(entry: Path, tmp_path: Path, library: np.ndarray) -> None:
+def test_a_broken_segment(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library[:80])
     with pytest.raises(StageError, match="80 vectors for 90 pictures"):
         run(broken, entry, tmp_path / "out")
@@ -298,7 +302,7 @@ def test_a_broken_segment(entry: Path, tmp_path: Path, library: np.ndarray) -> N
         run(broken, entry, tmp_path / "out")
 
 
-def test_a_failed_segment_is_not_kept(entry: Path, tmp_path: Path, library: np.ndarray) -> None:
+def test_a_failed_segment_is_not_kept(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     broken = write_pictures(tmp_path / "index" / "a", ids("a", 90), library[:80])
     process = search.start(CPU)
     with pytest.raises(StageError):

@@ -4,12 +4,13 @@ import io
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from stages.stl10 import RECORD
 from stages.stl10records import pictures as read_pictures
 
 
-def stored(pictures: np.ndarray) -> bytes:
+def stored(pictures: NDArray[np.uint8]) -> bytes:
     """STL-10's layout written down the slow way, from uint8 (n, 96, 96, 3)."""
     return b"".join(picture[:, :, channel].tobytes(order="F") for picture in pictures for channel in range(3))
 

@@ -71,7 +71,7 @@ def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neigh
     read = read_neighbours(tmp_path / "a")
     assert list(read) == list(table)
     assert (read.model, read.metric, read.k) == (table.model, table.metric, table.k)
-    assert (read.ranks.dtype, read.distances.dtype) == (np.int32, np.float32)
+    assert (read.ranks.dtype, read.distances.dtype) == (np.dtype(np.int32), np.dtype(np.float32))
     write_neighbours(read, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 

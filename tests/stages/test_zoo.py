@@ -11,6 +11,7 @@ from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.contract import StageError
 from stages.efficientnet import WEIGHTS_SHA256
 from stages.zoo import main, make_backbone
+from tests.stages.models import SmallModel
 
 
 def test_efficientnet_lite0_says_where_it_comes_from(lite0: Path) -> None:
@@ -25,7 +26,7 @@ def test_a_name_is_built_to_the_same_bytes_again(lite0: Path, tmp_path: Path) ->
         assert (tmp_path / name).read_bytes() == (lite0 / name).read_bytes()
 
 
-def test_a_file_of_the_users_own_keeps_its_size(small_model, tmp_path: Path) -> None:
+def test_a_file_of_the_users_own_keeps_its_size(small_model: SmallModel, tmp_path: Path) -> None:
     small_model(48).save(tmp_path / "mine.keras")
     spec = make_backbone(str(tmp_path / "mine.keras"), 96, None, tmp_path / "out")
     assert (spec.name, spec.image_size, spec.dimension, spec.pooling) == ("mine", 48, 4, "own")
@@ -45,7 +46,7 @@ def test_resnet50_is_keras_applications_on_raw_pixels(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(ours(picture, training=False)), expected, rtol=1e-5)
 
 
-def test_weights_that_do_not_fit_are_refused(small_model, tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_are_refused(small_model: SmallModel, tmp_path: Path) -> None:
     small_model().save_weights(tmp_path / "other.weights.h5")
     with pytest.raises(StageError, match=r"does not hold the weights of ResNet50 .* the file is https://"):
         make_backbone("resnet50", 96, tmp_path / "other.weights.h5", tmp_path)
@@ -56,7 +57,7 @@ def test_weights_that_do_not_fit_are_refused(small_model, tmp_path: Path) -> Non
 
 
 def test_what_cannot_be_made_is_said_in_one_line(
-    small_model, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small_model: SmallModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     small_model().save(tmp_path / "mine.keras")
     (tmp_path / "mine.txt").write_text("no model")

@@ -1,5 +1,6 @@
 """The calls about the server itself, and messages of any size."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
@@ -9,9 +10,11 @@ from python_pachyderm.proto.v2.enterprise import enterprise_pb2, enterprise_pb2_
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.version.versionpb import version_pb2
 
+from tests.servers import Pachd
+
 
 @pytest.fixture(scope="module")
-def channel(localpachd: Any) -> grpc.Channel:
+def channel(localpachd: Pachd) -> Iterator[grpc.Channel]:
     options = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
     with grpc.insecure_channel(localpachd.address.removeprefix("grpc://"), options=options) as channel:
         yield channel

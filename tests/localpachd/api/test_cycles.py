@@ -2,10 +2,13 @@
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from tests.servers import Unique
 
-def test_a_cycle_of_pipelines_is_refused_and_changes_nothing(client, unique) -> None:
+
+def test_a_cycle_of_pipelines_is_refused_and_changes_nothing(client: Client, unique: Unique) -> None:
     repo, above, below = unique("in"), unique("above"), unique("below")
     client.create_repo(repo)
     transform = pps_pb2.Transform(cmd=["true"])

@@ -4,22 +4,26 @@ from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.message import Message
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from tests.servers import Pachd, Unique
 
 
 @pytest.fixture
-def client(localpachd):
+def client(localpachd: Pachd) -> Client:
     return localpachd.client()
 
 
-def ask(client, repo: str, **target) -> pfs_pb2.EgressResponse:
+def ask(client: Client, repo: str, **target: Message) -> pfs_pb2.EgressResponse:
     repo_ = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name="default"))
     commit = pfs_pb2.Commit(repo=repo_, branch=pfs_pb2.Branch(repo=repo_, name="master"))
     channel = client._channel
     return pfs_pb2_grpc.APIStub(channel).Egress(pfs_pb2.EgressRequest(commit=commit, **target))
 
 
-def test_a_commit_is_copied_on_demand(client, unique, tmp_path: Path) -> None:
+def test_a_commit_is_copied_on_demand(client: Client, unique: Unique, tmp_path: Path) -> None:
     repo = unique("in")
     client.create_repo(repo)
     client.put_file_bytes((repo, "master"), "/a/b", b"text")
@@ -37,7 +41,7 @@ def test_a_commit_is_copied_on_demand(client, unique, tmp_path: Path) -> None:
         ({}, "egress must have a target"),
     ],
 )
-def test_invalid_targets_are_refused(client, unique, target, text: str) -> None:
+def test_invalid_targets_are_refused(client: Client, unique: Unique, target: dict[str, Message], text: str) -> None:
     repo = unique("in")
     client.create_repo(repo)
     client.put_file_bytes((repo, "master"), "/a", b"text")

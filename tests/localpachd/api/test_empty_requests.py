@@ -1,11 +1,13 @@
 """Every call with an empty request: its answer is never an internal error."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import grpc
 import pytest
 
 from localpachd.api.schema import SERVICES, message_class
+from tests.servers import StartPachd
 
 _NOT_OF_PACHD = ("pachyderm.worker.Worker",)
 _ENDLESS = 3.0
@@ -22,7 +24,7 @@ def _calls() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def channel(start_shared_pachd: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def channel(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> Iterator[grpc.Channel]:
     server = start_shared_pachd(tmp_path_factory.mktemp("empty") / "root")
     with grpc.insecure_channel(server.address.removeprefix("grpc://")) as channel:
         yield channel
@@ -30,7 +32,7 @@ def channel(start_shared_pachd: Any, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.parametrize(("service", "call"), _calls())
 def test_an_empty_request_is_answered(channel: grpc.Channel, service: Any, call: Any) -> None:
-    kinds = {
+    kinds: dict[tuple[bool, bool], Callable[..., Callable[..., Any]]] = {
         (False, False): channel.unary_unary,
         (False, True): channel.unary_stream,
         (True, False): channel.stream_unary,
@@ -48,5 +50,6 @@ def test_an_empty_request_is_answered(channel: grpc.Channel, service: Any, call:
             list(answer)
     except grpc.RpcError as error:
         assert error.code() is not grpc.StatusCode.INTERNAL, error.details()
-        assert error.details()
-        assert len(error.details().rstrip().splitlines()) == 1
+        details = error.details()
+        assert details
+        assert len(details.rstrip().splitlines()) == 1

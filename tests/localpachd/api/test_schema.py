@@ -57,7 +57,11 @@ def test_every_addition_is_in_the_schema() -> None:
 
 def test_a_2_7_client_reads_a_reply_with_additions() -> None:
     sent = schema.pps_pb2.PipelineInfo(
-        pipeline={"name": "p"}, version=3, user_spec_json="{}", effective_spec_json="{ }", state=2
+        pipeline=schema.pps_pb2.Pipeline(name="p"),
+        version=3,
+        user_spec_json="{}",
+        effective_spec_json="{ }",
+        state=schema.pps_pb2.PIPELINE_RUNNING,
     )
     read = pps_pb2.PipelineInfo.FromString(sent.SerializeToString())
     assert (read.pipeline.name, read.version, read.state) == ("p", 3, pps_pb2.PIPELINE_RUNNING)

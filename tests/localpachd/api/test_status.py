@@ -1,8 +1,7 @@
 """Errors over a real connection: their codes, their texts, and calls that are not served."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import grpc
 import pytest
@@ -13,13 +12,17 @@ from localpachd import errors
 from localpachd.api.status import StatusInterceptor
 
 
-class Failing(pps_pb2_grpc.APIServicer):
+class Failing(pps_pb2_grpc.APIServicer):  # type: ignore[misc]  # python-pachyderm has no types
     """Raises the error that the pipeline's name selects."""
 
-    def InspectPipeline(self, request: Any, context: Any) -> Any:
+    def InspectPipeline(
+        self, request: pps_pb2.InspectPipelineRequest, context: grpc.ServicerContext
+    ) -> pps_pb2.PipelineInfo:
         raise KINDS[request.pipeline.name]
 
-    def ListPipeline(self, request: Any, context: Any) -> Iterator[Any]:
+    def ListPipeline(
+        self, request: pps_pb2.ListPipelineRequest, context: grpc.ServicerContext
+    ) -> Iterator[pps_pb2.PipelineInfo]:
         yield pps_pb2.PipelineInfo(version=1)
         raise KINDS[request.pipeline.name]
 
@@ -38,7 +41,7 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def channel() -> Iterator[grpc.Channel]:
-    server = grpc.server(ThreadPoolExecutor(4), interceptors=(StatusInterceptor(),))
+    server = grpc.server(ThreadPoolExecutor(4), interceptors=[StatusInterceptor()])
     pps_pb2_grpc.add_APIServicer_to_server(Failing(), server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -47,9 +50,9 @@ def channel() -> Iterator[grpc.Channel]:
     server.stop(None)
 
 
-def refusal(call: Any, *arguments: Any, **options: Any) -> tuple[grpc.StatusCode, str]:
+def refusal(call: Callable[..., object], *arguments: object) -> tuple[grpc.StatusCode, str | None]:
     with pytest.raises(grpc.RpcError) as refused:
-        call(*arguments, **options)
+        call(*arguments)
     return refused.value.code(), refused.value.details()
 
 
@@ -97,11 +100,18 @@ def test_an_unforeseen_error_is_one_line_without_a_traceback(channel: grpc.Chann
     ],
 )
 def test_unserved_calls_are_refused_by_name(channel: grpc.Channel, method: str, text: str) -> None:
-    call = channel.unary_unary(f"/{method}", request_serializer=Empty.SerializeToString)
+    call: grpc.UnaryUnaryMultiCallable[Empty, bytes] = channel.unary_unary(
+        f"/{method}", request_serializer=Empty.SerializeToString
+    )
     assert refusal(call, Empty()) == (grpc.StatusCode.UNIMPLEMENTED, text)
 
 
 def test_old_clients_are_told_to_upgrade(channel: grpc.Channel) -> None:
-    code, text = refusal(channel.unary_unary("/pfs.API/ListRepo", request_serializer=Empty.SerializeToString), Empty())
+    call: grpc.UnaryUnaryMultiCallable[Empty, bytes] = channel.unary_unary(
+        "/pfs.API/ListRepo", request_serializer=Empty.SerializeToString
+    )
+    code, text = refusal(call, Empty())
     assert code is grpc.StatusCode.UNIMPLEMENTED
-    assert text.startswith("this server is running pachyderm 2.x, but your client appears to be an older version")
+    assert text is not None and text.startswith(
+        "this server is running pachyderm 2.x, but your client appears to be an older version"
+    )

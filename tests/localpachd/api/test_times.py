@@ -16,6 +16,7 @@ def test_times_survive_encoding(moment: int) -> None:
 @given(st.integers(-(10**15), 10**15))
 def test_durations_survive_encoding(microseconds: int) -> None:
     message = duration(microseconds / 10**6)
+    assert message is not None
     assert message.seconds * message.nanos >= 0
     assert round(seconds(message) * 10**6) == microseconds
 

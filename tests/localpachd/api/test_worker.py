@@ -1,12 +1,16 @@
 """NextDatum: the service alone, and user code that batches datums on a running server."""
 
+from functools import partial
+
 import grpc
 import pytest
 from google.protobuf import empty_pb2
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
 
 from localpachd.api.worker import GrpcBatchServer
+from tests.servers import Unique
 
 
 def test_each_call_takes_an_error_and_returns_variables() -> None:
@@ -47,7 +51,11 @@ def test_a_workers_status_names_its_job() -> None:
 
 def test_ports_are_served_side_by_side() -> None:
     server = GrpcBatchServer()
-    ports = [server.open(lambda error, name=name: [name]) for name in ("a", "b")]
+
+    def give(name: str, error: str) -> list[str]:
+        return [name]
+
+    ports = [server.open(partial(give, name)) for name in ("a", "b")]
     for port, name in zip(ports, ("a", "b"), strict=True):
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = worker_pb2_grpc.WorkerStub(channel)
@@ -71,7 +79,7 @@ while True:
 """
 
 
-def test_one_process_takes_one_datum_after_another(client, unique) -> None:
+def test_one_process_takes_one_datum_after_another(client: Client, unique: Unique) -> None:
     repo, name = unique("in"), unique("p")
     client.create_repo(repo)
     with client.commit(repo, "master") as commit:

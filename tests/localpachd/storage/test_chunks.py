@@ -118,7 +118,12 @@ def test_readers_do_not_wait_for_a_write(tmp_path: Path, monkeypatch: pytest.Mon
     held_up = store.put(b"held up")
     writing = threading.Event()
     now = time.time
-    monkeypatch.setattr(time, "time", lambda: writing.set() or now())  # a write begins by looking at the clock
+
+    def look() -> float:
+        writing.set()
+        return now()
+
+    monkeypatch.setattr(time, "time", look)  # a write begins by looking at the clock
     with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # somebody else has the disk
         flush = threading.Thread(target=store.flush)

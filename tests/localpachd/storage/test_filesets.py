@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
+from sqlite3 import Connection
 
 import pytest
 from hypothesis import given
@@ -29,7 +31,7 @@ layer_lists = st.lists(st.lists(entries, max_size=8), max_size=6)
 
 
 def write(db: Database, layers: Sequence[Sequence[Entry]]) -> list[int]:
-    return [db.write(lambda conn, layer=layer: write_layer(conn, iter(layer))) for layer in layers]
+    return [db.write(partial(write_layer, entries=iter(layer))) for layer in layers]
 
 
 def merge(layers: Sequence[Sequence[Entry]]) -> Model:
@@ -130,7 +132,8 @@ def test_an_empty_file_is_a_file(db: Database) -> None:
 def test_no_layers_no_files(db: Database) -> None:
     with db.read() as conn:
         fs = FileSet(conn, ())
-        assert list(fs.walk()) == fs.get("/a") == list(fs.of_tag("default")) == list(fs.entries()) == []
+        assert list(fs.walk()) == fs.get("/a") == list(fs.of_tag("default")) == []
+        assert list(fs.entries()) == []
     assert db.write(lambda conn: compact(conn, ())) == ()
     empty = write(db, [[], []])
     assert db.write(lambda conn: compact(conn, empty)) == ()
@@ -157,7 +160,7 @@ def test_growing_by_single_files_keeps_few_layers_and_little_rewriting(db: Datab
     for n in range(count):
         (ref,) = write(db, [[(f"/{n * 37 % count:04}", "default", content(1))]])
         grown = (*layers, ref)
-        layers = db.write(lambda conn, grown=grown: compact(conn, grown))
+        layers = db.write(partial(compact, layers=grown))
         assert len(layers) <= math.log2(n + 1) + 1
     with db.read() as conn:
         written = conn.execute("SELECT sum(entries) FROM layers WHERE id > ?", (first,)).fetchone()[0]
@@ -173,9 +176,9 @@ def test_a_layer_that_is_gone_is_said(db: Database) -> None:
 def test_a_file_set_is_read_while_the_next_is_written(db: Database) -> None:
     refs = write(db, [[(f"/{n:03}", "default", content(1)) for n in range(200)]])
 
-    def copy(conn: object) -> int:
-        fs = FileSet(conn, refs)  # type: ignore[arg-type]
-        return write_layer(conn, ((file.path + "x", file.tag, file.content) for file in fs.walk()))  # type: ignore[arg-type]
+    def copy(conn: Connection) -> int:
+        fs = FileSet(conn, refs)
+        return write_layer(conn, ((file.path + "x", file.tag, file.content) for file in fs.walk()))
 
     copied = db.write(copy)
     with db.read() as conn:

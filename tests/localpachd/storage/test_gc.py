@@ -2,6 +2,7 @@
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ def fill(db: Database, chunks: Chunks, *names: str) -> dict[str, int]:
             ("/shared", "default", chunks.store([b"shared"])),
             ("/removed", "default", None),
         ]
-        stored[name] = db.write(lambda conn, entries=entries: write_layer(conn, entries))
+        stored[name] = db.write(partial(write_layer, entries=entries))
     chunks.flush()
     return stored
 

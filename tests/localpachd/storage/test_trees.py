@@ -1,6 +1,7 @@
 """Trees against a naive recursion over plain dictionaries: hashes, sizes, order, and every reader."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 
 import pytest
@@ -61,7 +62,7 @@ def seen(nodes: Iterable[Node]) -> list[Seen]:
 
 def store(db: Database, chunks: Chunks, *layers: Files) -> list[int]:
     stored = [[(name, "default", chunks.store([data])) for name, data in files.items()] for files in layers]
-    return [db.write(lambda conn, entries=entries: write_layer(conn, entries)) for entries in stored]
+    return [db.write(partial(write_layer, entries=entries)) for entries in stored]
 
 
 def within(lower: str | None, upper: str | None) -> Callable[[Seen], bool]:

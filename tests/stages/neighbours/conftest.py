@@ -1,40 +1,25 @@
-"""The float64 brute force that every search is held against, and vectors that make rounding errors show."""
+"""Vectors that make rounding errors show."""
 
 import io
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
-
-def brute(queries, library, k, metric="euclidean", exclude=None):
-    """Distances (float32) and rows of the k nearest, all pairs in float64, ties by row: obviously right, and slow."""
-    q, x = queries.astype(np.float64), library.astype(np.float64)
-    if metric == "cosine":
-        q = q / np.where((n := np.sqrt((q * q).sum(axis=1))) > 0, n, 1)[:, None]
-        x = x / np.where((n := np.sqrt((x * x).sum(axis=1))) > 0, n, 1)[:, None]
-    distances = np.empty((len(q), len(x)), dtype=np.float32)
-    for row, query in enumerate(q):
-        squares = ((query - x) ** 2).sum(axis=1)
-        if metric == "cosine":
-            squares += query.any() != x.any(axis=1)
-        distances[row] = np.sqrt(squares) if metric == "euclidean" else squares / 2
-    if exclude is not None:
-        known = np.flatnonzero(exclude >= 0)
-        distances[known, exclude[known]] = np.inf
-    rows = np.argsort(distances, axis=1, kind="stable")[:, :k]
-    return np.take_along_axis(distances, rows, axis=1), rows
+from stages.neighbours.backend import Vectors
 
 
-def _features(pictures, dimension=96):
+def _features(pictures: NDArray[np.uint8], dimension: int = 96) -> Vectors:
     """Pictures, uint8 (n, 32, 32, 3), through a fixed layer of positive features, as a network's pooled ones are."""
     weights = np.random.default_rng(7).normal(size=(32 * 32 * 3, dimension)) / 55
     flat = pictures.reshape(len(pictures), -1).astype(np.float64) / 255
     return np.maximum(flat @ weights + 1, 0).astype(np.float32)
 
 
-def _crops():
+def _crops() -> NDArray[np.uint8]:
     """Real pictures, uint8 (n, 32, 32, 3)."""
     crops = []
     for photograph in (data.astronaut(), data.chelsea(), data.coffee(), data.rocket()):
@@ -43,13 +28,13 @@ def _crops():
     return np.array([crop for crop in crops if crop.shape == (32, 32, 3)])
 
 
-def _jpeg(picture, quality):
+def _jpeg(picture: NDArray[np.uint8], quality: int) -> NDArray[np.uint8]:
     file = io.BytesIO()
     Image.fromarray(picture).save(file, "JPEG", quality=quality)
     return np.asarray(Image.open(file))
 
 
-def one_pixel_family(random):
+def one_pixel_family(random: np.random.Generator) -> Vectors:
     crops = _crops()
     variants = np.repeat(crops[:3], 100, axis=0)
     for picture in variants:
@@ -57,46 +42,48 @@ def one_pixel_family(random):
     return _features(np.concatenate([crops, variants]))
 
 
-def exact_copies(random):
+def exact_copies(random: np.random.Generator) -> Vectors:
     vectors = _features(_crops())
-    return np.concatenate([vectors, np.repeat(vectors[3:5], 100, axis=0)])[random.permutation(len(vectors) + 200)]
+    copied: Vectors = np.concatenate([vectors, np.repeat(vectors[3:5], 100, axis=0)])
+    return copied[random.permutation(len(copied))]
 
 
-def jpeg_reencodes(random):
+def jpeg_reencodes(random: np.random.Generator) -> Vectors:
     crops = _crops()
     return _features(
         np.concatenate([crops, [_jpeg(crop, quality) for crop in crops[:12] for quality in range(40, 98, 3)]])
     )
 
 
-def huge_norms(random):
+def huge_norms(random: np.random.Generator) -> Vectors:
     """Vectors so long that float32 sees no difference between most of them."""
     return (1e6 + random.normal(size=(400, 24)) * 1e-1).astype(np.float32)
 
 
-def mixed_scales(random):
+def mixed_scales(random: np.random.Generator) -> Vectors:
     vectors = random.normal(size=(400, 24)) * 10.0 ** random.integers(-20, 18, size=(400, 1))
     vectors[random.integers(400, size=30)] = 0
     return vectors.astype(np.float32)
 
 
-def near_constant(random):
+def near_constant(random: np.random.Generator) -> Vectors:
     """All roundings of a sum of equal numbers point one way: the worst case of a matrix product."""
-    return (np.full((300, 2048), 0.1) * (1 + 1e-5 * random.normal(size=(300, 1)))).astype(np.float32)
+    vectors: Vectors = (np.full((300, 2048), 0.1) * (1 + 1e-5 * random.normal(size=(300, 1)))).astype(np.float32)
+    return vectors
 
 
-def overflowing(random):
+def overflowing(random: np.random.Generator) -> Vectors:
     """Squares beyond float32, differences within it."""
     return (random.normal(size=(300, 16)) * 1e30 + 1e37).astype(np.float32)
 
 
-def vanishing(random):
+def vanishing(random: np.random.Generator) -> Vectors:
     """Squares below float32."""
     return (random.normal(size=(300, 16)) * 1e-30).astype(np.float32)
 
 
-def outlier(random):
-    """One huge vector must not spoil the bound for all the others."""
+def outlier(random: np.random.Generator) -> Vectors:
+    """One huge vector, which must not spoil the bound of all the others."""
     vectors = random.normal(size=(500, 24))
     vectors[77] *= 1e15
     return vectors.astype(np.float32)
@@ -115,12 +102,8 @@ FAMILIES = [
 ]
 
 
-@pytest.fixture
-def oracle():
-    return brute
-
-
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.__name__)
-def family(request):
+def family(request: pytest.FixtureRequest) -> Vectors:
     """Library vectors, float32 (n, d), of one hard kind; any of them can be asked for."""
-    return request.param(np.random.default_rng(11))
+    make: Callable[[np.random.Generator], Vectors] = request.param
+    return make(np.random.default_rng(11))

@@ -3,20 +3,24 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from stages.neighbours.backend import expanded, gamma, parts_of_vector
+from stages.neighbours.backend import Backend, Vectors, expanded, gamma, parts_of_vector
 from stages.neighbours.faiss import Faiss, _name_processor
 from stages.neighbours.product import Product, Tiling
 from stages.neighbours.quantised import Quantised
 from stages.neighbours.sklearn import Sklearn
 
+MakeBackend = Callable[[Vectors], Backend]
+
 
 @pytest.mark.parametrize("queries", [3, 40])  # FAISS takes another formula for few
 @pytest.mark.parametrize("backend", [Product, Faiss, Sklearn, Quantised])
-def test_no_approximate_distance_lies_above_the_bound(family, backend, queries) -> None:
+def test_no_approximate_distance_lies_above_the_bound(family: Vectors, backend: MakeBackend, queries: int) -> None:
     proposer = backend(family)
     asked = family[:queries]
     with np.errstate(over="ignore"):
@@ -47,17 +51,18 @@ def test_the_bound_of_the_expansion() -> None:
     assert expanded(2048, growth=4).relative > 4 * expanded(2048).relative
 
 
-def test_a_memory_map_is_searched_where_it_lies(tmp_path) -> None:
+def test_a_memory_map_is_searched_where_it_lies(tmp_path: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
-    for backend in (Product, Faiss, Quantised):
+    backends: tuple[MakeBackend, ...] = (Product, Faiss, Quantised)
+    for backend in backends:
         _distances, rows = backend(library).candidates(np.eye(30, dtype=np.float32), 1)
         assert rows[:, 0].tolist() == list(range(30))
 
 
 @pytest.mark.parametrize("columns", [8192, 100])
 @pytest.mark.parametrize("count", [1, 5, 40, 400])
-def test_the_product_proposes_the_smallest_and_as_many_as_were_asked_for(columns, count) -> None:
+def test_the_product_proposes_the_smallest_and_as_many_as_were_asked_for(columns: int, count: int) -> None:
     random = np.random.default_rng(count)
     library = random.normal(size=(777, 24)).astype(np.float32)
     library[500:600] = library[:100]  # equal distances
@@ -86,7 +91,9 @@ def test_rows_whose_distance_overflows_are_not_proposed() -> None:
         ("fpu sse3", None),
     ],
 )
-def test_blas_is_told_what_the_processor_can_do(flags, kernels, tmp_path, monkeypatch) -> None:
+def test_blas_is_told_what_the_processor_can_do(
+    flags: str, kernels: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
     (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags\t\t: {flags}\nbugs: many\n")
     _name_processor(tmp_path / "cpuinfo")
@@ -121,5 +128,5 @@ def test_answers_do_not_depend_on_threads_or_kernels() -> None:
 
 
 @pytest.mark.parametrize(("dimension", "parts"), [(1, 1), (7, 7), (96, 48), (97, 1), (1280, 64), (2048, 64)])
-def test_parts_of_a_vector(dimension, parts) -> None:
+def test_parts_of_a_vector(dimension: int, parts: int) -> None:
     assert parts_of_vector(dimension) == parts

@@ -5,10 +5,12 @@ import os
 import numpy as np
 import pytest
 
+from stages.neighbours.backend import Vectors
 from stages.neighbours.exact import Exact
 from stages.neighbours.factory import gpu_visible, open_searcher
 from stages.neighbours.settings import Settings
 from stages.neighbours.vectorset import VectorSet
+from tests.stages.neighbours.oracle import brute
 
 pytestmark = pytest.mark.gpu
 
@@ -18,17 +20,17 @@ pytest.importorskip("cuml")
 
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_equals_float64_brute_force_on_hard_families(family, metric, oracle) -> None:
+def test_equals_float64_brute_force_on_hard_families(family: Vectors, metric: str) -> None:
     library = VectorSet(family, metric)
     itself = np.arange(len(family))
     found = open_searcher(library, Settings(backend="cuml"), os.environ).search(library, 5, itself)
-    distances, rows = oracle(family, family, 5, metric, itself)
+    distances, rows = brute(family, family, 5, metric, itself)
     assert np.array_equal(found.rows, rows)
     assert np.array_equal(found.distances, distances)
 
 
 @pytest.mark.parametrize("count", [8, 200])  # cuVS takes a fused kernel up to 64 neighbours
-def test_no_approximate_distance_lies_above_the_bound(family, count) -> None:
+def test_no_approximate_distance_lies_above_the_bound(family: Vectors, count: int) -> None:
     from stages.neighbours.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
 
     proposer = Cuml(family)
@@ -46,19 +48,19 @@ def test_no_approximate_distance_lies_above_the_bound(family, count) -> None:
         assert (approximate[query][usable[query]] - slack <= true)[bounded].all()
 
 
-def test_a_library_in_parts_gives_the_same(oracle) -> None:
+def test_a_library_in_parts_gives_the_same() -> None:
     from stages.neighbours.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
 
     library = VectorSet(np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32))
     backend = Cuml(library.prepared, share=1e-7)
     assert backend._only is None
     found = Exact(library, backend).search(library.part(slice(0, 50)), 4)
-    assert np.array_equal(found.rows, oracle(library.vectors[:50], library.vectors, 4)[1])
+    assert np.array_equal(found.rows, brute(library.vectors[:50], library.vectors, 4)[1])
 
 
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_approximate_search_states_its_recall(algorithm) -> None:
-    said = []
+def test_approximate_search_states_its_recall(algorithm: str) -> None:
+    said: list[str] = []
     library = VectorSet(np.random.default_rng(0).normal(size=(3000, 32)).astype(np.float32))
     searcher = open_searcher(library, Settings(backend="cuml", algorithm=algorithm), os.environ, said.append)
     assert searcher.search(library, 3).rows.shape == (3000, 3)

@@ -1,80 +1,95 @@
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
 
 from stages.neighbours import product, quantised
+from stages.neighbours.backend import Backend, Probe, Vectors
 from stages.neighbours.exact import EXTRA, Batching, Exact
 from stages.neighbours.exhaustive import compare_with_all
 from stages.neighbours.faiss import Faiss
 from stages.neighbours.product import Product
 from stages.neighbours.quantised import Quantised
 from stages.neighbours.sklearn import Sklearn
-from stages.neighbours.topk import NONE, empty, merge
+from stages.neighbours.topk import NONE, TopK, empty, merge
 from stages.neighbours.vectorset import Blocks, VectorSet
+from tests.stages.neighbours.oracle import brute
 
-BACKENDS = [Product, Faiss, Sklearn, Quantised]
+MakeBackend = Callable[[Vectors], Backend]
+
+BACKENDS: list[MakeBackend] = [Product, Faiss, Sklearn, Quantised]
 METRICS = ["euclidean", "cosine"]
 
 
-def search(backend, library, queries, k, metric="euclidean", exclude=None):
+def search(
+    backend: MakeBackend,
+    library: Vectors,
+    queries: Vectors,
+    k: int,
+    metric: str = "euclidean",
+    exclude: NDArray[np.int64] | None = None,
+) -> TopK:
     points = VectorSet(library, metric)
     return Exact(points, backend(points.prepared)).search(VectorSet(queries, metric), k, exclude)
 
 
-def quickly(library, metric="euclidean", **batching):
+def quickly(library: Vectors, metric: str = "euclidean", many: int = 1) -> Exact:
     """A search that shows the queries to the quick backend first."""
     points = VectorSet(library, metric)
-    return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared), Batching(**batching))
+    return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared), Batching(many=many))
 
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_equals_float64_brute_force_on_hard_families(family, backend, metric, oracle) -> None:
+def test_equals_float64_brute_force_on_hard_families(family: Vectors, backend: MakeBackend, metric: str) -> None:
     random = np.random.default_rng(3)
     queries = np.concatenate([family[:60], family[-60:], family[random.permutation(len(family))[:60]]])
     queries[::3] += (np.abs(queries[::3]) * 1e-6 * random.normal(size=queries[::3].shape)).astype(np.float32)
 
     found = search(backend, family, queries, 7, metric)
 
-    distances, rows = oracle(queries, family, 7, metric)
+    distances, rows = brute(queries, family, 7, metric)
     assert np.array_equal(found.rows, rows)
     assert np.array_equal(found.distances, distances)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_the_nearest_others_of_every_vector(family, backend, oracle) -> None:
+def test_the_nearest_others_of_every_vector(family: Vectors, backend: MakeBackend) -> None:
     itself = np.arange(len(family))
     found = search(backend, family, family, 3, exclude=itself)
-    distances, rows = oracle(family, family, 3, exclude=itself)
+    distances, rows = brute(family, family, 3, exclude=itself)
     assert np.array_equal(found.rows, rows)
     assert np.array_equal(found.distances, distances)
     assert not (found.rows == itself[:, None]).any()
 
 
-def test_the_backends_own_order_is_wrong_where_ours_is_right(oracle) -> None:
+def test_the_backends_own_order_is_wrong_where_ours_is_right() -> None:
     """The reason for all of this; if it ever fails, the families have become too easy."""
     random = np.random.default_rng(5)
     library = (1 + 1e-5 * random.normal(size=(300, 256))).astype(np.float32)
     _distances, proposed = Faiss(library).candidates(library, 3)
-    _distances, rows = oracle(library, library, 3)
+    _distances, rows = brute(library, library, 3)
     assert (proposed != rows).any(axis=1).mean() > 0.5
     assert np.array_equal(search(Faiss, library, library, 3).rows, rows)
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_a_quick_look_first_changes_no_answer(family, metric, oracle) -> None:
+def test_a_quick_look_first_changes_no_answer(family: Vectors, metric: str) -> None:
     queries = family[np.random.default_rng(4).permutation(len(family))[:150]]
     searcher = quickly(family, metric, many=1)
     found = searcher.search(VectorSet(queries, metric), 5)
-    distances, rows = oracle(queries, family, 5, metric)
+    distances, rows = brute(queries, family, 5, metric)
     assert np.array_equal(found.rows, rows)
     assert np.array_equal(found.distances, distances)
     assert searcher.tally.queries == 150
 
 
-def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give(oracle) -> None:
+def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give() -> None:
     random = np.random.default_rng(8)
     ways = random.normal(size=(24, 512))
     vectors = np.maximum(random.normal(size=(3000, 24)) @ ways + random.normal(size=(3000, 512)), 0).astype(np.float32)
@@ -82,20 +97,20 @@ def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give(or
     searcher = quickly(library, many=100)
     found = searcher.search(VectorSet(queries), 3)
     assert searcher.tally.quick > 0.95 * len(queries)
-    assert np.array_equal(found.rows, oracle(queries, library, 3)[1])
+    assert np.array_equal(found.rows, brute(queries, library, 3)[1])
     few = VectorSet(queries[:99])
     before = searcher.tally.quick
     searcher.search(few, 3)
     assert searcher.tally.quick > before  # it is there already, so few are shown to it as well
 
 
-def test_a_quick_look_is_for_many_queries_only(oracle) -> None:
+def test_a_quick_look_is_for_many_queries_only() -> None:
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     points = VectorSet(library)
 
-    def unwanted(probe):
+    def unwanted(probe: Probe) -> None:
         assert np.array_equal(probe.queries, library[:32])
-        distances = oracle(library[:32], library, 29)[0].astype(np.float64)
+        distances = brute(library[:32], library, 29)[0].astype(np.float64)
         np.testing.assert_allclose(probe.near, distances[:, 0] ** 2)
         np.testing.assert_allclose(probe.far, distances[:, -1] ** 2)
         raise AssertionError("made for few queries")
@@ -106,23 +121,27 @@ def test_a_quick_look_is_for_many_queries_only(oracle) -> None:
         searcher.search(points, 1)
 
 
-def test_a_quick_look_that_cannot_be_had_is_done_without(oracle) -> None:
+def test_a_quick_look_that_cannot_be_had_is_done_without() -> None:
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     points = VectorSet(library)
-    asked = []
-    searcher = Exact(points, Product(library), lambda probe: asked.append(1), Batching(many=1))  # makes None
+    asked: list[Probe] = []
+
+    def none(probe: Probe) -> None:
+        asked.append(probe)
+
+    searcher = Exact(points, Product(library), none, Batching(many=1))
     for _ in range(2):
-        assert np.array_equal(searcher.search(points, 3).rows, oracle(library, library, 3)[1])
-    assert asked == [1]
+        assert np.array_equal(searcher.search(points, 3).rows, brute(library, library, 3)[1])
+    assert len(asked) == 1
 
 
-def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle) -> None:
+def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again() -> None:
     library = np.random.default_rng(9).normal(size=(400, 8)).astype(np.float32)
     library[7] *= np.float32(1e12)  # beyond what it can bound
     searcher = quickly(library, many=100)
     for asked in (100, 200):
         found = searcher.search(VectorSet(library[:100]), 2)
-        assert np.array_equal(found.rows, oracle(library[:100], library, 2)[1])
+        assert np.array_equal(found.rows, brute(library[:100], library, 2)[1])
         assert (searcher.tally.queries, searcher.tally.quick) == (asked, 0)
     assert searcher._quick is None
 
@@ -138,28 +157,28 @@ def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again(oracle) ->
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_vector_whose_square_overflows_hides_no_other(backend, oracle) -> None:
+def test_a_vector_whose_square_overflows_hides_no_other(backend: MakeBackend) -> None:
     random = np.random.default_rng(0)
     library = (random.normal(size=(2000, 24)) * 1e10).astype(np.float32)
     library[[777, 778]] *= np.float32(1e20)
     queries = library[700:900]
     found = search(backend, library, queries, 1)
-    assert np.array_equal(found.rows, oracle(queries, library, 1)[1])
+    assert np.array_equal(found.rows, brute(queries, library, 1)[1])
 
 
 @pytest.mark.parametrize("backend", [Product, Faiss])
 @pytest.mark.parametrize("rows", [1, 2, 5, EXTRA, EXTRA + 4, 2 * EXTRA])
 @pytest.mark.parametrize("k", [1, 3, 40])
-def test_small_libraries_give_fewer_neighbours(rows, k, backend, oracle) -> None:
+def test_small_libraries_give_fewer_neighbours(rows: int, k: int, backend: MakeBackend) -> None:
     library = np.random.default_rng(rows).normal(size=(rows, 5)).astype(np.float32)
     found = search(backend, library, library, k)
     assert found.rows.shape == (rows, min(k, rows))
-    assert np.array_equal(found.rows, oracle(library, library, k)[1])
+    assert np.array_equal(found.rows, brute(library, library, k)[1])
     others = search(backend, library, library, k, exclude=np.arange(rows))
     assert others.rows.shape == (rows, min(k, rows - 1))
 
 
-def test_excluding_for_some_queries_only(oracle) -> None:
+def test_excluding_for_some_queries_only() -> None:
     library = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     exclude = np.array([NONE, 1, NONE, 3])
     found = search(Faiss, library, library, 4, exclude=exclude)
@@ -197,7 +216,7 @@ def test_each_stage_of_the_certificate_is_reached() -> None:
         assert exact.tally.queries == 10
 
 
-def test_many_queries_cross_the_blocks(oracle) -> None:
+def test_many_queries_cross_the_blocks() -> None:
     random = np.random.default_rng(2)
     library = random.integers(0, 3, size=(700, 8)).astype(np.float32)  # ties everywhere
     queries = random.integers(0, 3, size=(150, 8)).astype(np.float32)
@@ -205,14 +224,18 @@ def test_many_queries_cross_the_blocks(oracle) -> None:
     batching = Batching(many=1, largest=64, fewest=10, threads=3)
     tiles = product.Tiling(columns=300, tile_bytes=4 * 300 * 20, chunk_bytes=4 * 304 * 3, groups=2, multiple=4)
     steps = quantised.Tiling(columns=270, sample=5, block=90, queries=11, groups=2, multiple=4, threads=3)
+
+    def quantise(held: VectorSet, probe: Probe) -> Quantised:
+        return Quantised(held.prepared, steps)
+
     for metric in METRICS:
-        distances, rows = oracle(queries, library, 9, metric)
+        distances, rows = brute(queries, library, 9, metric)
         held, asked = VectorSet(library, metric, blocks=blocks), VectorSet(queries, metric, blocks=blocks)
         plain = Product(held.prepared, tiles)
         for found in (
             Exact(held, plain, batching=batching).search(asked, 9),
             Exact(held, Faiss(held.prepared), batching=batching).search(asked, 9),
-            Exact(held, plain, lambda probe, held=held: Quantised(held.prepared, steps), batching).search(asked, 9),
+            Exact(held, plain, partial(quantise, held), batching).search(asked, 9),
             compare_with_all(asked, held, 9, np.full(150, NONE), at_once=7, block_bytes=64 * 50),
         ):
             assert np.array_equal(found.rows, rows)
@@ -227,18 +250,18 @@ numbers = st.one_of(
 
 @given(draw=st.data(), dimension=st.integers(1, 6), metric=st.sampled_from(METRICS), backend=st.sampled_from(BACKENDS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-def test_any_vectors_at_all(oracle, draw, dimension, metric, backend) -> None:
+def test_any_vectors_at_all(draw: st.DataObject, dimension: int, metric: str, backend: MakeBackend) -> None:
     vectors = draw.draw(arrays.arrays(np.float32, st.tuples(st.integers(1, 60), st.just(dimension)), elements=numbers))
     k = draw.draw(st.integers(1, 5))
     found = search(backend, vectors, vectors, k, metric)
-    distances, rows = oracle(vectors, vectors, k, metric)
+    distances, rows = brute(vectors, vectors, k, metric)
     assert np.array_equal(found.distances, distances)
     assert np.array_equal(found.rows, rows)
 
 
 @given(st.data())
 @settings(deadline=None)
-def test_segments_merged_equal_the_whole(draw) -> None:
+def test_segments_merged_equal_the_whole(draw: st.DataObject) -> None:
     random = np.random.default_rng(draw.draw(st.integers(0, 2**32 - 1)))
     library = random.integers(0, 4, size=(draw.draw(st.integers(2, 80)), 4)).astype(np.float32)
     queries = random.integers(0, 4, size=(5, 4)).astype(np.float32)

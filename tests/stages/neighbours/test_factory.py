@@ -1,13 +1,16 @@
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from stages.contract import StageError
 from stages.neighbours import factory
+from stages.neighbours.backend import Backend, Vectors
 from stages.neighbours.exact import Batching, Exact
 from stages.neighbours.factory import Machine, gpu_visible, open_searcher
 from stages.neighbours.settings import Settings, settings
@@ -21,17 +24,18 @@ ANY_NUMBER = Batching(many=1)
 """Prepares the quick look for any number of queries."""
 
 
-def machine(instructions, made):
+def machine(instructions: set[str], made: list[str]) -> Machine:
     """A machine whose processor has these instructions; `made` is told the name of each quick backend that it makes."""
 
-    def load(module):
+    def load(module: str) -> Any:
         real = factory.load(module)
         if module != "quantised":
             return real
 
-        def quantised(library):
+        def quantised(library: Vectors) -> Backend:
             made.append(real.Quantised.name)
-            return real.Quantised(library)
+            backend: Backend = real.Quantised(library)
+            return backend
 
         return SimpleNamespace(settled=real.settled, Quantised=quantised)
 
@@ -39,7 +43,7 @@ def machine(instructions, made):
 
 
 @pytest.mark.parametrize("hidden", ["", "-1", "-1,0", "none", "NoDevFiles", " "])
-def test_devices_can_be_hidden(hidden, tmp_path) -> None:
+def test_devices_can_be_hidden(hidden: str, tmp_path: Path) -> None:
     (tmp_path / "nvidia0").touch()
     assert not gpu_visible({"CUDA_VISIBLE_DEVICES": hidden}, tmp_path)
     assert gpu_visible({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path)
@@ -48,7 +52,7 @@ def test_devices_can_be_hidden(hidden, tmp_path) -> None:
     assert gpu_visible({}, tmp_path)
 
 
-def test_no_device_no_gpu(tmp_path) -> None:
+def test_no_device_no_gpu(tmp_path: Path) -> None:
     (tmp_path / "nvidiactl").touch()
     assert not gpu_visible({"CUDA_VISIBLE_DEVICES": "0"}, tmp_path)
 
@@ -68,7 +72,7 @@ def test_a_process_without_a_gpu_imports_nothing_of_one() -> None:
 
 
 @pytest.mark.parametrize("backend", ["auto", "numpy", "faiss", "sklearn"])
-def test_each_cpu_backend_opens(backend) -> None:
+def test_each_cpu_backend_opens(backend: str) -> None:
     searcher = open_searcher(LIBRARY, Settings(backend=backend), NO_GPU)
     assert isinstance(searcher, Exact)
     assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
@@ -85,8 +89,10 @@ def test_each_cpu_backend_opens(backend) -> None:
         ("faiss", {"avx512_vnni"}, 1200, None),
     ],
 )
-def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, expected) -> None:
-    made = []
+def test_where_a_quick_look_pays_it_comes_first(
+    backend: str, instructions: set[str], size: int, expected: str | None
+) -> None:
+    made: list[str] = []
     library = LIBRARY.part(slice(0, size))
     searcher = open_searcher(library, Settings(backend=backend), NO_GPU, print, machine(instructions, made), ANY_NUMBER)
     assert searcher.search(library, 1).rows[:, 0].tolist() == list(range(size))
@@ -94,7 +100,7 @@ def test_where_a_quick_look_pays_it_comes_first(backend, instructions, size, exp
 
 
 def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart() -> None:
-    made = []
+    made: list[str] = []
     random = np.random.default_rng(0)
     alike = VectorSet((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
     vectors = alike.vectors.copy()
@@ -106,12 +112,12 @@ def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart() ->
 
 
 def test_a_quick_look_that_does_not_work_is_reported_and_done_without() -> None:
-    def load(module):
+    def load(module: str) -> ModuleType:
         if module == "quantised":
             raise ImportError("libonnxruntime.so:\nno such file")
         return factory.load(module)
 
-    said = []
+    said: list[str] = []
     broken = Machine(lambda: {"avx512_vnni"}, load)
     searcher = open_searcher(LIBRARY, Settings(), NO_GPU, said.append, broken, ANY_NUMBER)
     assert searcher.search(LIBRARY, 1).rows[:, 0].tolist() == list(range(1200))
@@ -125,8 +131,8 @@ def test_cuml_without_a_gpu_says_what_to_do() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_approximate_search_states_its_recall(algorithm) -> None:
-    said = []
+def test_approximate_search_states_its_recall(algorithm: str) -> None:
+    said: list[str] = []
     searcher = open_searcher(LIBRARY, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
     exact = open_searcher(LIBRARY, Settings(), NO_GPU).search(LIBRARY, 3)
     found = searcher.search(LIBRARY, 3)
@@ -143,8 +149,8 @@ def test_approximate_search_states_its_recall(algorithm) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm) -> None:
-    said = []
+def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm: str) -> None:
+    said: list[str] = []
     library = VectorSet(np.eye(3, dtype=np.float32))
     searcher = open_searcher(library, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
     assert isinstance(searcher, Exact)
@@ -166,12 +172,12 @@ def test_settings_default_to_exact_search() -> None:
 @pytest.mark.parametrize(
     ("name", "value"), [("K", "0"), ("K", "three"), ("METRIC", "l1"), ("BACKEND", "annoy"), ("ALGORITHM", "hnsw")]
 )
-def test_a_bad_parameter_is_named(name, value) -> None:
+def test_a_bad_parameter_is_named(name: str, value: str) -> None:
     with pytest.raises(StageError, match=f"{name}="):
         settings({name: value})
 
 
 @pytest.mark.parametrize("backend", ["sklearn", "numpy"])
-def test_some_backends_have_no_approximate_search(backend) -> None:
+def test_some_backends_have_no_approximate_search(backend: str) -> None:
     with pytest.raises(StageError, match=f"BACKEND={backend} does not support ALGORITHM=ivfflat"):
         settings({"BACKEND": backend, "ALGORITHM": "ivfflat"})

@@ -1,5 +1,8 @@
+from typing import Any
+
 import numpy as np
 import onnxruntime
+from numpy.typing import NDArray
 
 from stages.neighbours.onnxfile import Node, Variable, model
 
@@ -25,7 +28,7 @@ def test_a_model_computes_what_its_nodes_say() -> None:
 
 def test_whole_numbers_and_an_operation_of_another_domain() -> None:
     whole = np.arange(-6, 6, dtype=np.int8).reshape(4, 3)
-    tensors = {
+    tensors: dict[str, NDArray[Any]] = {
         "whole": whole,
         "one": np.array(1, np.float32),
         "scale": np.array([1, 2, -3], np.float32),

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from stages.neighbours.backend import Probe
+from stages.neighbours.backend import Probe, Vectors
 from stages.neighbours.quantised import Quantised, Tiling, settled
 
 
-def truth(queries, library):
+def truth(queries: Vectors, library: Vectors) -> NDArray[np.float64]:
     """Squared distances of all pairs, float64."""
-    return ((queries[:, None].astype(np.float64) - library[None].astype(np.float64)) ** 2).sum(axis=2)
+    apart = queries[:, None].astype(np.float64) - library[None].astype(np.float64)
+    squares: NDArray[np.float64] = (apart**2).sum(axis=2)
+    return squares
 
 
 @given(
@@ -25,7 +28,7 @@ def truth(queries, library):
     offset=st.integers(-3, 8),
 )
 @settings(deadline=None)
-def test_every_bound_holds(seed, rows, dimension, spread, level, offset) -> None:
+def test_every_bound_holds(seed: int, rows: int, dimension: int, spread: int, level: int, offset: int) -> None:
     """Whatever the lengths, and however far from 0: nothing is nearer than is said, proposed or not."""
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(rows + 5, dimension)) * 10.0 ** random.integers(0, spread + 1, size=(rows + 5, 1))
@@ -55,7 +58,7 @@ def test_the_bounds_of_a_networks_vectors_are_close() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 32, 64, 100, 230])
-def test_a_library_in_several_parts(count) -> None:
+def test_a_library_in_several_parts(count: int) -> None:
     random = np.random.default_rng(count)
     vectors = random.normal(size=(250, 20)).astype(np.float32)
     parted = Quantised(vectors[:230], Tiling(columns=90))
@@ -73,7 +76,7 @@ def test_the_processor_alone_multiplies() -> None:
     assert product.session.get_providers() == ["CPUExecutionProvider"]
 
 
-def probe(queries, library, wanted=3, asked=31):
+def probe(queries: Vectors, library: Vectors, wanted: int = 3, asked: int = 31) -> Probe:
     squares = np.sort(truth(queries, library), axis=1)
     return Probe(queries, squares[:, wanted - 1], squares[:, asked - 1])
 
@@ -126,7 +129,7 @@ def test_a_vector_too_long_for_sums_of_32_bits_gets_no_bounds() -> None:
 
 
 @pytest.mark.parametrize("dimension", [1, 63, 64, 2048])
-def test_the_largest_whole_numbers_add_up(dimension) -> None:
+def test_the_largest_whole_numbers_add_up(dimension: int) -> None:
     """Vectors of which every number is the largest: older instructions would add their products up wrongly."""
     library = np.ones((40, dimension), np.float32)
     library[::2] *= -1

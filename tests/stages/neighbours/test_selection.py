@@ -6,7 +6,7 @@ from stages.neighbours.selection import least, room
 
 
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 20), width=st.integers(1, 3000), count=st.integers(1, 60))
-def test_the_smallest_of_each_row(seed, rows, width, count) -> None:
+def test_the_smallest_of_each_row(seed: int, rows: int, width: int, count: int) -> None:
     random = np.random.default_rng(seed)
     matrix = np.full((rows, room(width)), np.inf, np.float32)
     matrix[:, :width] = random.integers(0, 50, size=(rows, width)) if seed % 2 else random.normal(size=(rows, width))

@@ -1,7 +1,10 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from stages.contract import StageError
 from stages.neighbours.vectorset import VectorSet
@@ -9,7 +12,7 @@ from stages.neighbours.vectorset import VectorSet
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
-def test_a_vector_that_is_not_finite_names_its_picture(bad, metric) -> None:
+def test_a_vector_that_is_not_finite_names_its_picture(bad: float, metric: str) -> None:
     vectors = np.ones((3, 4), dtype=np.float32)
     vectors[1, 2] = bad
     with pytest.raises(StageError, match=r"picture bbb has numbers that are NaN or infinite"):
@@ -22,7 +25,7 @@ def test_a_vector_whose_distances_would_overflow() -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.ones((2, 2)), np.ones(3, np.float32), np.ones((2, 0), np.float32)])
-def test_anything_but_a_float32_matrix_is_refused(wrong) -> None:
+def test_anything_but_a_float32_matrix_is_refused(wrong: NDArray[Any]) -> None:
     with pytest.raises(StageError, match="must be a float32 matrix"):
         VectorSet(wrong)
 
@@ -59,7 +62,7 @@ def test_cosine_of_zero_vectors() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.floats(-18, 18))
-def test_reach_bounds_the_norm(seed, dimension, scale) -> None:
+def test_reach_bounds_the_norm(seed: int, dimension: int, scale: float) -> None:
     vectors = (np.random.default_rng(seed).normal(size=(3, dimension)) * 10**scale).astype(np.float32)
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1))
     norm_bounds = VectorSet(vectors).norm_bounds
