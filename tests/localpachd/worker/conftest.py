@@ -1,37 +1,18 @@
-"""Real parts for the worker's tests: a database, a chunk store, a runner that starts processes, file sets to run on."""
+"""Worker rooms of each kind: processes with `/pfs` mounted and without, and containers."""
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from localpachd.api.worker import GrpcBatchServer
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
-from localpachd.storage.filesets import FileSetRef, write_layer
-from localpachd.worker.docker.workplaces import Docker
-from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.machine import namespaces
-from localpachd.worker.machine.namespaces import Confinement
-from localpachd.worker.machine.workplaces import Machine
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
-from localpachd.worker.workplace import Backend, Stores
 from tests import containers
-
-BEST = namespaces.detect(Path("/tmp"))
-"""How processes get their `/pfs` on this machine; none where the machine forbids it."""
-
-NONE = Confinement()
-"""Processes that see the machine as it is."""
+from tests.localpachd.worker.bench import BEST, NONE, Bench
 
 PATIENCE = 60.0
-"""Seconds that a test may take. On an idle machine none takes more than one; commands that a test is to end sleep for
+"""Seconds that a test may take. On an idle machine each takes less than one; commands that a test is to end sleep for
 less than this, so that nothing waits for longer in vain."""
+
+IN_CONTAINER = pytest.param("container", marks=pytest.mark.docker)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,95 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(PATIENCE))
 
 
-@dataclass
-class Bench:
-    """A worker room on a directory, and what it has said."""
-
-    root: Path
-    confinement: Confinement | None
-    """None for commands in containers."""
-    gpus: GpuPool = field(default_factory=GpuPool)
-    results: list[DatumResult] = field(default_factory=list)
-    lines: list[LogLine] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.db = Database(self.root / "db.sqlite")
-        self.chunks = Chunks(self.root / "chunks")
-        self.scratch = self.root / "scratch"
-        self.secrets = Secrets(self.root / "secrets")
-        self.stores = Stores(self.db, self.chunks, self.secrets)
-        self.runner = LocalRunner(self.scratch, self.gpus, GrpcBatchServer(), self._backend())
-        self._numbers = itertools.count()
-
-    def _backend(self) -> Backend:
-        if self.confinement is not None:
-            self.image = ""
-            return Machine(self.stores, self.scratch, self.confinement)
-        self.image = containers.image()
-        return Docker(self.stores, containers.found(), self.root, lambda: None)
-
-    @property
-    def shared(self) -> str:
-        """A directory that all commands of one datum set see and may write to."""
-        return "/tmp" if self.confinement is None else str(self.root)
-
-    def there(self, task: Task) -> Task:
-        """The same task in the image of tests, where it is to run in one."""
-        return replace(task, image=task.image or self.image)
-
-    def files(self, content: Mapping[str, bytes]) -> FileSetRef:
-        """A file set that holds these files."""
-        entries = [(path, "default", self.chunks.store([data])) for path, data in content.items()]
-        return (self.db.write(lambda conn: write_layer(conn, entries)),)
-
-    def input(self, name: str, path: str, content: Mapping[str, bytes], **how: bool) -> InputFile:
-        """An input of a datum: `path` of a file set that holds `content`."""
-        return InputFile(name, path, self.files(content), **how)
-
-    def datum(self, *inputs: InputFile, id: str = "", **env: str) -> DatumWork:
-        """A datum with the variables that Pachyderm gives it."""
-        own = {each.name: f"/pfs/{each.name}{each.path.rstrip('/')}" for each in inputs}
-        own |= {f"{each.name}_COMMIT": "0" * 32 for each in inputs}
-        return DatumWork(id or f"datum-{next(self._numbers)}", inputs, {**own, **env})
-
-    def run(self, task: Task, *datums: DatumWork, cancel: CancelToken | None = None) -> Sequence[DatumResult]:
-        """Runs one datum set and returns the results of this run."""
-        before = len(self.results)
-        self.runner.run_set(self.there(task), datums, self.results.append, self.lines.append, cancel or CancelToken())
-        return self.results[before:]
-
-    def one(self, task: Task, *inputs: InputFile) -> DatumResult:
-        """The result of a single datum."""
-        (result,) = self.run(task, self.datum(*inputs))
-        return result
-
-    def output(self, result: DatumResult) -> dict[str, bytes]:
-        """A result's files with their bytes."""
-        return {file.path: b"".join(self.chunks.read(file.content)) for file in result.output}
-
-    def sh(self, script: str, **more: Any) -> Task:
-        """A task of one attempt that runs a shell script, in which $PFS is `/pfs` or what stands for it."""
-        cmd = ("sh", "-c", f'PFS="${{LOCALPACHD_PFS:-/pfs}}"; {script}')
-        return Task(cmd=cmd, **{"tries": 1, "image": self.image, **more})
-
-    def close(self) -> None:
-        """Looks that nothing is left of what ran."""
-        assert list(self.scratch.iterdir()) == [], "a datum set left something behind"
-        if self.confinement is None:
-            assert containers.running(f"localpachd.root={self.root}") == []
-        self.runner.close()
-
-    def said(self, user: bool = True) -> list[str]:
-        """The lines of the log of user code, or of the worker."""
-        return [line.message for line in self.lines if line.user is user]
-
-
-IN_CONTAINER = pytest.param("container", marks=pytest.mark.docker)
-
-
 def _bench(kind: str, root: Path) -> Iterator[Bench]:
     if kind == "own /pfs" and not BEST.mounts:
-        pytest.skip("this machine does not let us mount /pfs")
+        pytest.skip("/pfs cannot be mounted here")
     if kind == "container":
         containers.found()
     made = Bench(root, {"own /pfs": BEST, "no /pfs": NONE, "container": None}[kind])

@@ -5,14 +5,12 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from localpachd.worker.batching import Batch
 from localpachd.worker.tasks import CancelToken, LogLine, Task
 from localpachd.worker.watch import Watch
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 _CLIENT = """
 import grpc, os, pathlib, sys, time

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from localpachd.worker.tasks import Pod, Task
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 
 def test_the_file_has_the_pipelines_variables_and_the_datums_and_can_be_read_by_shells(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,9 +11,7 @@ from localpachd.worker import gpu_pool
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import CancelToken, LogLine
 from localpachd.worker.watch import Cancelled, Watch
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 
 def _nothing(*_: object) -> None:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localpachd.ids import CHUNK_SIZE
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Task
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 
 def test_a_datum_sees_its_files_and_its_output_is_kept(bench: Bench) -> None:
@@ -267,7 +264,7 @@ def test_without_pfs_it_is_said_once(at_home: Bench) -> None:
     at_home.run(at_home.sh("true"), at_home.datum())
     at_home.run(at_home.sh("true"), at_home.datum())
     told = [line for line in at_home.said(user=False) if "LOCALPACHD_PFS" in line]
-    assert len(told) == (0 if at_home.confinement.mounts else 1)
+    assert len(told) == (0 if at_home.mounts else 1)
 
 
 def test_a_missing_input_is_a_reason(bench: Bench) -> None:

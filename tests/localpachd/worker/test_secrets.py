@@ -6,16 +6,13 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.worker.secrets import LARGEST, Secret, Secrets
 from localpachd.worker.tasks import SecretUse
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 WORD = "open sesame"
 
@@ -154,7 +151,7 @@ def test_files_belong_to_the_user(mounted: Bench) -> None:
 
 
 def test_where_nothing_can_be_mounted_that_is_the_reason(tmp_path: Path, at_home: Bench) -> None:
-    if at_home.confinement.mounts:
+    if at_home.mounts:
         pytest.skip("here it can")
     at_home.secrets.create(_secret())
     result = at_home.one(at_home.sh("true", secrets=(SecretUse("s", mount_path="/mnt/s"),)))

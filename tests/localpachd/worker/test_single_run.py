@@ -9,16 +9,13 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localpachd.worker.machine import namespaces
 from localpachd.worker.tasks import CancelToken, DatumWork, Ports, Task
+from tests.localpachd.worker.bench import Bench
 from tests.servers import OwnPort
-
-if TYPE_CHECKING:
-    from conftest import Bench
 
 # Answers every request with its own /pfs/in/name and, asked for /peer, with what the server outside says.
 SERVER = """

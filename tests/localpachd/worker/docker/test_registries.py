@@ -35,7 +35,8 @@ def _configured(home: Path, **config: Any) -> Path:
 
 def test_nobody_is_logged_in(tmp_path: Path) -> None:
     assert credentials("a.example/b:1", tmp_path, {}) is None
-    for config in ({}, {"auths": {"a.example": {}}}, {"auths": {"a.example": {"auth": "?"}}}, {"auths": {"b": {}}}):
+    auths: tuple[dict[str, Any], ...] = ({"a.example": {}}, {"a.example": {"auth": "?"}}, {"b": {}})
+    for config in ({}, *({"auths": each} for each in auths)):
         assert credentials("a.example/b:1", _configured(tmp_path, **config), {}) is None
     (tmp_path / ".docker" / "config.json").write_text("no JSON")
     assert credentials("a.example/b:1", tmp_path, {}) is None

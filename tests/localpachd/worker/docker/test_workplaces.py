@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,9 +23,7 @@ from localpachd.worker.secrets import Secret
 from localpachd.worker.tasks import SecretUse, Task
 from localpachd.worker.workplace import Stores
 from tests import containers
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 in_containers = pytest.mark.docker
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")

@@ -7,16 +7,13 @@ import queue
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.pipes import LazyPipes
 from localpachd.worker.tasks import Task
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 BIG = bytes(range(256)) * 12_000
 """Three million bytes: more than any pipe holds."""

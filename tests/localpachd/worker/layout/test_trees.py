@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.amounts import examples
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 _ALLOWED = "".join(chr(code) for code in range(0x20, 0x7F) if chr(code) not in "/*?[]{}!()@+^")
 _NAMES = st.text(_ALLOWED, min_size=1, max_size=12).filter(lambda name: name not in (".", ".."))
@@ -21,11 +19,14 @@ _TREES = st.recursive(
 ).filter(lambda tree: isinstance(tree, dict))
 
 
-def _files(tree: dict[str, object], above: str = "") -> dict[str, bytes]:
+Tree = Mapping[str, "bytes | Tree"]
+
+
+def _files(tree: Tree, above: str = "") -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for name, node in tree.items():
         path = f"{above}/{name}"
-        found |= _files(node, path) if isinstance(node, dict) else {path: node}
+        found |= {path: node} if isinstance(node, bytes) else _files(node, path)
     return found
 
 
@@ -43,7 +44,7 @@ _WAYS: dict[str, tuple[dict[str, bool], str]] = {
 
 @settings(max_examples=examples(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(tree=_TREES, way=st.sampled_from(sorted(_WAYS)))
-def test_trees_go_through_unchanged(bench: Bench, tree: dict[str, object], way: str) -> None:
+def test_trees_go_through_unchanged(bench: Bench, tree: Tree, way: str) -> None:
     content = _files(tree)
     how, script = _WAYS[way]
     result = bench.one(bench.sh(script), bench.input("in", "/", content, **how))
@@ -56,7 +57,7 @@ def test_temporary_files_go_with_the_set(at_home: Bench) -> None:
     before = {*Path(tempfile.gettempdir()).glob("worker-trial-*")}
     task = at_home.sh('mktemp "${TMPDIR:-/tmp}/worker-trial-XXXX"; touch ./worker-trial-here')
     assert at_home.one(task, at_home.input("in", "/f", {"/f": b""})).state == "PROCESSED"
-    if at_home.confinement.mounts:  # otherwise its path can be too long for sockets, and /tmp is used
+    if at_home.mounts:  # otherwise its path can be too long for sockets, and /tmp is used
         assert {*Path(tempfile.gettempdir()).glob("worker-trial-*")} == before
     else:
         Path(at_home.said()[0]).unlink(missing_ok=True)

@@ -8,16 +8,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.machine import invocation
 from localpachd.worker.tasks import Task
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -19,9 +18,7 @@ from localpachd.worker.lines import LONGEST_LINE, Lines
 from localpachd.worker.machine import namespaces
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.processes import UserProcess
-
-if TYPE_CHECKING:
-    from conftest import Bench
+from tests.localpachd.worker.bench import Bench
 
 
 @given(st.lists(st.binary(max_size=20)))
