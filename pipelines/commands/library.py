@@ -12,7 +12,7 @@ from pipelines.client.repository import Repository
 from pipelines.commands import display, progress
 from pipelines.commands.display import console, files, near, say, say_all
 from pipelines.commands.options import SheetsOption, WaitOption
-from pipelines.commands.settling import settle, settle_all
+from pipelines.commands.waiting import conclude, conclude_all
 from pipelines.library import dataset, ingest, models, pictures, queries, results, stl10
 from pipelines.library.stl10 import names_stl10
 from stages.wording import visible
@@ -53,7 +53,7 @@ def add(
     say_all(f"skipped {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
-    settle(connection, f"put {files(written.files)} into images", written.commit, wait)
+    conclude(connection, f"put {files(written.files)} into images", written.commit, wait)
 
 
 def _add_stl10(directory: Path, share: float, seed: int, wait: bool) -> None:
@@ -67,7 +67,7 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool) -> None:
     labels = stl10.labels(place)
     with progress.counting("putting pictures", len(parts.library) + len(parts.queries)) as report:
         done = dataset.add(connection, parts, labels, report)
-    settle_all(connection, done, wait)
+    conclude_all(connection, done, wait)
 
 
 @app.command()
@@ -78,7 +78,7 @@ def remove(
     """Remove pictures from the library."""
     connection = here()
     written = ingest.remove(connection, names)
-    settle(connection, f"removed {files(written.files)} from images", written.commit, wait)
+    conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
 
 
 @app.command()
@@ -92,7 +92,7 @@ def query(
     with progress.counting("putting queries") as report:
         asked = queries.put(connection, paths, report)
     say_all(f"skipped {each}" for each in asked.left_out)
-    settle(connection, f"put {files(asked.files)} into queries", asked.commit, wait)
+    conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait)
     if wait:
         display.show_sheets(results.export(connection, output, asked.entries))
 
@@ -131,4 +131,4 @@ def push(
     if not pushed.commit:
         say(f"{pushed.spec.name} is there already: nothing to do")
         return
-    settle(connection, f"pushed {pushed.spec.name} into models", pushed.commit, wait)
+    conclude(connection, f"pushed {pushed.spec.name} into models", pushed.commit, wait)

@@ -12,7 +12,7 @@ from pipelines.client.connection import Target, connect
 from pipelines.commands import demo, display
 from pipelines.commands.display import console, say, say_all
 from pipelines.commands.options import PortOption, RootOption, SheetsOption
-from pipelines.commands.settling import finish
+from pipelines.commands.waiting import finish
 from pipelines.library import results, samples
 
 app = typer.Typer()

@@ -168,11 +168,11 @@ def serve_api(kubeconfig: Kubeconfig) -> Iterator[Callable[[Any], str]]:
         yield serve
 
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 
 
 @pytest.fixture
-def settle(connection: Connection) -> Settle:
+def wait_for_jobs(connection: Connection) -> WaitForJobs:
     """Waits for the jobs of commit sets and returns them, upstream first."""
     return lambda *commits: Jobs(connection).watch(commits, lambda jobs, troubles: None)
 

@@ -18,7 +18,7 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
 from tests.command import Command
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 
 SCRIPT = r"""
 pfs="${LOCALPACHD_PFS:-/pfs}"
@@ -34,7 +34,7 @@ def lines(said: list[tuple[str, bool]]) -> list[str]:
 
 
 @pytest.fixture
-def judged(connection: Connection, settle: Settle, tmp_path: Path) -> Job:
+def judged(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> Job:
     """A job of which one datum succeeded and one failed; its rules are a lazy input."""
     document: dict[str, Any] = {
         "pipeline": {"name": "judge"},
@@ -51,7 +51,7 @@ def judged(connection: Connection, settle: Settle, tmp_path: Path) -> Job:
     path.write_text(json.dumps(document))
     deploy(connection, [reading.read(path)])
     Repository(connection, "rules").write([Put("/allowed", b"good\nfine\n")])
-    (job,) = settle(Repository(connection, "in").write([Put("/a", b"good"), Put("/b", b"vile")]))
+    (job,) = wait_for_jobs(Repository(connection, "in").write([Put("/a", b"good"), Put("/b", b"vile")]))
     assert (job.state, job.processed, job.failed) == ("failure", 1, 1)
     return job
 

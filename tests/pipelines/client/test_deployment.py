@@ -48,7 +48,7 @@ def here(connection: Connection, tmp_path: Path) -> Specs:
     return Specs(connection, tmp_path / "specs")
 
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 AGAIN = "updated, reprocessing everything"
 
 
@@ -87,16 +87,16 @@ def test_repos_that_are_there_are_used(here: Specs) -> None:
     ],
 )
 def test_it_is_computed_again_when_its_code_differs(
-    here: Specs, settle: Settle, changes: dict[str, Any], action: str
+    here: Specs, wait_for_jobs: WaitForJobs, changes: dict[str, Any], action: str
 ) -> None:
     here.write(COPY)
     here.deploy()
-    settle(Repository(here.connection, "in").write([Put("/a", b"a"), Put("/b", b"b")]))
+    wait_for_jobs(Repository(here.connection, "in").write([Put("/a", b"a"), Put("/b", b"b")]))
     here.write(COPY, **changes)
     assert here.deploy()["copy"] == action
     job = Jobs(here.connection).newest("copy")
     assert job is not None
-    (done,) = settle(job.id)
+    (done,) = wait_for_jobs(job.id)
     assert (done.processed, done.skipped) == ((2, 0) if action == AGAIN else (0, 2))
     assert here.deploy()["copy"] == "unchanged"
 

@@ -21,7 +21,7 @@ from pipelines.library.samples import library_crops, open_photograph
 from pipelines.specifications import reading
 from tests.servers import Unique
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 
 PICKY = r"""
 for file in "$in"; do
@@ -47,7 +47,9 @@ def pipeline(connection: Connection, directory: Path, name: str = "picky", **cha
     deploy(connection, [reading.read(path)])
 
 
-def test_rejected_files_are_told_with_their_reasons(preprocessing: Connection, settle: Settle, tmp_path: Path) -> None:
+def test_rejected_files_are_told_with_their_reasons(
+    preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
     directory = tmp_path / "photos [1]"
     directory.mkdir()
     good = directory / "good.jpg"
@@ -56,7 +58,7 @@ def test_rejected_files_are_told_with_their_reasons(preprocessing: Connection, s
     (directory / "empty.png").touch()
     added = ingest.add(preprocessing, pictures.find([directory]).sources)
     asked = queries.put(preprocessing, [directory / "empty.png"])
-    assert {job.state for job in settle(added.commit, asked.commit)} == {"success"}
+    assert {job.state for job in wait_for_jobs(added.commit, asked.commit)} == {"success"}
     rejected = status.rejections(preprocessing)
     assert [(each.repo, each.source, each.stage) for each in rejected] == [
         ("images", "photos [1]/empty.png", "preprocess"),
@@ -66,19 +68,21 @@ def test_rejected_files_are_told_with_their_reasons(preprocessing: Connection, s
     assert rejected[0].reason == "the file is empty"
     assert "truncated" in rejected[1].reason
     (directory / "torn #2.jpg").write_bytes(good.read_bytes())
-    settle(ingest.add(preprocessing, pictures.find([directory / "torn #2.jpg"]).sources).commit)
-    settle(ingest.remove(preprocessing, ["photos [1]/torn #2.jpg"]).commit)
+    wait_for_jobs(ingest.add(preprocessing, pictures.find([directory / "torn #2.jpg"]).sources).commit)
+    wait_for_jobs(ingest.remove(preprocessing, ["photos [1]/torn #2.jpg"]).commit)
     assert status.rejections(preprocessing) == [
         Rejection("images", "photos [1]/empty.png", "preprocess", "the file is empty"),
         Rejection("queries", "empty.png", "preprocess", "the file is empty"),
     ]
 
 
-def test_failed_datums_are_told_by_path_and_reason(connection: Connection, settle: Settle, tmp_path: Path) -> None:
+def test_failed_datums_are_told_by_path_and_reason(
+    connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
     pipeline(connection, tmp_path / "specs")
     repo = Repository(connection, "in")
-    settle(repo.write([Put("/one", b"1")]))
-    (job,) = settle(repo.write([Put("/bad-a", b"a"), Put("/bad-b", b"b"), Put("/two", b"2")]))
+    wait_for_jobs(repo.write([Put("/one", b"1")]))
+    (job,) = wait_for_jobs(repo.write([Put("/bad-a", b"a"), Put("/bad-b", b"b"), Put("/two", b"2")]))
     assert (job.state, job.failed, job.processed, job.total) == ("failure", 2, 1, 4)
     (found,) = status.read(connection, ["picky"]).pipelines
     assert found.job == job
@@ -86,17 +90,17 @@ def test_failed_datums_are_told_by_path_and_reason(connection: Connection, settl
     assert all(len(each.datum) == 64 for each in found.failures)
     assert all("3" in each.reason for each in found.failures)
     assert len(Jobs(connection).failures(job, 1)) == 1
-    settle(repo.write([Remove("/bad-a"), Remove("/bad-b")]))
+    wait_for_jobs(repo.write([Remove("/bad-a"), Remove("/bad-b")]))
     (found,) = status.read(connection, ["picky"]).pipelines
     assert found.job is not None
     assert (found.job.state, list(found.failures)) == ("success", [])
 
 
-def test_jobs_below_a_failed_one_are_told(connection: Connection, settle: Settle, tmp_path: Path) -> None:
+def test_jobs_below_a_failed_one_are_told(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> None:
     pipeline(connection, tmp_path / "specs")
     below = {"pfs": {"name": "in", "repo": "picky", "branch": "master", "glob": "/*"}}
     pipeline(connection, tmp_path / "specs", "below", input=below)
-    jobs = settle(Repository(connection, "in").write([Put("/bad", b"")]))
+    jobs = wait_for_jobs(Repository(connection, "in").write([Put("/bad", b"")]))
     assert [(job.pipeline, job.state) for job in jobs] == [("picky", "failure"), ("below", "unrunnable")]
     told = status.read(connection, ["picky", "below"]).pipelines
     assert told[1].job is not None
@@ -145,7 +149,7 @@ def test_an_empty_server_can_be_asked(connection: Connection) -> None:
 
 
 def test_jobs_of_other_projects_are_not_ours(
-    connection: Connection, settle: Settle, tmp_path: Path, unique: Unique
+    connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, unique: Unique
 ) -> None:
     pipeline(connection, tmp_path / "specs")
     project = unique("other")
@@ -157,15 +161,15 @@ def test_jobs_of_other_projects_are_not_ours(
     connection.client.create_pipeline_from_request(foreign)
     try:
         commit = Repository(connection, "in").write([Put("/one", b"1")])
-        assert [(job.pipeline, job.id) for job in settle(commit)] == [("picky", commit)]
+        assert [(job.pipeline, job.id) for job in wait_for_jobs(commit)] == [("picky", commit)]
     finally:
         connection.client.delete_pipeline("picky", force=True, project_name=project)
         connection.client.delete_project(project)
 
 
-def test_a_commit_that_starts_nothing_has_no_jobs(connection: Connection, settle: Settle) -> None:
+def test_a_commit_that_starts_nothing_has_no_jobs(connection: Connection, wait_for_jobs: WaitForJobs) -> None:
     connection.client.create_repo("lonely", project_name=connection.project)
-    assert settle(Repository(connection, "lonely").write([Put("/a", b"")])) == []
+    assert wait_for_jobs(Repository(connection, "lonely").write([Put("/a", b"")])) == []
 
 
 def test_a_commit_set_that_is_not_there_has_no_jobs(connection: Connection) -> None:

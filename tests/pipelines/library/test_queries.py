@@ -13,7 +13,7 @@ from pipelines.library import queries
 from pipelines.library.samples import open_photograph, query_crops
 from stages.names import NAMES_FILE, unescape
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 LONG = "x" + "😀" * 60 + ".jpg"
 
 
@@ -67,17 +67,17 @@ def test_an_entry_is_replaced_whatever_it_was(connection: Connection, repo: Repo
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
 
 
-def test_a_rename_in_a_directory_is_seen(preprocessing: Connection, settle: Settle, tmp_path: Path) -> None:
+def test_a_rename_in_a_directory_is_seen(preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> None:
     for entry in ("trip", "other"):
         (tmp_path / entry).mkdir()
         for number, crop in enumerate(query_crops(open_photograph("cat"), "cat", 0)):
             crop.save(tmp_path / entry / f"{number}.png")
-    settle(queries.put(preprocessing, [tmp_path / "trip", tmp_path / "other"]).commit)
-    (again,) = settle(queries.put(preprocessing, [tmp_path / "trip"]).commit)
+    wait_for_jobs(queries.put(preprocessing, [tmp_path / "trip", tmp_path / "other"]).commit)
+    (again,) = wait_for_jobs(queries.put(preprocessing, [tmp_path / "trip"]).commit)
     assert (again.processed, again.skipped) == (0, 2)
     first = sorted((tmp_path / "trip").iterdir())[0]
     first.rename(first.with_name("first.png"))
-    (renamed,) = settle(queries.put(preprocessing, [tmp_path / "trip"]).commit)
+    (renamed,) = wait_for_jobs(queries.put(preprocessing, [tmp_path / "trip"]).commit)
     assert (renamed.processed, renamed.skipped) == (1, 1)
     output = Repository(preprocessing, "preprocess-queries").good()
     assert output is not None

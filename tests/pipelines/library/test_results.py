@@ -12,17 +12,17 @@ from pipelines.errors import LookalikeError
 from pipelines.library import queries, results
 from pipelines.library.results import directory_name, export
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]
 ODD = ['a "b" #1', "[x]{y}*?.jpg", "😀.jpg", "...", "%2F", "back\\slash", "..jpg", "x" + "é" * 100 + ".jpg"]
 
 
-def ask(connection: Connection, settle: Settle, directory: Path, **contents: str) -> str:
+def ask(connection: Connection, wait_for_jobs: WaitForJobs, directory: Path, **contents: str) -> str:
     """Puts queries of these names and contents, waits for their sheets; the commit."""
     for name, content in contents.items():
         (directory / name).write_text(content)
     asked = queries.put(connection, [directory / name for name in contents])
-    assert [job.state for job in settle(asked.commit)] == ["success"]
+    assert [job.state for job in wait_for_jobs(asked.commit)] == ["success"]
     return asked.commit
 
 
@@ -35,8 +35,10 @@ def to(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def test_all_sheets_or_the_wanted_ones(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
-    ask(sheets, settle, tmp_path, a="A", b="B", c="C")
+def test_all_sheets_or_the_wanted_ones(
+    sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
+) -> None:
+    ask(sheets, wait_for_jobs, tmp_path, a="A", b="B", c="C")
     assert [each.entry for each in export(sheets, to)] == ["a", "b", "c"]
     assert sorted(path.name for path in to.iterdir()) == ["a", "b", "c"]
     wanted = export(sheets, tmp_path / "wanted", ["c", "a"])
@@ -44,9 +46,11 @@ def test_all_sheets_or_the_wanted_ones(sheets: Connection, settle: Settle, tmp_p
     assert sorted(path.name for path in wanted[0].directory.iterdir()) == FILES
 
 
-def test_entries_are_called_as_they_are(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
+def test_entries_are_called_as_they_are(
+    sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
+) -> None:
     (tmp_path / "from").mkdir()
-    ask(sheets, settle, tmp_path / "from", **{name: name for name in ODD})
+    ask(sheets, wait_for_jobs, tmp_path / "from", **{name: name for name in ODD})
     found = export(sheets, to, ODD)
     assert [each.entry for each in found] == ODD
     assert [read(each) for each in found] == ODD
@@ -55,21 +59,21 @@ def test_entries_are_called_as_they_are(sheets: Connection, settle: Settle, tmp_
 
 
 def test_a_sheet_is_replaced_and_nothing_else_is_touched(
-    sheets: Connection, settle: Settle, tmp_path: Path, to: Path
+    sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
 ) -> None:
-    ask(sheets, settle, tmp_path, a="old")
+    ask(sheets, wait_for_jobs, tmp_path, a="old")
     (to / "a").mkdir(parents=True)
     (to / "a" / "mine.jpg").write_text("a picture of the user's")
     export(sheets, to)
-    ask(sheets, settle, tmp_path, a="new")
+    ask(sheets, wait_for_jobs, tmp_path, a="new")
     (sheet,) = export(sheets, to)
     assert read(sheet) == "new"
     assert sorted(path.name for path in (to / "a").iterdir()) == [*FILES[:2], "mine.jpg", FILES[2]]
 
 
-def test_sheets_as_they_were(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
-    first = ask(sheets, settle, tmp_path, a="old")
-    second = ask(sheets, settle, tmp_path, a="new", b="later")
+def test_sheets_as_they_were(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path) -> None:
+    first = ask(sheets, wait_for_jobs, tmp_path, a="old")
+    second = ask(sheets, wait_for_jobs, tmp_path, a="new", b="later")
     assert [(each.entry, read(each)) for each in export(sheets, to, at=first)] == [("a", "old")]
     assert [(each.entry, read(each)) for each in export(sheets, to, at=second)] == [("a", "new"), ("b", "later")]
     assert [read(each) for each in export(sheets, to, ["a"], at="master^")] == ["old"]
@@ -83,11 +87,13 @@ def test_a_commit_that_is_not_there(sheets: Connection, to: Path, at: str) -> No
         export(sheets, to, at=at)
 
 
-def test_sheets_of_a_failed_job_do_not_count(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
-    ask(sheets, settle, tmp_path, a="good")
+def test_sheets_of_a_failed_job_do_not_count(
+    sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
+) -> None:
+    ask(sheets, wait_for_jobs, tmp_path, a="good")
     repo = Repository(sheets, "queries")
     commit = repo.write([Put("/a/neighbors.jsonl/x", b"x"), Put("/a", b"half")])  # both a file and a directory
-    assert [job.state for job in settle(commit)] != ["success"]
+    assert [job.state for job in wait_for_jobs(commit)] != ["success"]
     assert [read(each) for each in export(sheets, to)] == ["good"]
     with pytest.raises(LookalikeError, match=f"commit {commit} of render failed: "):
         export(sheets, to, at=commit)
@@ -100,8 +106,10 @@ def test_without_sheets(connection: Connection, to: Path) -> None:
         export(connection, to, ["a"])
 
 
-def test_many_known_entries_are_not_all_named(sheets: Connection, settle: Settle, tmp_path: Path, to: Path) -> None:
-    ask(sheets, settle, tmp_path, **{f"q{number:02}": "x" for number in range(13)})
+def test_many_known_entries_are_not_all_named(
+    sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
+) -> None:
+    ask(sheets, wait_for_jobs, tmp_path, **{f"q{number:02}": "x" for number in range(13)})
     with pytest.raises(LookalikeError, match=r"for nosuch; these queries have one: q00, .*, q09 and 3 more$"):
         export(sheets, to, ["nosuch"])
 

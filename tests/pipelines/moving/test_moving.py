@@ -26,7 +26,7 @@ from pipelines.specifications import reading
 from tests.amounts import examples
 from tests.servers import Unique
 
-Settle = Callable[..., list[Job]]
+WaitForJobs = Callable[..., list[Job]]
 
 COPY = r"""
 pfs="${LOCALPACHD_PFS:-/pfs}"
@@ -74,7 +74,7 @@ def other(connection: Connection, unique: Unique) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def library(connection: Connection, settle: Settle, tmp_path: Path) -> Connection:
+def library(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> Connection:
     """A library with a history: pictures added, changed and removed, and a query."""
     shouting(connection, tmp_path)
     for repo in ("queries", "models"):
@@ -84,7 +84,7 @@ def library(connection: Connection, settle: Settle, tmp_path: Path) -> Connectio
     connection.client.create_repo("labels", project_name=connection.project)
     put(connection, "labels", l="a,cat")
     put(connection, "images", b="three", a=None)
-    settle(put(connection, "images", d="one"))
+    wait_for_jobs(put(connection, "images", d="one"))
     return connection
 
 

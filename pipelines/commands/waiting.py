@@ -10,12 +10,12 @@ from pipelines.commands.display import console, files, say, say_all
 from pipelines.errors import LookalikeError
 
 
-def settle(connection: Connection, done: str, commit: str, wanted: bool) -> None:
+def conclude(connection: Connection, done: str, commit: str, wanted: bool) -> None:
     """Prints the outcome, and waits for the jobs of its commit if that is wanted."""
-    settle_all(connection, {commit: done}, wanted)
+    conclude_all(connection, {commit: done}, wanted)
 
 
-def settle_all(connection: Connection, done: Mapping[str, str], wanted: bool) -> None:
+def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool) -> None:
     """Prints the outcome of each commit, and waits for the jobs of all of them if that is wanted."""
     try:
         say_all(f"{what}: commit {commit}" for commit, what in done.items())
