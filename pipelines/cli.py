@@ -8,7 +8,7 @@ import grpc
 import typer
 
 from pipelines.client.failures import explain
-from pipelines.commands import display, interrupts
+from pipelines.commands import interrupts, terminal
 from pipelines.commands.loading import Commands
 from pipelines.errors import LookalikeError
 
@@ -38,18 +38,18 @@ def main() -> NoReturn:
     try:
         app()
     except LookalikeError as error:
-        display.complain(str(error))
+        terminal.complain(str(error))
     except (grpc.RpcError, ConnectionError) as error:
         # The client turns some of gRPC's errors into a ConnectionError.
         cause = error if isinstance(error, grpc.RpcError) else error.__cause__
         address = os.environ.get("PACHD_ADDRESS") or "the address of pachctl's active context"
-        display.complain(explain(cause, address) if isinstance(cause, grpc.RpcError) else str(error))
+        terminal.complain(explain(cause, address) if isinstance(cause, grpc.RpcError) else str(error))
     except OSError as error:
-        display.complain(f"{error.filename or 'the system'}: {error.strerror or error}")
+        terminal.complain(f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:
         if os.environ.get(_DEBUG):
             raise
-        display.complain(
+        terminal.complain(
             f"a fault of lookalike's own, please report it ({type(error).__name__}: {error}); {_DEBUG}=1 shows more"
         )
     sys.exit(1)

@@ -8,7 +8,7 @@ import typer
 from pipelines.client import debugging
 from pipelines.client.connection import here
 from pipelines.client.jobs import Jobs
-from pipelines.commands.display import console, files, near, say
+from pipelines.commands.terminal import console, files, near, say
 from pipelines.errors import LookalikeError
 from stages.wording import visible
 

@@ -12,8 +12,8 @@ from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
 from pipelines.client.repository import Repository
-from pipelines.commands.display import files, near, say
 from pipelines.commands.progress import counting, wait
+from pipelines.commands.terminal import files, near, say
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, models, pictures, quality, queries, results, samples
 from pipelines.specifications import reading

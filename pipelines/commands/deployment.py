@@ -12,7 +12,7 @@ from pipelines.client.connection import here, target
 from pipelines.client.repository import Repository
 from pipelines.cluster import preflight, status
 from pipelines.commands import display, reporting
-from pipelines.commands.display import near, say, say_all
+from pipelines.commands.terminal import near, say, say_all
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, reading, writing
 from pipelines.specifications.drafts import Draft

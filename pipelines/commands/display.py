@@ -1,51 +1,16 @@
-"""Output on the terminal: lines, tables, the status. Contacts no server itself."""
+"""Tables and reports on the terminal: jobs, precision, the status, result sheets. Contacts no server itself."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from pipelines.client.jobs import Failure, Job
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
+from pipelines.commands.terminal import coloured, console, files, near, say
 from pipelines.library.results import Sheet
-from stages.wording import counted, visible
 
-console = Console()
-
-_COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
 _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
-
-
-def say(text: str) -> None:
-    """Prints one line, with no markup interpreted."""
-    console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-def say_all(lines: Iterable[str]) -> None:
-    """Prints each line."""
-    for line in lines:
-        say(line)
-
-
-def complain(text: str) -> None:
-    """Prints one line about a failure, on stderr."""
-    errors = Console(stderr=True)
-    errors.print("lookalike: ", style="bold red", end="", highlight=False)
-    errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
-
-
-def coloured(state: str) -> str:
-    """A state as rich markup."""
-    colour = _COLOURS.get(state)
-    return f"[{colour}]{state}[/{colour}]" if colour else state
-
-
-def files(number: int) -> str:
-    """A number of files in words."""
-    return counted(number, "file", "files")
 
 
 def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
@@ -157,8 +122,3 @@ def _show_rejections(rejected: Sequence[Rejection]) -> None:
         say(f"  {each.repo}: {each.source}: {each.reason}")
     if len(rejected) > _MOST_REJECTIONS:
         say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `pachctl glob file 'preprocess@master:/rejected/**'`")
-
-
-def near(path: Path) -> Path:
-    """The path relative to the working directory, if it is below."""
-    return Path(os.path.relpath(path)) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path

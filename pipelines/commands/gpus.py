@@ -9,7 +9,7 @@ from pipelines.client.connection import Connection, here
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import Node
-from pipelines.commands.display import console, say
+from pipelines.commands.terminal import console, say
 from stages.wording import counted, visible
 
 app = typer.Typer()

@@ -10,8 +10,8 @@ from pipelines.client.connection import here
 from pipelines.client.local import default_root
 from pipelines.client.repository import Repository
 from pipelines.commands import display, progress
-from pipelines.commands.display import console, files, near, say, say_all
 from pipelines.commands.options import SheetsOption, WaitOption
+from pipelines.commands.terminal import console, files, near, say, say_all
 from pipelines.commands.waiting import conclude, conclude_all
 from pipelines.library import dataset, ingest, models, pictures, queries, results, stl10
 from pipelines.library.stl10 import names_stl10

@@ -7,8 +7,8 @@ import typer
 
 from pipelines.client.connection import Connection, here
 from pipelines.commands import progress
-from pipelines.commands.display import files, near, say
 from pipelines.commands.options import WaitOption
+from pipelines.commands.terminal import files, near, say
 from pipelines.errors import LookalikeError
 from pipelines.moving import exporting, importing
 from pipelines.moving.bundle import Bundle, Manifest

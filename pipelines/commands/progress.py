@@ -18,7 +18,7 @@ from rich.progress import (
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
 from pipelines.commands import interrupts
-from pipelines.commands.display import coloured, console, say
+from pipelines.commands.terminal import coloured, console, say
 from stages.wording import counted
 
 _WAITING = frozenset({"created", "starting"})

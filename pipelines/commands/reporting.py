@@ -6,7 +6,7 @@ from dataclasses import replace
 from rich.text import Text
 
 from pipelines.checks.suite import Report
-from pipelines.commands.display import console, near, say
+from pipelines.commands.terminal import console, near, say
 from pipelines.specifications.findings import Finding, Flaw, Level
 from speclang.fields import dotted
 from stages.wording import counted, visible

@@ -10,8 +10,8 @@ import typer
 from pipelines.client import local
 from pipelines.client.connection import Target, connect
 from pipelines.commands import demo, display
-from pipelines.commands.display import console, say, say_all
 from pipelines.commands.options import PortOption, RootOption, SheetsOption
+from pipelines.commands.terminal import console, say, say_all
 from pipelines.commands.waiting import finish
 from pipelines.library import results, samples
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipelines.client.connection import here
-from pipelines.commands.display import console, near, say
+from pipelines.commands.terminal import console, near, say
 from pipelines.library import showing
 
 app = typer.Typer()

@@ -6,7 +6,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
 from pipelines.cluster import status
 from pipelines.commands import display, progress
-from pipelines.commands.display import console, files, say, say_all
+from pipelines.commands.terminal import console, files, say, say_all
 from pipelines.errors import LookalikeError
 
 

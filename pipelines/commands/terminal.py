@@ -1,0 +1,47 @@
+"""Lines on the terminal: what is printed, coloured and shortened in one way everywhere. Knows no server."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+
+from stages.wording import counted, visible
+
+console = Console()
+
+_COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
+
+
+def say(text: str) -> None:
+    """Prints one line, with no markup interpreted."""
+    console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def say_all(lines: Iterable[str]) -> None:
+    """Prints each line."""
+    for line in lines:
+        say(line)
+
+
+def complain(text: str) -> None:
+    """Prints one line about a failure, on stderr."""
+    errors = Console(stderr=True)
+    errors.print("lookalike: ", style="bold red", end="", highlight=False)
+    errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def coloured(state: str) -> str:
+    """A state as rich markup."""
+    colour = _COLOURS.get(state)
+    return f"[{colour}]{state}[/{colour}]" if colour else state
+
+
+def files(number: int) -> str:
+    """A number of files in words."""
+    return counted(number, "file", "files")
+
+
+def near(path: Path) -> Path:
+    """The path relative to the working directory, if it is below."""
+    return Path(os.path.relpath(path)) if path.is_absolute() and path.is_relative_to(Path.cwd()) else path
