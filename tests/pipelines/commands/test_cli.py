@@ -81,7 +81,7 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert command.fails("query", "gone.jpg") == "gone.jpg is not there"
     assert "nothing was put" in command.fails("add", "empty")
     assert "empty has no files" in command.fails("query", "empty")
-    assert "no result sheet of nosuch" in command.fails("results", "nosuch")
+    assert "no result sheet for nosuch" in command.fails("results", "nosuch")
     assert "render has no commit nosuch" in command.fails("results", "--at", "nosuch")
     done = command.run("deploy", "--specs", "gone")
     assert done.returncode == 2
