@@ -67,11 +67,11 @@ def test_a_patch_keeps_null_and_is_read_alike_otherwise(document: dict[str, Any]
     [
         (("autoscaling",), [True, False], ["yes", 1]),
         (("datum_tries",), ["3", 3, 3.0, -1, "-9223372036854775808", 2**63 - 1],
-         [1.5, "1.5", "x", True, 2**63, 10**400, float("inf")]),
+         [1.5, "1.5", "x", True, 2**63, str(2**63), 10**400, float("inf")]),
         (("description",), ["d", ""], [3]),
         (("datum_timeout",), ["300s", "1.5s", "-1s", "315576000000s"], [300, "300", "315576000001s", "1h"]),
         (("resource_limits", "cpu"), [1, 0.5, "0.5", "-1e-3", 3e38, 0], ["", "x", 1e39, []]),
-        (("parallelism_spec", "constant"), [0, "7"], [-1, 2**64, "-1", {}]),
+        (("parallelism_spec", "constant"), [0, "7"], [-1, 2**64, str(2**64), "-1", {}]),
         (("input", "cron", "start"), ["2026-01-31T12:00:00Z", "2026-01-31T12:00:00.5+02:00"],
          ["2026-02-31T12:00:00Z", "2026-01-31", "now", 1]),
         (("input", "pfs", "lazy"), [True], ["true", 0]),
