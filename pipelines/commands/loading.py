@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "up": Entry("server", "Start the local server and point pachctl and lookalike at it."),
     "down": Entry("server", "Stop the local server; repos and results stay on disk."),
-    "demo": Entry("server", "Go from nothing to result sheets on this machine."),
+    "demo": Entry("server", "Run everything on sample pictures, from an empty server to result sheets."),
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
@@ -29,13 +29,13 @@ COMMANDS = {
     "add": Entry("library", "Add pictures to the library."),
     "remove": Entry("library", "Remove pictures from the library."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
-    "results": Entry("library", "Write result sheets, of now or of an older commit."),
+    "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
     "model": Entry("library", "Make a backbone and push it."),
     "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
-    "gpus": Entry("gpus", "Show the machines with GPUs, and how many are in use."),
+    "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
     "export": Entry("moving", "Write the library with its history to a directory."),
     "import": Entry("moving", "Rebuild an exported library on this server."),
-    "debug": Entry("debugging", "Find out why a datum failed."),
+    "debug": Entry("debugging", "Find the cause of a failed datum."),
 }
 
 

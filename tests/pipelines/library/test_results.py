@@ -102,7 +102,7 @@ def test_sheets_of_a_failed_job_do_not_count(
 def test_without_sheets(connection: Connection, to: Path) -> None:
     assert export(connection, to) == []
     assert not to.exists()
-    with pytest.raises(LookalikeError, match=r"no result sheet of a, nor of any other .*lookalike status"):
+    with pytest.raises(LookalikeError, match=r"no result sheet for a, nor for any other .*lookalike status"):
         export(connection, to, ["a"])
 
 
