@@ -1,6 +1,6 @@
-"""The answers to one entry's queries: every segment's best merged into the K nearest distinct pictures.
+"""The answers to one entry's queries: the results of all segments merged into the K nearest distinct pictures.
 
-Owns the merge and the lines of neighbors.jsonl. Knows the tables' values, but no file, no drawing and no Pachyderm.
+Owns the merge and the lines of neighbors.jsonl. Knows the tables' values, but no files, no drawing and no Pachyderm.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from stages.tables.images import Images
 from stages.tables.neighbours import Neighbours, Wanted
 
 ReadSegment = Callable[[Wanted], Neighbours]
-"""Reads the rows of one segment's table that are wanted."""
+"""Reads the wanted rows of one segment's table."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """A distinct library picture that is near a query."""
+    """A distinct library picture near a query."""
 
     id: str
     distance: float  # the value of a float32
-    sources: tuple[Source, ...]  # all the files it came from, sorted by path
-    thumbnail: bytes | None  # JPEG; None where search did not expect the query to be shown
+    sources: tuple[Source, ...]  # all its sources, sorted by path
+    thumbnail: bytes | None  # JPEG; None if the sheets do not show the query
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A query picture and its nearest library pictures: itself first, if it is one, then by distance and by id."""
+    """A query picture and its nearest library pictures: itself first if it is one of them, then by distance and id."""
 
     query: str
     sources: tuple[Source, ...]
@@ -44,12 +44,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """Everything that is known about one entry."""
+    """All answers of one entry."""
 
     entry: str  # the entry's true name
     k: int  # how many neighbours were asked for
-    model: str | None  # None where there was neither a query nor a result
-    metric: str | None  # None where nothing was searched
+    model: str | None  # None if there is neither a query nor a result
+    metric: str | None  # None if nothing was searched
     answers: tuple[Answer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
 
@@ -60,16 +60,16 @@ class Answers:
 
     @property
     def library_size(self) -> int | None:
-        """How many distinct pictures the library has, where that is fewer than were asked for; otherwise None."""
+        """The number of distinct pictures in the library if it is less than K; otherwise None."""
         if not self.searched:
             return None
-        found = max((len(answer.matches) for answer in self.answers), default=self.k)
-        return found if found < self.k else None
+        most = max((len(answer.matches) for answer in self.answers), default=self.k)
+        return most if most < self.k else None
 
 
 @dataclass
 class _Merge:
-    """The running K best of each query, so that only one segment's table is held at a time."""
+    """The K best so far of each query, so that only one segment's table is in memory at a time."""
 
     k: int
     model: str | None = None
@@ -86,7 +86,7 @@ class _Merge:
         self.model = model
 
     def wanted(self, queries: Sequence[str], distances: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Which rows of a further table can be among the best: with 16 segments a quarter of them."""
+        """Which rows of a further table may be among the best: with 16 segments, a quarter of them."""
         worst = {query: best[-1].distance for query, best in self.best.items() if len(best) == self.k}
         limits = np.fromiter((worst.get(query, np.inf) for query in queries), np.float64, len(queries))
         return distances <= limits
@@ -100,13 +100,13 @@ class _Merge:
             )
         if table.k < self.k:
             raise StageError(
-                f"K={self.k} neighbours are to be shown but search kept only {table.k}: "
-                "give K the same value in specs/search.json and specs/render.json, and deploy both"
+                f"render needs K={self.k} neighbours, but search kept only {table.k}: "
+                "set K to the same value in specs/search.json and specs/render.json, and deploy both"
             )
         self.metric = table.metric
-        for query, found in _by_query(table):
+        for query, matches in _by_query(table):
             known = self.best.get(query, [])
-            self.best[query] = sorted(_united([*known, *found]), key=_rank(query))[: self.k]
+            self.best[query] = sorted(_united([*known, *matches]), key=_rank(query))[: self.k]
 
 
 def merge(
@@ -114,10 +114,10 @@ def merge(
 ) -> Answers:
     """Merges the results of all segments into the `k` nearest distinct pictures of each query of `entry`.
 
-    Segments are asked one after the other for what may still be among the best, and then forgotten. Equal ids are one
-    neighbour with all their sources. `queries` is None where the entry's own table is missing (the join is an outer
-    one); results then stand without the queries' names and pictures.
-    Raises StageError if the tables come from different models or metrics, or hold fewer than `k` by design.
+    Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
+    all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
+    then lack the queries' names and pictures. Raises StageError if the tables come from different models or metrics, or
+    were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
     if queries is not None:
@@ -152,7 +152,7 @@ def json_lines(answers: Answers) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Query:
-    """What an entry's own table knows of a query."""
+    """A query in the entry's own table."""
 
     sources: tuple[Source, ...] = ()
     thumbnail: bytes | None = None
@@ -186,12 +186,12 @@ def _united(matches: Iterable[Match]) -> list[Match]:
 
 
 def _rank(query: str) -> Callable[[Match], tuple[float, bool, str]]:
-    """Orders a query's matches as search does: by distance, the picture itself before its equals, then by id."""
+    """Orders a query's matches as search does: by distance, among equals the picture itself first, then by id."""
     return lambda match: (match.distance, match.id != query, match.id)
 
 
 def _shortest(distance: float) -> float:
-    """The float with the fewest decimals that reads back as the same float32."""
+    """The float with the fewest digits that reads back as the same float32."""
     return float(str(np.float32(distance)))
 
 

@@ -1,6 +1,6 @@
-"""Owns a backbone as a Keras model and as files: describing, identifying, writing and loading it.
+"""A backbone as a Keras model and as files: describes, identifies, writes and loads it.
 
-Equal models give equal bytes, so that pushing one again changes nothing. Knows no architecture and no Pachyderm.
+Equal models give equal bytes, so pushing one again changes nothing. Knows no architecture and no Pachyderm.
 """
 
 import hashlib
@@ -20,16 +20,16 @@ from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, Weigh
 from stages.contract import StageError
 
 BATCH = 32  # pictures of one forward pass; see embedders
-_IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise when vectors can change
+_IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise it if vectors can change
 _WEIGHTS_MEMBER = "model.weights.h5"
-# Whether layers share one of these or have equal ones makes no difference, and Keras forgets it on loading.
+# Layers that share one of these compute the same as layers with equal ones, and Keras does not restore the sharing.
 _STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
 
 
 def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
-    """The description of a model that takes (n, S, S, 3) pictures and gives (n, d) vectors, without its identity.
+    """The description, without an identity, of a model that maps (n, S, S, 3) pictures to (n, d) vectors.
 
-    Raises StageError if it is no such model, saying what to change.
+    Raises StageError for any other model, with the change that it needs.
     """
     if len(model.inputs) != 1 or len(model.outputs) != 1:
         raise StageError(
@@ -39,11 +39,11 @@ def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> B
     shape = tuple(taken.shape)
     if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or shape[1] is None or shape[0] not in (None, BATCH):
         raise StageError(
-            f"{name} takes {shape}; it needs pictures of one fixed square size with the colours last: (None, 96, 96, 3)"
+            f"{name} takes {shape}; it must take pictures of one fixed square size, colours last: (None, 96, 96, 3)"
         )
     if len(given.shape) != 2 or given.shape[1] is None:
         raise StageError(
-            f"{name} gives {tuple(given.shape)}; it needs one vector per picture, (None, dimension): "
+            f"{name} gives {tuple(given.shape)}; it must give one vector per picture, (None, dimension): "
             "end it with GlobalAveragePooling2D, or cut off its classifier"
         )
     computed = sorted({layer.compute_dtype for layer in model.layers})
@@ -65,9 +65,9 @@ def save_backbone(model: keras.Model, spec: BackboneSpec, directory: Path) -> Ba
 
 
 def load_backbone(path: Path, spec: BackboneSpec) -> keras.Model:
-    """Loads a .keras file (a seekable one) that must be the model that the spec describes.
+    """Loads the model that the spec describes from a seekable .keras file.
 
-    Raises StageError if it is damaged or another model.
+    Raises StageError if the file is damaged or holds another model.
     """
     found = identity(path, spec)
     if found != spec.sha256:
@@ -79,20 +79,20 @@ def load_backbone(path: Path, spec: BackboneSpec) -> keras.Model:
     seen = describe(model, spec.name, spec.pooling, spec.weights)
     if (seen.image_size, seen.dimension) != (spec.image_size, spec.dimension):
         raise StageError(
-            f"{SPEC_FILE} says {spec.image_size} pixels and {spec.dimension} dimensions, but the model has "
+            f"{SPEC_FILE} states {spec.image_size} pixels and {spec.dimension} dimensions, but the model has "
             f"{seen.image_size} and {seen.dimension}. Push it again: lookalike model push"
         )
     return model
 
 
 def load_keras(path: Path) -> keras.Model:
-    """Loads any .keras file without what it was trained with, and without code that it may carry.
+    """Loads any .keras file, without its training configuration and without code in it.
 
-    Raises StageError if it is none, or needs layers that Keras itself does not have.
+    Raises StageError if it is not a .keras file, or needs layers that are not part of Keras.
     """
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=True)
-    except Exception as error:  # what Keras raises for a damaged or foreign file has no common type
+    except Exception as error:  # Keras's errors for damaged or foreign files have no common type
         raise StageError(
             f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
             "made of Keras's own layers, without Lambda layers)"
@@ -100,14 +100,14 @@ def load_keras(path: Path) -> keras.Model:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of Keras or h5py says, without the advice to programmers that follows."""
+    """The first line of an error of Keras or h5py, without the advice to programmers after it."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def identity(path: Path, spec: BackboneSpec) -> str:
-    """64 hex digits over a .keras file's configuration and weights, and over how they are run.
+    """The hash, 64 hex digits, of a .keras file's configuration and weights and of the way to run them.
 
-    Not over the file's bytes, which change whenever Keras saves. Raises StageError if it is not a .keras file.
+    The file's bytes are not hashed, since they change with every save. Raises StageError if it is not a .keras file.
     """
     how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
     try:
@@ -115,7 +115,7 @@ def identity(path: Path, spec: BackboneSpec) -> str:
             config = _canonical(json.loads(archive.read("config.json")))
             weights = _weights(archive.read(_WEIGHTS_MEMBER))
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise StageError(f"{path.name} is not a .keras file of Keras 3, or damaged ({error}); {PUSH}") from error
+        raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({error}); {PUSH}") from error
     whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(whole.encode()).hexdigest()
 
@@ -135,7 +135,7 @@ def _weights(hdf5: bytes) -> dict[str, list[Any]]:
 
 
 def _normalise(source: Path, target: Path) -> None:
-    """Rewrites a .keras file so that equal models are equal bytes: no dates, no memory addresses, one order."""
+    """Rewrites a .keras file so that equal models give equal bytes: no dates, no memory addresses, one order."""
     with zipfile.ZipFile(source) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     members["config.json"] = json.dumps(_canonical(json.loads(members["config.json"])), sort_keys=True).encode()
@@ -150,7 +150,7 @@ def _normalise(source: Path, target: Path) -> None:
 
 
 def _canonical(config: Any) -> Any:
-    """Keras marks objects that several layers share by their memory address: number them by first use instead."""
+    """The configuration with shared objects, which Keras marks by memory address, numbered by first use."""
     numbers: dict[int, int] = {}
 
     def walk(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Owns backbone.json: what a backbone is, in words and numbers. Knows nothing of Keras, so it is cheap to import."""
+"""The description of a backbone, backbone.json. Does not know Keras, so it is cheap to import."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -12,26 +12,26 @@ PUSH = "push one with: lookalike model push efficientnet-lite0"
 
 @dataclass(frozen=True)
 class Weights:
-    origin: str  # where they came from, for people
+    origin: str  # their origin, for people
     sha256: str  # 64 hex digits: of the file they were read from; for a .keras file, of the numbers alone
 
 
 @dataclass(frozen=True)
 class BackboneSpec:
-    """What backbone.json says. `sha256` is the model's identity: what the tables call `model`."""
+    """The content of backbone.json. `sha256` is the model's identity, `model` in the tables."""
 
     name: str
-    image_size: int  # side of the pictures it takes, in pixels
+    image_size: int  # side of its pictures, in pixels
     pooling: str  # "avg", "max", or "own" for a user's model
     dimension: int  # length of one vector
-    batch: int  # every forward pass takes this many pictures
-    precision: str  # the type its layers compute in: "float32"
+    batch: int  # pictures in every forward pass
+    precision: str  # the type that its layers compute in: "float32"
     weights: Weights
     sha256: str = ""  # 64 hex digits; filled in by save_backbone
 
 
 def parse_spec(text: str | bytes) -> BackboneSpec:
-    """Reads the content of backbone.json. Raises StageError if it is not one."""
+    """Parses the content of backbone.json. Raises StageError for anything else."""
     try:
         fields = json.loads(text)
         spec = BackboneSpec(**{**fields, "weights": Weights(**fields["weights"])})
@@ -39,7 +39,9 @@ def parse_spec(text: str | bytes) -> BackboneSpec:
         if not (all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)):
             raise ValueError("a field is of the wrong type")
     except (ValueError, TypeError, KeyError) as error:
-        raise StageError(f"{SPEC_FILE} in the repo models is not a backbone's description ({error}); {PUSH}") from error
+        raise StageError(
+            f"{SPEC_FILE} in the repo models is not a description of a backbone ({error}); {PUSH}"
+        ) from error
     return spec
 
 

@@ -19,7 +19,7 @@ def title(answers: Answers) -> str:
 
 
 def summary(answers: Answers, shown: int, limit: int) -> str:
-    """One line on what the sheet shows: how many of the queries, their at most `limit` nearest, measured how."""
+    """One line on the sheet's content: the number of queries, of their nearest (at most `limit`), and the metric."""
     total = len(answers.answers)
     queries = counted(total, "query picture", "query pictures")
     if shown < total:
@@ -31,7 +31,7 @@ def summary(answers: Answers, shown: int, limit: int) -> str:
 
 
 def notes(answers: Answers, shown: int) -> list[str]:
-    """What a reader must know to read the sheet right, the gravest first; empty where all is as expected."""
+    """Notes that a reader needs to understand the sheet, the most important first; empty if all is as expected."""
     said = []
     total = len(answers.answers)
     if total == 0:

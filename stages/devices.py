@@ -1,6 +1,6 @@
-"""Owns what TensorFlow does with the devices it finds: GPU memory, TF32, deterministic operations. Knows no model.
+"""TensorFlow's settings for its devices: GPU memory, TF32, deterministic operations. Knows no model.
 
-Must run before the first tensor is made: TensorFlow fixes its devices then.
+Must run before the first tensor is made, when TensorFlow fixes its devices.
 """
 
 import ctypes
@@ -18,13 +18,13 @@ FRACTION = "GPU_MEMORY_FRACTION"
 
 @dataclass(frozen=True)
 class GpuMemory:
-    """How much of each GPU TensorFlow takes: what it needs as it grows, a fixed fraction, or (neither) all of it."""
+    """How much memory of each GPU TensorFlow takes: as it needs (growth), a fixed fraction, or (neither) all of it."""
 
     growth: bool
     fraction: float | None  # of the device's whole memory, over 0 and up to 1
 
     def limit(self, total: int) -> int:
-        """The fraction of `total` bytes in whole MiB, which is how TensorFlow wants it; at least 1."""
+        """The fraction of `total` bytes in whole MiB, TensorFlow's unit; at least 1."""
         return max(1, int(total * (self.fraction or 1.0)) >> 20)
 
 
@@ -53,16 +53,16 @@ def gpu_memory(environment: Mapping[str, str]) -> GpuMemory:
 
 
 def prepare(environment: Mapping[str, str]) -> str:
-    """Applies the GPU memory settings and makes results repeatable; returns one line about it for the log.
+    """Applies the GPU memory settings and makes results repeatable; returns a line for the log.
 
-    Doing it again with equal settings is fine. Raises StageError for bad settings, or if TensorFlow already runs
-    with others.
+    May be called again with equal settings. Raises StageError for bad settings, or if TensorFlow already runs with
+    others.
     """
     memory = gpu_memory(environment)
     if keras.backend.backend() != "tensorflow":
         if environment.get(GROWTH) or environment.get(FRACTION):
             raise StageError(f"{GROWTH} and {FRACTION} work with Keras on TensorFlow only: unset them or KERAS_BACKEND")
-        return f"Keras runs on {keras.backend.backend()}: its own device settings hold"
+        return f"Keras runs on {keras.backend.backend()}, with that backend's own device settings"
     gpus = tf.config.list_physical_devices("GPU")
     try:
         for number, gpu in enumerate(gpus):
@@ -72,17 +72,17 @@ def prepare(environment: Mapping[str, str]) -> str:
                 limit = tf.config.LogicalDeviceConfiguration(memory_limit=memory.limit(total_memory(number)))
                 tf.config.set_logical_device_configuration(gpu, [limit])
     except (RuntimeError, ValueError) as error:
-        raise StageError(f"TensorFlow has already taken the GPU's memory in another way: {error}") from error
-    # Both are part of a backbone's identity: TF32 rounds to 10 bits, and the fastest kernels add in any order.
+        raise StageError(f"TensorFlow has already taken the GPU's memory with other settings: {error}") from error
+    # Both are part of a backbone's identity: TF32 rounds to 10 bits, and the fastest kernels sum in any order.
     tf.config.experimental.enable_tensor_float_32_execution(False)
     tf.config.experimental.enable_op_determinism()
     return _described(len(gpus), memory)
 
 
 def passes_at_once() -> int:
-    """How many forward passes should be under way together: two where TensorFlow computes on a GPU, so that it has the
-    next one at hand while Python takes over the last one's vectors. One where the processor computes, which is busy
-    with it, and on Keras's other backends, whose models keep state while they predict."""
+    """The best number of concurrent forward passes: two if TensorFlow computes on a GPU, so that the next one is ready
+    while Python takes the last one's vectors. One on the CPU, which a single pass keeps busy, and on Keras's other
+    backends, whose models keep state while they predict."""
     on_gpu = keras.backend.backend() == "tensorflow" and tf.config.list_physical_devices("GPU")
     return 2 if on_gpu else 1
 
@@ -95,10 +95,11 @@ def _described(gpus: int, memory: GpuMemory) -> str:
 
 
 def total_memory(number: int) -> int:
-    """Bytes of memory of a GPU that this process may use, counted from 0 as TensorFlow does.
+    """The bytes of memory of a GPU that this process may use. number: counted from 0 as in TensorFlow.
 
-    Asked of the CUDA driver rather than of NVML, which counts all GPUs of the machine in another order and ignores
-    CUDA_VISIBLE_DEVICES and slices of a device. Makes no context, so takes no memory. Raises StageError without one.
+    Asks the CUDA driver and not NVML, which counts all GPUs of the machine in another order and ignores
+    CUDA_VISIBLE_DEVICES and slices of a device. Makes no context, so it takes no GPU memory. Raises StageError if there
+    is no such GPU.
     """
     device, total = ctypes.c_int(), ctypes.c_size_t()
     try:
@@ -109,7 +110,7 @@ def total_memory(number: int) -> int:
             driver.cuDeviceTotalMem_v2(ctypes.byref(total), device),
         )
     except (OSError, AttributeError) as error:
-        raise StageError(f"the CUDA driver cannot be asked for the GPU's memory ({error}); unset {FRACTION}") from error
+        raise StageError(f"the CUDA driver does not report the GPU's memory ({error}); unset {FRACTION}") from error
     if any(codes):
         raise StageError(f"the CUDA driver does not know GPU {number} (error {max(codes)}); unset {FRACTION}")
     return total.value

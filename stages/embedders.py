@@ -1,4 +1,4 @@
-"""Owns turning pictures into vectors with a loaded backbone, in batches of one fixed shape. Knows no files."""
+"""Computes vectors of pictures with a loaded backbone, in batches of one fixed shape. Knows no files."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -16,20 +16,20 @@ from stages.contract import StageError
 class Embedder:
     """A callable: uint8 RGB (n, S, S, 3) in, float32 (n, dimension) out, S and dimension as in the spec.
 
-    A vector depends on its picture alone, bit for bit on one machine: libraries choose other kernels, and so another
-    order of summing, for another shape of batch, so every batch has the same shape and the last one is filled up.
+    A vector depends on its picture alone, bit for bit on one machine. Libraries choose kernels, and so the order of
+    sums, by the shape of a batch, so every batch has the same shape and the last one is filled up.
     """
 
     def __init__(self, model: keras.Model, spec: BackboneSpec, at_once: int = 1) -> None:
-        """at_once: forward passes that are under way together, see stages.devices.passes_at_once."""
-        # XLA on the CPU is many times slower for these models, and its fusions would be part of the result.
+        """at_once: the number of concurrent forward passes, see stages.devices.passes_at_once."""
+        # XLA on the CPU is many times slower for these models, and its fusions would change the result.
         model.compile(jit_compile=False)
         self._model = model
         self._at_once = at_once
         self.spec = spec
 
     def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Raises StageError if the pictures have another size, or the model gives values that are not finite."""
+        """Raises StageError if the pictures have another size or the model gives values that are not finite."""
         batch = self.spec.batch
         parts = (pictures[begin : begin + batch] for begin in range(0, len(pictures), batch))
         return np.concatenate([np.empty((0, self.spec.dimension), np.float32), *self.stream(parts)])
@@ -37,8 +37,8 @@ class Embedder:
     def stream(self, batches: Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.float32]]:
         """The vectors of each batch, in order; a batch is at most `spec.batch` pictures.
 
-        Batches are taken before their vectors are wanted, and computed in threads: whoever takes these vectors can
-        read the next pictures and finish the last ones meanwhile, and a GPU does not wait for it. Raises as the call.
+        Batches are taken ahead and computed in threads: meanwhile the caller can read the next pictures and finish the
+        last ones, and a GPU does not have to wait. Raises the same errors as a call.
         """
         under_way: deque[Future[NDArray[np.float32]]] = deque()
         with ThreadPoolExecutor(self._at_once, "forward") as threads:
@@ -63,6 +63,6 @@ class Embedder:
         if not np.isfinite(vectors).all():
             raise StageError(
                 f"the model {self.spec.name} gives values that are not finite (NaN or infinity) for some picture; "
-                "such vectors have no distance: push another model"
+                "such vectors have no distances: push another model"
             )
         return vectors

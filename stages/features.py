@@ -1,6 +1,6 @@
-"""The stage features: pictures in, one vector each out, with a table of what they are. Library and queries alike.
+"""The features stage: a vector for each picture of the library or of a query entry, with a table of the pictures.
 
-Owns what it writes and when a model is loaded. Knows nothing of how a model computes.
+Owns the files that it writes and the life of a loaded model. Knows nothing about how a model computes.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-# Keras imports scikit-learn, and with it SciPy's statistics, for wrappers that no backbone has: a fifth of the time in
-# which every job waits for TensorFlow.
+# Keras imports scikit-learn, and with it SciPy's statistics, for wrappers that no backbone uses: a fifth of the time
+# that every job waits for TensorFlow.
 _HIDDEN = "sklearn" not in sys.modules
 if _HIDDEN:
-    sys.modules["sklearn"] = None  # type: ignore[assignment]  # so that an import of it fails
+    sys.modules["sklearn"] = None  # type: ignore[assignment]  # makes its import fail
 
 from stages import devices
 from stages.backbones import load_backbone
@@ -45,7 +45,7 @@ _BATCHES_PER_LINE = 20  # of progress
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads SEGMENT_DIGITS and the GPU settings; the returned object keeps a loaded model between datums."""
+    """Reads SEGMENT_DIGITS and the GPU settings. The returned object keeps a loaded model between datums."""
     segment_digits = integer(environment, "SEGMENT_DIGITS", default=1, lowest=1, highest=8)
     print(devices.prepare(environment))
     return Features(segment_digits)
@@ -60,9 +60,9 @@ class _Picture:
 class Features:
     """Computes the vectors of one datum at a time.
 
-    Inputs: `models` (a directory with backbone.keras and backbone.json, lazy or not) and `pictures`: /library/<part>,
-    which gives library/<segment>/<part>.npy and .parquet for each segment that it has pictures of, or
-    /queries/<entry>, which gives vectors.npy, images.parquet and, where something was rejected, rejected.jsonl in
+    Inputs: `models`, a directory with backbone.keras and backbone.json, lazy or not; `pictures`, one of
+    /library/<part>: writes library/<segment>/<part>.npy and .parquet for each segment with pictures of the part;
+    /queries/<entry>: writes vectors.npy, images.parquet and, if something was rejected, rejected.jsonl to
     queries/<entry>.
     """
 
@@ -72,7 +72,7 @@ class Features:
         self._embedder: Embedder | None = None
 
     def __call__(self, datum: Datum) -> None:
-        """Raises StageError if there is no model, it cannot be loaded, or the pictures do not fit it."""
+        """Raises StageError if the model is missing, cannot be loaded, or does not fit the pictures."""
         for name in ("models", "pictures"):
             if name not in datum.inputs:
                 raise StageError(f"the input {name} is missing: features needs models and pictures")
@@ -90,7 +90,7 @@ class Features:
             _query(embedder, pictures.path, datum.out / "queries" / name)
 
     def _embedder_of(self, models: Input) -> Embedder:
-        """The commit's model: loaded again only when the commit is another one, since its files are pipes."""
+        """The commit's model, loaded again only for another commit, since its files are pipes."""
         if self._embedder is None or not models.commit or models.commit != self._commit:
             self._embedder, self._commit = _load(models.path), models.commit
         return self._embedder
@@ -116,7 +116,7 @@ def _load(directory: Path) -> Embedder:
     began = time.monotonic()
     paths = {path.name: path for path in directory.iterdir()}
     if not {MODEL_FILE, SPEC_FILE} <= paths.keys():
-        raise StageError(f"the repo models holds no backbone: {PUSH}")
+        raise StageError(f"the repo models does not hold a backbone: {PUSH}")
     spec = parse_spec(paths[SPEC_FILE].read_bytes())
     with tempfile.TemporaryDirectory() as scratch:
         file = spool(paths[MODEL_FILE], Path(scratch))
@@ -128,7 +128,7 @@ def _load(directory: Path) -> Embedder:
 
 
 def _united(directory: Path, image_size: int) -> dict[str, _Picture]:
-    """The distinct pictures of all packs by id, in ascending order; one picture in several packs has all sources."""
+    """The distinct pictures of all packs by id, in ascending order; one in several packs has all its sources."""
     found: dict[str, _Picture] = {}
     for pack in read_packs(directory):
         height, width = pack.pixels.shape[1:3]
@@ -140,7 +140,7 @@ def _united(directory: Path, image_size: int) -> dict[str, _Picture]:
             )
         for pixels, picture in zip(pack.pixels, pack.pictures, strict=True):
             before = found.get(picture.id)
-            # Equal ids are equal pixels: which pack they are read from makes no difference.
+            # Equal ids mean equal pixels, so any of the packs will do.
             found[picture.id] = _Picture(pixels, unite(picture.sources, before.sources if before else ()))
     return dict(sorted(found.items()))
 
@@ -168,7 +168,7 @@ def _embed(embedder: Embedder, pictures: Mapping[str, _Picture]) -> tuple[NDArra
 
 
 def _thumbnail(pixels: Pixels) -> bytes:
-    """A JPEG file; its bytes depend on the pixels and on Pillow's libjpeg alone."""
+    """A JPEG file, whose bytes depend on the pixels and on Pillow's libjpeg alone."""
     file = io.BytesIO()
     Image.fromarray(np.asarray(pixels)).save(file, "JPEG", quality=_THUMBNAIL_QUALITY)
     return file.getvalue()

@@ -1,4 +1,4 @@
-"""Owns the index stage: one segment's vectors in one file, and the nearest neighbours of its pictures within it.
+"""The index stage: one segment's vectors in one file, and the nearest neighbours of its pictures within it.
 
 Runs as `python -m stages.index`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
@@ -46,7 +46,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
     parts = {path: read_images(path) for path in sorted(source.glob("*.parquet"))}
     if not parts:
-        raise StageError(f"{source.name} holds no pictures: it should be a directory that the features stage wrote")
+        raise StageError(
+            f"{source.name} does not hold pictures: it should be a directory that the features stage wrote"
+        )
     images = merge_images(list(parts.values()))
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", parts, images)
@@ -65,9 +67,9 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
 
 
 def _written(path: Path, parts: Mapping[Path, Images], images: Images) -> Vectors:
-    """Copies the parts' vectors into one file in the order of the images, and returns it, memory-mapped.
+    """Copies the parts' vectors into one file in the order of the images; returns them, memory-mapped.
 
-    A picture of several parts has one vector in all of them: equal pixels, one model, batches of one shape.
+    A picture in several parts has the same vector in all of them: equal pixels, one model, batches of one shape.
     """
     shape = (len(images), images.dimension)
     together = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
@@ -83,7 +85,7 @@ def _written(path: Path, parts: Mapping[Path, Images], images: Images) -> Vector
 
 def _mismatch(segment: str) -> StageError:
     return StageError(
-        f"segment {segment} has not one vector for each picture; reprocess the features pipeline, "
+        f"segment {segment} does not have one vector for each picture; reprocess the features pipeline, "
         "which writes both: pachctl update pipeline --reprocess -f its spec"
     )
 

@@ -1,6 +1,6 @@
-"""Text on drawn sheets: the one font that ships inside Pillow, and true names spelt and shortened for it.
+"""Text on drawn sheets: the one font inside Pillow, and names transliterated and shortened for it.
 
-Knows text and widths only, nothing of sheets. Everything is a function of the text and of Pillow's version.
+Knows text and widths only, no sheets. All results depend on the text and on Pillow's version alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CODE_OR_CHARACTER = re.compile(r"\\u\{[0-9a-f]+\}|\\x[0-9a-f]{2}|.")
 def font(size: int) -> ImageFont.FreeTypeFont:
     """Pillow's own font, with `size` in pixels.
 
-    Laid out by Pillow itself: its default would be taken over by libraqm on machines that have libfribidi.
+    Uses Pillow's own layout: by default, libraqm takes over on machines that have libfribidi.
     """
     own = ImageFont.load_default(size)
     if not isinstance(own, ImageFont.FreeTypeFont):
@@ -37,17 +37,18 @@ def font(size: int) -> ImageFont.FreeTypeFont:
 
 
 def spelt(text: str) -> str:
-    """The text in characters of `GLYPHS`, for reading, not for reading back.
+    """The text in characters of `GLYPHS`, for people; it cannot be converted back.
 
-    Accents fall off; what has no likeness becomes its code, as \\u{1f431}, or \\xff for a byte that is no UTF-8.
+    Accents are dropped. A character without a similar one becomes its code, such as \\u{1f431}, or \\xff for a byte
+    that is not UTF-8.
     """
     return "".join(map(_spelt_character, unicodedata.normalize("NFC", text)))
 
 
 def fitted(text: str, size: int, width: float) -> str:
-    """`text` spelt, and where it is wider than `width` pixels, with its middle replaced by an ellipsis.
+    """`text` spelt and, if wider than `width` pixels, with an ellipsis in place of its middle.
 
-    A name's end tells more than its beginning (the number, the suffix), so it gets the larger half.
+    The end of a name tells more than its beginning (the number, the suffix), so more of it is kept.
     """
     whole = spelt(text)
     if font(size).getlength(whole) <= width:
@@ -87,7 +88,7 @@ def _spelt_character(character: str) -> str:
         return ""
     if character in _LOOKALIKES:
         return _LOOKALIKES[character]
-    if "\udc80" <= character <= "\udcff":  # how Python carries a byte of a file name that is no UTF-8
+    if "\udc80" <= character <= "\udcff":  # a byte of a file name that is not UTF-8, as Python represents it
         return f"\\x{ord(character) - 0xDC00:02x}"
     plain = "".join(c for c in unicodedata.normalize("NFKD", character) if not unicodedata.combining(c))
     return plain if plain and GLYPHS.issuperset(plain) else f"\\u{{{ord(character):x}}}"

@@ -1,7 +1,7 @@
-"""The result page, one HTML file that needs nothing beside it: all shown queries with their K nearest and all sources.
+"""The result page, one self-contained HTML file: all shown queries with their K nearest and all sources.
 
-Knows the answers' values and HTML, nothing of tables, files or Pachyderm. Every text that comes from outside passes
-through `_text`; the page runs no script and its policy lets it load nothing.
+Knows the answers' values and HTML, but no tables, no files and no Pachyderm. Every text from outside passes through
+`_text`; the page runs no scripts, and its policy lets it load nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stages.packs import Rejection
 from stages.sources import paths
 from stages.style import STYLE
 
-_OPEN_SOURCES = 4  # sources of one picture that are seen without unfolding the rest
+_OPEN_SOURCES = 4  # sources of one picture that are visible before the rest is unfolded
 
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -24,8 +24,8 @@ _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 def page(answers: Answers, queries: Sequence[str]) -> str:
     """The page as text for a UTF-8 file, showing the `queries` (their ids), ordered by their names.
 
-    Also says what is wrong or missing: rejected files with their reasons, an empty or too small library, an entry
-    without a picture to search for.
+    Also reports problems: rejected files with their reasons, an empty or too small library, an entry without a picture
+    to search for.
     """
     by_id = {answer.query: answer for answer in answers.answers}
     shown = sorted((by_id[query] for query in queries), key=lambda answer: (paths(answer.sources), answer.query))
@@ -92,7 +92,7 @@ def _figure(heading: str, alternative: str, pictured: Answer | Match) -> str:
 def _sources(pictured: Answer | Match) -> str:
     names = paths(pictured.sources) or [captions.UNNAMED]
     first, rest = names[:_OPEN_SOURCES], names[_OPEN_SOURCES:]
-    if len(rest) == 1:  # unfolding one line would save none
+    if len(rest) == 1:  # folding a single line would save no space
         first, rest = names, []
     open_part = "".join(_list("sources", first))
     if not rest:

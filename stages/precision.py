@@ -1,5 +1,7 @@
-"""Owns a backbone in mixed precision, which is another model with an identity of its own, and how much its neighbours
-differ from those of float32. Knows no architecture and no files."""
+"""A backbone in mixed precision, which is another model with an identity of its own, and its drift from float32.
+
+Knows no architecture and no files.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PRECISIONS = ("float32", "mixed_float16", "mixed_bfloat16")
-"""Keras's names. Mixed: weights in float32, layers compute in the other type."""
+"""Keras's names. Mixed: the weights are float32, and the layers compute in the other type."""
 
 _EXACT = (
     keras.layers.InputLayer,
@@ -20,7 +22,7 @@ _EXACT = (
     keras.layers.Flatten,
     keras.layers.UnitNormalization,
 )
-"""What goes on computing in float32: what scales pixels, and what makes the vector out of the last maps."""
+"""Layers that keep computing in float32: those that scale pixels, and those that make the vector from the last maps."""
 
 
 @dataclass(frozen=True)
@@ -38,13 +40,13 @@ class Drift:
 
     def __str__(self) -> str:
         return (
-            f"{self.kept:.1%} of the {self.k} nearest of {self.pictures} sample pictures are those of float32; "
+            f"{self.kept:.1%} of the {self.k} nearest of {self.pictures} sample pictures are the same as in float32; "
             f"vectors differ by up to {self.furthest:.2%}"
         )
 
 
 def in_precision(model: keras.Model, precision: str) -> keras.Model:
-    """The functional model with the same weights, its layers computing as one of PRECISIONS says."""
+    """The functional model with the same weights, whose layers compute in one of PRECISIONS."""
 
     def another(layer: keras.layers.Layer) -> Any:
         config = layer.get_config()
@@ -58,7 +60,7 @@ def in_precision(model: keras.Model, precision: str) -> keras.Model:
 
 
 def drift(before: NDArray[np.float32], after: NDArray[np.float32], k: int = 3) -> Drift:
-    """Compares the vectors, (n, d) with n > k, that two precisions give the same pictures."""
+    """Compares the vectors, (n, d) with n > k, of the same pictures in two precisions."""
     nearest = [_nearest(each.astype(np.float64), k) for each in (before, after)]
     kept = np.mean([len(np.intersect1d(*rows)) / k for rows in zip(*nearest, strict=True)])
     moved = np.linalg.norm(after.astype(np.float64) - before, axis=1)

@@ -1,8 +1,8 @@
-"""Stage render: one entry's answers as files for people and programs: neighbors.jsonl, grid.png and index.html.
+"""The render stage: one entry's answers as files for people and programs: neighbors.jsonl, grid.png and index.html.
 
 Input `queries`: a directory /queries/<entry> of features-queries (images.parquet, rejected.jsonl); input `search`: a
 directory /<entry> of search with one table for each segment. The join is an outer one, so either may be missing.
-Parameter: K, the neighbours of each query. Knows where the tables lie; what is in the files it writes, others know.
+Parameter: K, the neighbours of each query. Owns the paths; other modules own the content of the files.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -30,7 +30,7 @@ MOST_NEIGHBOURS = 1000
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads K (default 3). Raises StageError if it is no whole number from 1 to `MOST_NEIGHBOURS`."""
+    """Reads K (default 3). Raises StageError if it is not a whole number from 1 to `MOST_NEIGHBOURS`."""
     k = integer(environment, "K", 3, 1, MOST_NEIGHBOURS)
 
     def process(datum: Datum) -> None:
@@ -41,9 +41,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 
 def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answers:
-    """The answers to the queries of `entry` (its PFS name), from either side's directory, None where it is missing.
+    """The answers to the queries of `entry` (its PFS name), from the directories of both sides; None for a missing one.
 
-    Raises StageError if a table is not what it should be, or if the tables do not fit together.
+    Raises StageError if a table is invalid or the tables do not fit together.
     """
     images = _images(queries)
     rejected = _rejections(queries)
@@ -53,7 +53,7 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answe
 
 
 def write(entry: str, answers: Answers, directory: Path) -> None:
-    """Writes the three files into `directory`. `entry`, its PFS name, decides which queries are shown."""
+    """Writes the three files into `directory`. `entry` is the PFS name, which determines the queries that are shown."""
     chosen = sheet_queries(entry, (answer.query for answer in answers.answers))
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "neighbors.jsonl").open("w", encoding="ascii", newline="\n") as file:
@@ -63,9 +63,9 @@ def write(entry: str, answers: Answers, directory: Path) -> None:
 
 
 def true_name(entry: str, images: Images | None, rejected: Iterable[Rejection]) -> str:
-    """The entry's name as its owner knows it.
+    """The entry's true name.
 
-    A name too long for one component is cut by the escaping, and only the sources in the entry know all of it.
+    Escaping cuts a name that is too long for one component; then only the sources in the entry have all of it.
     """
     if not entry.endswith("%"):
         return unescape(entry)

@@ -1,4 +1,4 @@
-"""Owns the search stage: the nearest pictures of one segment for every query of one entry.
+"""The search stage: the nearest pictures of one segment for every query of one entry.
 
 Runs as `python -m stages.search`, under Pachyderm or on plain directories. Knows neither models nor sheets.
 """
@@ -30,7 +30,7 @@ from stages.vectors import read_vectors
 
 @dataclass(frozen=True)
 class Segment:
-    """A segment of the index, open: its name, its pictures and a searcher of their vectors."""
+    """An open segment of the index: its name, its pictures and a searcher of their vectors."""
 
     name: str
     images: Images
@@ -48,7 +48,7 @@ class Queries:
 
 
 def start(environment: Mapping[str, str]) -> "Search":
-    """Reads K, METRIC, BACKEND and ALGORITHM; returns what searches one datum after the other."""
+    """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that searches one datum after the other."""
     return Search(settings(environment), environment)
 
 
@@ -56,24 +56,24 @@ Read = TypeVar("Read")
 
 
 class InputCache(Generic[Read]):
-    """What was read of one input of the last datum, for as long as the datums that follow have the same."""
+    """Keeps the content of one input for as long as the datums that follow have the same input."""
 
     def __init__(self, read: Callable[[Input], Read]) -> None:
         self._read = read
         self._held: tuple[tuple[str, str], Read] | None = None
 
     def get(self, each: Input) -> Read:
-        """What the input holds. Without a commit nothing says that it is the same as before."""
+        """The input's content. Reads it again if the input has no commit to show that it is unchanged."""
         key = (each.commit, each.repo_path)
         if self._held is None or not each.commit or key != self._held[0]:
-            self._held = None  # its memory first
+            self._held = None  # frees the memory first
             self._held = key, self._read(each)
         return self._held[1]
 
 
 class Search:
-    """Searches one segment for one entry at a time. Keeps the segment open for the entries that follow, and the entry
-    for the segments that follow.
+    """Searches one segment for one entry at a time. Keeps the segment for the next entries, and the entry for the next
+    segments.
 
     The datum's inputs, lazy or not: `index`, the directory /<b>; `queries`, the directory /queries/<entry>. Writes
     /<entry>/<b>.parquet (Neighbours): for each query its K nearest in the segment, itself first, then by
@@ -99,10 +99,10 @@ class Search:
         print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
 
     def _find(self, segment: Segment, queries: Queries) -> TopK:
-        """The k nearest of each query. A picture that is in the library comes first among its own, at distance 0.
+        """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0.
 
-        By identity: even where its two vectors, computed on two kinds of device, are not quite the same, and where
-        other pictures have that vector too.
+        This goes by id: it holds even if the picture's two vectors, from two kinds of device, differ slightly, or if
+        other pictures have the same vector.
         """
         k = self._settings.k
         same = np.array([segment.rows.get(query, NONE) for query in queries.images.ids], dtype=np.int64)
@@ -114,7 +114,7 @@ class Search:
 
 
 def _widened(found: TopK, columns: int) -> TopK:
-    """The answer with room for a picture itself where the segment is so small that it was left out of all columns."""
+    """The answer, with a column added for the query itself if the segment is too small to have had one."""
     missing = columns - found.rows.shape[1]
     return TopK(
         np.pad(found.distances, ((0, 0), (0, missing)), constant_values=np.inf),
@@ -123,9 +123,9 @@ def _widened(found: TopK, columns: int) -> TopK:
 
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
-    """Opens a segment. Files of a lazy input are pipes: each that is needed is copied once and then memory-mapped.
+    """Opens a segment. Files of a lazy input are pipes: the needed ones are copied once and then memory-mapped.
 
-    The copies are deleted at once, as the mapping keeps them alive: whoever kills this process leaves nothing behind.
+    The copies are deleted at once, since the mapping keeps them alive: even a killed process leaves nothing behind.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         into = Path(directory)
@@ -151,7 +151,7 @@ def _file(index: Input, name: str) -> Path:
 
 
 def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
-    """The entry's pictures, or None where it has none."""
+    """The entry's pictures; None if it has none."""
     table = queries.path / "images.parquet"
     if not table.exists():
         return None
@@ -175,8 +175,8 @@ def _check_models(segment: Segment, queries: Queries) -> None:
         raise StageError(
             f"segment {segment.name} was computed with the model {ours.model} (image size {ours.image_size}, "
             f"{ours.dimension} dimensions), the entry {queries.entry} with {theirs.model} (image size "
-            f"{theirs.image_size}, {theirs.dimension} dimensions): their distances would mean nothing. "
-            "Both come from the repo models and IMAGE_SIZE must be the same in all specs; wait for both features "
+            f"{theirs.image_size}, {theirs.dimension} dimensions): their distances would be meaningless. "
+            "Both come from the repo models, and IMAGE_SIZE must be the same in all specs; wait for both features "
             "pipelines, or reprocess the older one: pachctl update pipeline --reprocess -f its spec"
         )
 

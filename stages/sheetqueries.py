@@ -1,7 +1,7 @@
-"""Which queries of an entry are shown on its result sheets: chosen by a seed taken from the entry's name.
+"""The choice of the queries that an entry's result sheets show, seeded by the entry's name.
 
-Search and render both ask here, so that search passes on the thumbnails of exactly those neighbours that render draws.
-Knows names and ids only: no files, no pictures, no tables.
+search and render both call this, so search passes on exactly the thumbnails that render draws. Knows names and ids
+only: no files, no pictures, no tables.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import hashlib
 from collections.abc import Iterable
 
 PAGE_QUERIES = 100
-"""The most queries of one entry whose neighbours are drawn."""
+"""The page shows at most this many queries of one entry."""
 
 GRID_QUERIES = 5
-"""How many of the shown queries, from the front, the result grid draws."""
+"""The grid draws this many of them, from the front."""
 
 
 def sheet_queries(entry: str, ids: Iterable[str]) -> list[str]:
-    """Chooses the queries of `entry` to draw: at most `PAGE_QUERIES` distinct ids, the grid's `GRID_QUERIES` first.
+    """The queries of `entry` to show: at most `PAGE_QUERIES` distinct ids, the grid's `GRID_QUERIES` first.
 
-    The choice is a function of the entry's name and of the set of ids alone: neither the order of `ids` nor Python's
-    version or hash seed matters. Adding one query to an entry displaces at most one of the others.
+    The choice depends only on the entry's name and the set of ids, and not on the order of `ids` or on Python's version
+    or hash seed. A query added to an entry displaces at most one of the others.
     """
     return sorted(set(ids), key=lambda query: (_ticket(entry, query), query))[:PAGE_QUERIES]
 
 
 def _ticket(entry: str, query: str) -> bytes:
-    """Draws the query's lot. The entry's length goes in first, so that no two (entry, query) pairs are hashed alike."""
+    """The query's lot. Hashes the length of the entry first, so that no two (entry, query) pairs hash alike."""
     name = entry.encode("utf-8", "surrogateescape")
     return hashlib.sha256(b"%d:%b:%b" % (len(name), name, query.encode("utf-8"))).digest()

@@ -1,7 +1,7 @@
 """The result grid, a PNG: a few queries, each followed by its nearest pictures in increasing distance.
 
-Drawn with Pillow alone, so that equal answers give equal bytes (for one version of Pillow). Knows the answers' values
-and how to draw them: no tables, no files, no Pachyderm.
+Drawn with Pillow alone, so equal answers give equal bytes (for one version of Pillow). Knows the answers' values, but
+no tables, no files and no Pachyderm.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from stages.sheetqueries import GRID_QUERIES
 from stages.sources import paths
 
 NEIGHBOUR_COLUMNS = 3
-"""How many neighbours are drawn beside each query, as in the original system; the page shows all K."""
+"""Neighbours drawn beside each query, as in the original system; the page shows all K."""
 
 TILE = 192  # pixels: twice the thumbnails' usual side
 _GAP = 28
 _QUERY_GAP = 44  # right of the query
 MARGIN = 40
-PANEL = 16  # how far the queries' tinted panel stands out around its tiles
+PANEL = 16  # margin of the queries' tinted panel around its tiles
 _COLUMNS = (
     MARGIN,
     *(MARGIN + TILE + _QUERY_GAP + column * (TILE + _GAP) for column in range(NEIGHBOUR_COLUMNS)),
 )  # left edges of the tiles
-_WIDTH = _COLUMNS[-1] + TILE + MARGIN  # the same whatever the sheet says
+_WIDTH = _COLUMNS[-1] + TILE + MARGIN  # the same for every sheet
 _NAMES = 3  # lines of names under a tile, at most
 
-_REASONS = 12  # rejected files named, on a sheet that has no picture to show
+_REASONS = 12  # rejected files listed on a sheet without pictures
 
 _HEADLINE, _TITLE, _TEXT = 26, 17, 14
 _LINE = 19  # pixels from one line of names to the next
@@ -52,8 +52,8 @@ _BLANK = "#f3f4f6"
 def grid(answers: Answers, queries: Sequence[str]) -> bytes:
     """The sheet as a PNG file: a row for each of the first `GRID_QUERIES` of the shown `queries` (their ids).
 
-    Columns are the query and its `NEIGHBOUR_COLUMNS` nearest (fewer where K is smaller), each titled. An entry without
-    queries, or a library without pictures, gives a sheet that says so.
+    The columns are the query and its `NEIGHBOUR_COLUMNS` nearest (fewer if K is smaller), each with a title. For an
+    entry without queries, or a library without pictures, the sheet says so.
     """
     by_id = {answer.query: answer for answer in answers.answers}
     rows = [_row(by_id[query], answers) for query in queries[:GRID_QUERIES]]
@@ -86,7 +86,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class _Tile:
-    """A picture (or, without a thumbnail, the reason why there is none) with its title and names."""
+    """A picture, or the reason why it has no thumbnail, with its title and names."""
 
     title: str
     value: str  # beside the title
@@ -119,7 +119,7 @@ def _neighbour(match: Match, answer: Answer) -> _Tile:
 
 
 def _names(pictured: Answer | Match) -> tuple[str, ...]:
-    """The lines under a tile: each of the picture's names, or the first ones and how many more there are."""
+    """The lines under a tile: all of the picture's names, or the first ones and the number of others."""
     names = [fitted(path, _TEXT, TILE) for path in paths(pictured.sources)] or [captions.UNNAMED]
     if len(names) <= _NAMES:
         return tuple(names)
@@ -131,7 +131,7 @@ def _heading(answers: Answers, drawn: int, shown: int) -> list[_Line]:
     lines = [_Line(fitted(captions.title(answers), _HEADLINE, width), _HEADLINE, _INK, 42)]
     said = [(captions.summary(answers, drawn, NEIGHBOUR_COLUMNS), _MUTED)] if answers.answers else []
     said += [(note, _NOTE) for note in captions.notes(answers, shown)]
-    if not answers.answers:  # the reasons are all there is to show
+    if not answers.answers:  # there is nothing else to show
         said += [(f"{each.source}: {each.reason}", _INK) for each in answers.rejected[:_REASONS]]
         if len(answers.rejected) > _REASONS:
             said.append((f"and {len(answers.rejected) - _REASONS:,} more; index.html lists all of them", _MUTED))

@@ -1,4 +1,4 @@
-"""Where pictures came from: the true path of a file and its hash. Knows no files and no formats."""
+"""The sources of pictures: the true paths and hashes of their files. Reads no files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """Where a picture came from: its true path (not PFS's escaped one) and the sha256 (64 hex) of that file's bytes."""
+    """A file that a picture came from: its true path (not PFS's escaped one) and the sha256 (64 hex) of its bytes."""
 
     path: str
     sha256: str

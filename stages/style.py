@@ -1,4 +1,4 @@
-"""The style sheet of the result page: light and dark, screen and paper. Only CSS; the markup is stages.pages'."""
+"""The style sheet of the result page: light and dark, screen and paper. CSS only; the markup is in stages.pages."""
 
 STYLE = """
 :root {

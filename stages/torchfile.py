@@ -1,7 +1,6 @@
-"""Owns reading weights from PyTorch's old file format (before 1.6: pickles, then raw storages), without PyTorch.
+"""Reads weights in PyTorch's old file format (before 1.6: pickles, then raw storages), without PyTorch.
 
-Knows no architecture. A pickle can run any code, so the unpickler here builds tensors and dictionaries,
-nothing else.
+Knows no architecture. A pickle can run any code, so the unpickler here builds only tensors and dictionaries.
 """
 
 import pickle
@@ -14,14 +13,14 @@ from numpy.typing import NDArray
 
 from stages.contract import StageError
 
-# First two pickles of a file, see torch/serialization.py: _legacy_save.
+# The first two pickles of a file, see torch/serialization.py: _legacy_save.
 _MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 _PROTOCOL_VERSION = 1001
 _STORAGES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
 
 
 class _Storage:
-    """Numbers that the pickle names before the file holds them: `values` is filled once they have been read."""
+    """Numbers that the pickle names before they come in the file: `values` is filled once they have been read."""
 
     def __init__(self, dtype: str, count: int) -> None:
         self.dtype = np.dtype(dtype)
@@ -59,7 +58,7 @@ class _Unpickler(pickle.Unpickler):
             return _Tensor
         if module == "torch" and name in _STORAGES:
             return _STORAGES[name]
-        raise pickle.UnpicklingError(f"it wants to use {module}.{name}")
+        raise pickle.UnpicklingError(f"it uses {module}.{name}")
 
     def persistent_load(self, pid: Any) -> _Storage:
         kind, dtype, key, _device, count, _view = pid
@@ -71,7 +70,7 @@ class _Unpickler(pickle.Unpickler):
 def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """The tensors of a state dictionary by name: C-contiguous, float32 or int64, in PyTorch's layout.
 
-    Raises StageError if the file is not of this format, holds anything but tensors, or is cut short.
+    Raises StageError if the file has another format, holds anything but tensors, or is truncated.
     """
     try:
         with path.open("rb") as file:
@@ -79,7 +78,9 @@ def read_tensors(path: Path) -> dict[str, NDArray[Any]]:
     except OSError as error:
         raise StageError(f"the weights {path} cannot be read: {error.strerror}") from error
     except Exception as error:  # a damaged pickle can raise nearly anything
-        raise StageError(f"{path.name} is not a PyTorch weights file of the old format, or damaged: {error}") from error
+        raise StageError(
+            f"{path.name} is not a PyTorch weights file of the old format, or it is damaged: {error}"
+        ) from error
 
 
 def _read(file: BinaryIO) -> dict[str, NDArray[Any]]:

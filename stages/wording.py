@@ -15,12 +15,12 @@ EMPTY_LIBRARY = "The library is empty: there is no picture to compare with yet."
 
 
 def small_library(size: int, k: int) -> str:
-    """What to say where the library has `size` pictures, fewer than the k neighbours asked for."""
+    """The note on a library of `size` pictures, fewer than the k neighbours asked for."""
     return f"Only {counted(size, 'picture', 'pictures')} in the library, where {k} neighbours were asked for."
 
 
 def distance(value: float) -> str:
-    """A distance for people: four significant digits, "0" for exactly 0 and for nothing else."""
+    """A distance for people: four significant digits, and "0" only for exactly 0."""
     if value == 0:
         return "0"
     if value >= 1000:
@@ -36,7 +36,8 @@ def counted(count: int, one: str, many: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with a picture or code in place of what no page or terminal can show, or what would turn it around."""
+    """The text with a symbol or a code for each character that cannot be shown, or would change the text's
+    direction."""
     return _CONTROL.sub(_coded, text)
 
 
@@ -44,6 +45,6 @@ def _coded(found: re.Match[str]) -> str:
     code = ord(found[0])
     if code < 0x20:
         return chr(0x2400 + code)  # its control picture
-    if 0xDC80 <= code <= 0xDCFF:  # how Python carries a byte of a file name that is no UTF-8
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a file name that is not UTF-8, as Python represents it
         return f"\\x{code - 0xDC00:02x}"
     return f"\\u{{{code:x}}}"

@@ -1,4 +1,4 @@
-"""Owns which backbones there are by name, and making one: from a name, or from a user's own .keras file.
+"""The backbones that have names, and a program that makes one, or takes a user's own .keras file.
 
 `python -m stages.zoo NAME|FILE --out DIR` writes backbone.keras and backbone.json. Knows no Pachyderm.
 """
@@ -23,11 +23,11 @@ from stages.embedders import Embedder
 from stages.precision import PRECISIONS, Drift, drift, in_precision
 
 DEFAULT_IMAGE_SIZE = 96
-_SMALLEST, _LARGEST = 32, 1024  # pixels: below, nothing is left after five halvings; above, a batch fills the memory
+_SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a batch of more fills the memory
 RESNET50_WEIGHTS = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
 _RESNET50_URL = f"https://storage.googleapis.com/tensorflow/keras-applications/resnet/{RESNET50_WEIGHTS}"
 _RESNET50_MD5 = "4d473c1dd8becc155b73f8504c6f6626"
-_PATIENCE = 30  # seconds without an answer before a download is given up
+_TIMEOUT = 30  # seconds without an answer before a download fails
 
 
 def _efficientnet_lite0(image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
@@ -38,7 +38,7 @@ def _efficientnet_lite0(image_size: int, weights: Path | None) -> tuple[keras.Mo
 
 
 def _resnet50(image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
-    """The raw pixels, 0 to 255, in; the greatest value of each channel out; neither centred nor scaled."""
+    """Takes raw pixels, 0 to 255, neither centred nor scaled, and gives the maximum of each channel."""
     path = weights or _downloaded_resnet50()
     origin = path.name if weights else f"keras.applications: {path.name}"
     pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
@@ -46,9 +46,9 @@ def _resnet50(image_size: int, weights: Path | None) -> tuple[keras.Model, Backb
     base = keras.applications.ResNet50(include_top=False, pooling="max", input_tensor=raw, weights=None)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # Keras only warns of layers that it finds no weights for
+            warnings.simplefilter("error")  # Keras only warns about layers without weights
             base.load_weights(path)
-    except Exception as error:  # Keras and h5py raise many types for a file that does not fit
+    except Exception as error:  # Keras and h5py raise errors of many types for a wrong file
         raise StageError(
             f"{path} does not hold the weights of ResNet50 without its top ({first_line(error)}): "
             f"the file is {_RESNET50_URL}"
@@ -68,18 +68,20 @@ def make_backbone(
 ) -> BackboneSpec:
     """Builds a backbone and writes its two files into the directory; returns its description.
 
-    source: a name in NAMED, or the path of a .keras file, whose own image size then holds.
-    weights: a file to take the weights from instead of where they usually come from; only for names.
-    precision: one of stages.precision.PRECISIONS; any but float32 is another model, and only for names.
-    directory: made where it is not there.
-    Raises StageError if it cannot be built, has the wrong inputs or outputs, cannot be loaded again, or gives vectors
+    source: a name in NAMED, or the path of a .keras file, which has an image size of its own.
+    weights: for a name only, a file of weights instead of the usual one.
+    precision: for a name only, one of stages.precision.PRECISIONS; any but float32 makes another model.
+    directory: created if missing.
+    Raises StageError if the backbone cannot be built or loaded again, has the wrong inputs or outputs, or gives vectors
     that are not finite; OSError if the files cannot be written.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if not _SMALLEST <= image_size <= _LARGEST:
-        raise StageError(f"an image size of {image_size} pixels: it must be from {_SMALLEST} to {_LARGEST}")
+        raise StageError(
+            f"an image size of {image_size} pixels is not valid: it must be from {_SMALLEST} to {_LARGEST}"
+        )
     if weights is not None and not weights.is_file():
-        raise StageError(f"there is no file of weights at {weights}")
+        raise StageError(f"the file of weights {weights} does not exist")
     if source in NAMED:
         model, spec = NAMED[source](image_size, weights)
     else:
@@ -87,20 +89,20 @@ def make_backbone(
     if precision != "float32":
         if source not in NAMED:
             raise StageError(
-                f"a .keras file has its own precision: save {source} with layers of {precision}, and push that"
+                f"a .keras file has its own precision: save {source} with layers of {precision} and push that"
             )
         model = in_precision(model, precision)
         spec = describe(model, spec.name, spec.pooling, spec.weights)
     spec = save_backbone(model, spec, directory)
     noise = np.random.default_rng(0).integers(0, 256, (spec.batch, spec.image_size, spec.image_size, 3), np.uint8)
-    # What was written is what is tried: Keras cannot read back all that it writes.
+    # Tries the written file, since Keras cannot read back everything that it writes.
     Embedder(load_backbone(directory / MODEL_FILE, spec), spec)(noise)
     return spec
 
 
 def compare(source: str, weights: Path | None, directory: Path, pictures: Path) -> Drift:
-    """What the precision of the named backbone in the directory changed, measured on the pictures in a .npy file, uint8
-    RGB (n, S, S, 3)."""
+    """The drift from float32 of the named backbone in the directory, measured on the pictures in a .npy file, uint8 RGB
+    (n, S, S, 3)."""
     spec = parse_spec((directory / SPEC_FILE).read_bytes())
     samples = np.load(pictures)
     exact = Embedder(*NAMED[source](spec.image_size, weights))
@@ -110,33 +112,35 @@ def compare(source: str, weights: Path | None, directory: Path, pictures: Path) 
 def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
     path = Path(source)
     if not path.is_file():
-        raise StageError(f"there is no backbone and no file named {source}; the backbones are {', '.join(NAMED)}")
+        raise StageError(f"{source} is neither a backbone nor a file; the backbones are {', '.join(NAMED)}")
     if path.suffix != ".keras":
-        raise StageError(f"{source} is not named like a Keras 3 model: save it with model.save('{path.stem}.keras')")
+        raise StageError(
+            f"{source} does not have the name of a Keras 3 model: save it with model.save('{path.stem}.keras')"
+        )
     if weights is not None:
-        raise StageError("a .keras file holds its own weights: leave the weights file out")
+        raise StageError("a .keras file has its own weights: leave out the weights file")
     model = load_keras(path)
     return model, describe(model, path.stem, "own", Weights(path.name, _sha256_of_numbers(model)))
 
 
 def _downloaded_resnet50() -> Path:
     try:
-        with _impatient():
+        with _download_timeout():
             path = keras.utils.get_file(RESNET50_WEIGHTS, _RESNET50_URL, cache_subdir="models", file_hash=_RESNET50_MD5)
     except Exception as error:  # urllib's errors come back from Keras as bare Exception
         raise StageError(
-            f"the weights of resnet50 cannot be downloaded ({first_line(error)}). Either fetch {_RESNET50_URL} where "
-            f"there is internet and give the file: lookalike model push resnet50 --weights {RESNET50_WEIGHTS}; "
+            f"the weights of resnet50 cannot be downloaded ({first_line(error)}). Either download {_RESNET50_URL} on a "
+            f"machine with internet access and run: lookalike model push resnet50 --weights {RESNET50_WEIGHTS}; "
             "or use the backbone that needs no download: lookalike model push efficientnet-lite0"
         ) from error
     return Path(path)
 
 
 @contextmanager
-def _impatient() -> Iterator[None]:
-    """Sockets made meanwhile give up: Keras's download has no time limit of its own."""
+def _download_timeout() -> Iterator[None]:
+    """Sets a time limit for sockets opened meanwhile: Keras's download has none of its own."""
     before = socket.getdefaulttimeout()
-    socket.setdefaulttimeout(_PATIENCE)
+    socket.setdefaulttimeout(_TIMEOUT)
     try:
         yield
     finally:
@@ -149,7 +153,7 @@ def _sha256(path: Path) -> str:
 
 
 def _sha256_of_numbers(model: keras.Model) -> str:
-    """Of the weights alone: a .keras file's own bytes hold the time it was saved."""
+    """The hash of the weights alone, since a .keras file's bytes include the time of saving."""
     digest = hashlib.sha256()
     for values in model.get_weights():
         digest.update(f"{values.dtype}{values.shape}".encode() + values.tobytes())
@@ -160,11 +164,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 1 with one line on stderr if the backbone cannot be made."""
     parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's two files.")
     parser.add_argument("source", metavar="NAME|FILE", help=f"{', '.join(NAMED)}, or a .keras file")
-    parser.add_argument("--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side in pixels (default 96)")
-    parser.add_argument("--weights", type=Path, help="take the weights from this file")
-    parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="what a named one computes in")
     parser.add_argument(
-        "--compare", type=Path, metavar="FILE", help="say what the precision changes for these pictures"
+        "--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side of the pictures in pixels (default 96)"
+    )
+    parser.add_argument("--weights", type=Path, help="take the weights from this file")
+    parser.add_argument(
+        "--precision", choices=PRECISIONS, default="float32", help="the type that a named backbone computes in"
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="FILE", help="report how far the precision moves the vectors of these pictures"
     )
     parser.add_argument("--out", type=Path, required=True, help="directory for backbone.keras and backbone.json")
     given = parser.parse_args(arguments)

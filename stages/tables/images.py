@@ -17,7 +17,7 @@ _SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa
 
 @dataclass(frozen=True)
 class Images:
-    """n distinct pictures, sorted by id: what a vectors file (n, dimension) holds row by row."""
+    """n distinct pictures, sorted by id: the rows of a vectors file (n, dimension)."""
 
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     sources: Sequence[Sequence[Source]]  # n × at least one
@@ -50,7 +50,7 @@ def write_images(images: Images, path: Path) -> None:
 def read_images(file: Path | BinaryIO) -> Images:
     """Reads what write_images wrote, from a path or a seekable binary file.
 
-    Raises StageError if it is no such table.
+    Raises StageError for any other file.
     """
     table, facts = read_table(file, _SCHEMA, "model", "image_size", "dimension")
     return Images(
@@ -64,7 +64,7 @@ def read_images(file: Path | BinaryIO) -> Images:
 
 
 def merge_images(parts: Sequence[Images]) -> Images:
-    """One table of several. A picture that several have is one, with the sources of all.
+    """One table of several. A picture in several of them has the sources of all.
 
     Raises StageError if they come from different models or image sizes, ValueError for no parts.
     """

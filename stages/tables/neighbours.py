@@ -44,7 +44,7 @@ class Neighbours:
     ids: Sequence[str]  # n ids of library pictures
     distances: "np.ndarray[Any, np.dtype[np.float32]]"  # (n,) float32
     sources: Sequence[Sequence[Source]]  # n, of the library pictures
-    thumbnails: Sequence[bytes | None]  # n JPEG files, None where the sheet will not show the query
+    thumbnails: Sequence[bytes | None]  # n JPEG files, None if the sheet does not show the query
     model: str  # identity hash of the backbone
     metric: str  # "euclidean" or "cosine"
     k: int  # how many neighbours were asked for; a smaller segment gives fewer rows
@@ -74,7 +74,7 @@ class Neighbours:
 
 
 Wanted = Callable[[Sequence[str], "np.ndarray[Any, np.dtype[np.float32]]"], "np.ndarray[Any, np.dtype[np.bool_]]"]
-"""Says of the queries and the distances (float32) of n rows which of these are wanted: bool (n,)."""
+"""Takes the queries and the distances (float32) of n rows; returns which rows are wanted, bool (n,)."""
 
 
 def write_neighbours(neighbours: Neighbours, path: Path) -> None:
@@ -92,13 +92,13 @@ def write_neighbours(neighbours: Neighbours, path: Path) -> None:
 
 
 def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neighbours:
-    """Reads what write_neighbours wrote, from a path or a seekable binary file: all rows, or those that are wanted.
+    """Reads what write_neighbours wrote, from a path or a seekable binary file: all rows or the wanted ones.
 
-    Raises StageError if it is no such table.
+    Raises StageError for any other file.
     """
     table, facts = read_table(file, _SCHEMA, "model", "metric", "k")
     queries = table["query"].to_pylist()
-    if wanted is not None:  # before anything is made of what most rows hold, their sources and pictures
+    if wanted is not None:  # before converting sources and thumbnails, the bulk of a row
         chosen = np.flatnonzero(wanted(queries, table["distance"].to_numpy()))
         table, queries = table.take(chosen), [queries[row] for row in chosen.tolist()]
     return Neighbours(

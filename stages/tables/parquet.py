@@ -12,19 +12,19 @@ from stages.contract import StageError
 from stages.sources import Source
 
 SOURCES = pa.list_(pa.struct([("path", pa.string()), ("sha256", pa.string())]))
-# Ids and hashes are hex digits, and a query is in many rows: search's tables are a third of what they would be.
+# Ids and hashes are hex digits, and many rows have the same query: compression makes search's tables a third as large.
 _COMPRESSION = dict.fromkeys(
     ("query", "rank", "id", "distance", "sources.list.element.path", "sources.list.element.sha256"), "ZSTD"
 ) | {"thumbnail": "NONE"}  # they are JPEG
-_ROWS_PER_GROUP = 1 << 16  # part of the file's bytes, so it must not come from a default that may change
+_ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
 
-# Arrow's strings are strict UTF-8; a file name need not be. NUL cannot be in a name, so it opens the escape.
+# Arrow's strings are strict UTF-8, but file names need not be. NUL cannot occur in a name, so it begins the escape.
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _STORED = re.compile("\0([0-9a-f]{4})")
 
 
 def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, str]]]:
-    """A column of sources as Arrow takes it; the type is SOURCES."""
+    """A column of sources for Arrow, of the type SOURCES."""
     return [
         [{"path": _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path), "sha256": sha256} for path, sha256 in row]
         for row in sources
@@ -32,7 +32,7 @@ def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, s
 
 
 def true_sources(rows: list[list[dict[str, str]]]) -> list[tuple[Source, ...]]:
-    """A column of sources from what `stored_sources` gave."""
+    """The inverse of `stored_sources`."""
     return [tuple(Source(_true_path(item["path"]), item["sha256"]) for item in row) for row in rows]
 
 

@@ -115,7 +115,7 @@ def test_mixed_models_are_a_reason(steps: dict[str, Step]) -> None:
     assert step.jobs["search"].state == "failure"
     (kept,) = step.reasons["search"]
     assert "was computed with the model " in kept
-    assert "their distances would mean nothing" in kept
+    assert "their distances would be meaningless" in kept
     assert kept in step.status
     assert step.jobs["render"].state == "unrunnable"
 

@@ -120,7 +120,7 @@ def test_files_that_do_not_belong_together_are_refused(small_model: SmallModel, 
     save(small_model(seed=1), tmp_path / "two")
     with pytest.raises(StageError, match="do not belong together"):
         load_backbone(tmp_path / "two" / MODEL_FILE, one)
-    with pytest.raises(StageError, match="says 64 pixels and 4 dimensions, but the model has 32 and 4"):
+    with pytest.raises(StageError, match="states 64 pixels and 4 dimensions, but the model has 32 and 4"):
         load_backbone(tmp_path / "one" / MODEL_FILE, replace(one, image_size=64))
 
 
@@ -128,7 +128,7 @@ def test_files_that_do_not_belong_together_are_refused(small_model: SmallModel, 
 def test_a_damaged_file_is_refused(small_model: SmallModel, tmp_path: Path, keep: int) -> None:
     spec = save(small_model(), tmp_path)
     (tmp_path / MODEL_FILE).write_bytes((tmp_path / MODEL_FILE).read_bytes()[:keep])
-    with pytest.raises(StageError, match=r"not a \.keras file of Keras 3, or damaged"):
+    with pytest.raises(StageError, match=r"not a \.keras file of Keras 3, or it is damaged"):
         load_backbone(tmp_path / MODEL_FILE, spec)
     with pytest.raises(StageError, match="cannot be loaded as a Keras model"):
         load_keras(tmp_path / MODEL_FILE)

@@ -202,11 +202,11 @@ def broken_models(models: dict[str, Path], tmp_path: Path) -> Iterator[dict[str,
     """Contents of the repo models that do not work, each with what is said of it."""
     found = {}
     for name, reason in {
-        "empty": "the repo models holds no backbone: push one with: lookalike model push efficientnet-lite0",
-        "no spec": "the repo models holds no backbone",
-        "no spec's text": r"backbone\.json in the repo models is not a backbone's description",
+        "empty": "the repo models does not hold a backbone: push one with: lookalike model push efficientnet-lite0",
+        "no spec": "the repo models does not hold a backbone",
+        "no spec's text": r"backbone\.json in the repo models is not a description of a backbone",
         "another model": r"backbone\.keras and backbone\.json in the repo models do not belong together",
-        "cut short": r"backbone\.keras is not a \.keras file of Keras 3, or damaged",
+        "cut short": r"backbone\.keras is not a \.keras file of Keras 3, or it is damaged",
     }.items():
         directory = tmp_path / "models" / name
         shutil.copytree(models["first"], directory)

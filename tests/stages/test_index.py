@@ -115,8 +115,8 @@ def test_a_vector_that_is_not_finite_names_its_picture(tmp_path: Path) -> None:
 def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
     write_bucket(tmp_path / "a", "a0", np.eye(3))
     for wrong, reason in (
-        (np.eye(4, 3, dtype=np.float32), "not one vector for each picture"),
-        (np.eye(2, 3, dtype=np.float32), "not one vector for each picture"),
+        (np.eye(4, 3, dtype=np.float32), "does not have one vector for each picture"),
+        (np.eye(2, 3, dtype=np.float32), "does not have one vector for each picture"),
         (np.eye(3, 2, dtype=np.float32), "not float32 vectors of 3 dimensions"),
         (np.eye(3), "float64"),
     ):
@@ -146,7 +146,7 @@ def test_how_the_pictures_are_parted_makes_no_difference(segment: Path, tmp_path
 
 def test_a_directory_without_pictures(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
-    with pytest.raises(StageError, match="a holds no pictures"):
+    with pytest.raises(StageError, match="a does not hold pictures"):
         run(tmp_path / "a", tmp_path / "out")
 
 
@@ -170,5 +170,5 @@ def test_a_bad_datum_ends_the_program_with_one_line(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stages.index", "--input", f"features={tmp_path / 'a'}", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr.startswith("index: a holds no pictures")
+    assert done.stderr.startswith("index: a does not hold pictures")
     assert done.stderr.count("\n") == 1

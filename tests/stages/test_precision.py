@@ -67,7 +67,9 @@ def test_the_change_counts_neighbours_that_stay_and_how_far_vectors_moved() -> N
     found = drift(before, after, k=1)
     assert (found.kept, found.furthest) == pytest.approx((0.8, 1.5))
     assert found.pictures == 5
-    assert str(found).startswith("80.0% of the 1 nearest of 5 sample pictures are those of float32; vectors differ")
+    assert str(found).startswith(
+        "80.0% of the 1 nearest of 5 sample pictures are the same as in float32; vectors differ"
+    )
 
 
 def test_the_order_among_the_nearest_does_not_count() -> None:

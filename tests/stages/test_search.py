@@ -271,7 +271,7 @@ def test_an_entry_without_pictures_gives_nothing(table: bool, segment: Path, tmp
 @pytest.mark.parametrize("other", [{"model": "beef" * 16}, {"image_size": 160}])
 def test_two_models_or_sizes_cannot_be_compared(other: dict[str, Any], segment: Path, tmp_path: Path) -> None:
     entry = write_pictures(tmp_path / "queries" / "e", ids("b", 2), np.zeros((2, 10)), **other)
-    with pytest.raises(StageError, match="would mean nothing.*IMAGE_SIZE must be the same") as failure:
+    with pytest.raises(StageError, match="would be meaningless.*IMAGE_SIZE must be the same") as failure:
         run(segment, entry, tmp_path / "out")
     assert MODEL in str(failure.value)
     assert str(next(iter(other.values()))) in str(failure.value)

@@ -29,7 +29,7 @@ def test_the_real_file_holds_296_tensors() -> None:
 @pytest.mark.parametrize("size", [0, 5, 20, 500, 30_000, 1_000_000, 18_826_031])
 def test_a_file_cut_short_is_refused(tmp_path: Path, size: int) -> None:
     (tmp_path / "w.pth").write_bytes(weights_file().read_bytes()[:size])
-    with pytest.raises(StageError, match=r"w\.pth is not a PyTorch weights file of the old format, or damaged"):
+    with pytest.raises(StageError, match=r"w\.pth is not a PyTorch weights file of the old format, or it is damaged"):
         read_tensors(tmp_path / "w.pth")
 
 
@@ -47,7 +47,7 @@ def test_code_in_a_file_is_not_run(tmp_path: Path) -> None:
     bad = tmp_path / "w.pth"
     parts = [0x1950A86A20F9469CFC6C, 1001, {"little_endian": True}, Malicious(tmp_path / "made")]
     bad.write_bytes(b"".join(pickle.dumps(part, protocol=2) for part in parts))
-    with pytest.raises(StageError, match="it wants to use"):
+    with pytest.raises(StageError, match="it uses"):
         read_tensors(bad)
     assert not (tmp_path / "made").exists()
 
