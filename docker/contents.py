@@ -1,7 +1,7 @@
-"""Owns what an image holds of this project: the stages that the specifications run in it, and what those import.
+"""The modules of this project in an image: the stages that the specifications run in it, and all that these import.
 
 Standard library only, since the Dockerfile runs it before anything is installed:
-`python3 docker/contents.py IMAGE --to DIR` copies those modules from the project that it lies in.
+`python3 docker/contents.py IMAGE --to DIR` copies the modules from the project around it.
 """
 
 import argparse
@@ -19,7 +19,7 @@ PREFIX = "lookalike-"
 
 @dataclass(frozen=True)
 class Contents:
-    """modules: path of each of the project's files that an image needs. imported: top-level names from elsewhere."""
+    """modules: the paths of the project's files that an image needs. imported: top-level names of other packages."""
 
     modules: frozenset[Path]
     imported: frozenset[str]
@@ -37,10 +37,10 @@ def environments(project: Path = PROJECT) -> dict[str, list[str]]:
 
 
 def contents(modules: list[str], project: Path = PROJECT) -> Contents:
-    """The import closure of some modules of the project, found without importing anything.
+    """The import closure of some modules of the project. Imports nothing.
 
-    Packages come with their __init__.py. A package whose modules are chosen at run time, which the house writes as
-    import_module(f"package.{name}"), comes whole. Raises FileNotFoundError for a module that is not there.
+    Includes the __init__.py of packages, and all of a package whose modules are chosen at run time, which this project
+    writes as import_module(f"package.{name}"). Raises FileNotFoundError for a module that does not exist.
     """
     project_packages = {path.parent.name for path in project.glob("*/__init__.py")}
     waiting, modules_found, imported = list(modules), set(), set()
@@ -63,11 +63,11 @@ def _file(project: Path, module: str) -> Path:
     for candidate in (path.with_suffix(".py"), path / "__init__.py"):
         if candidate.is_file():
             return candidate
-    raise FileNotFoundError(f"there is no module {module} in {project}")
+    raise FileNotFoundError(f"no module {module} in {project}")
 
 
 def _imports(tree: ast.Module, project: Path) -> Iterator[str]:
-    """Names of the modules that a file imports; relative imports are not the house's way and are refused."""
+    """The names of the modules that a file imports. Relative imports, which this project does not use, are refused."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
@@ -76,7 +76,7 @@ def _imports(tree: ast.Module, project: Path) -> Iterator[str]:
                 yield module
                 yield from (f"{module}.{each.name}" for each in names if _is_module(project, f"{module}.{each.name}"))
             case ast.ImportFrom():
-                raise ValueError("a relative import: name the module in full")
+                raise ValueError("a relative import: write the module's full name")
             case ast.Call(
                 func=ast.Attribute(attr="import_module"),
                 args=[ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_])],
@@ -92,9 +92,9 @@ def _is_module(project: Path, name: str) -> bool:
 
 
 def main() -> None:
-    """Copies an image's modules; see the module."""
+    """Copies an image's modules; see the module's docstring."""
     known = environments()
-    parser = argparse.ArgumentParser(description="Copies what an image needs of this project.")
+    parser = argparse.ArgumentParser(description="Copy the modules of this project that an image needs.")
     parser.add_argument("image", choices=known)
     parser.add_argument("--to", type=Path, required=True, metavar="DIR")
     given = parser.parse_args()

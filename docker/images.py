@@ -1,7 +1,7 @@
-"""Builds, measures and pushes the container images (`make images`): which ones there are, their tags and labels.
+"""Builds, measures and pushes the container images (`make images`), with their tags and labels.
 
-Standard library only. The version and the labels are those of pyproject.toml, the revision is git's. Knows nothing of
-what is inside: that is the Dockerfile's and docker/contents.py's.
+Standard library only. The version and the labels come from pyproject.toml, the revision from git. The content of the
+images is in the Dockerfile and docker/contents.py.
 """
 
 import argparse
@@ -19,30 +19,30 @@ from contents import PREFIX, PROJECT, environments
 
 BASE = "python:3.11-slim-bookworm"
 LARGEST = {"cpu": 0.6e9, "tensorflow": 6e9, "rapids": 8e9}
-"""Bytes that an image may have, unpacked."""
+"""The largest size of each image in bytes, unpacked."""
 
 _CONTEXT = ("docker", "specs", "stages", "pyproject.toml")
 _EXAMPLE = "registry.example.org/team"
 
 
 class Refused(Exception):
-    """Why nothing, or nothing more, is built; said to the user as it is."""
+    """The reason why the build stops, shown to the user as it is."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """What the images are built from: git's commit, "-dirty" behind it where files differ, and its date (Unix)."""
+    """The source of the images: git's commit, with "-dirty" appended if files differ, and its date (Unix)."""
 
     name: str
     epoch: int
 
 
 def engine(command: str) -> str:
-    """The engine's command, if it answers. Raises Refused, saying what to install, start or allow."""
+    """The engine's command, if it answers. Raises Refused with the thing to install, start or allow."""
     if shutil.which(command) is None:
         raise Refused(
             f"{command} is not on the PATH: building images needs a container engine. Install Docker or Podman "
-            "(ENGINE=podman takes that one)"
+            "(use Podman with ENGINE=podman)"
         )
     answer = subprocess.run([command, "info"], capture_output=True, text=True)
     if answer.returncode:
@@ -52,7 +52,7 @@ def engine(command: str) -> str:
 
 
 def revision() -> Revision:
-    """git's, or "unknown" and 1980 outside of a git checkout."""
+    """git's revision, or "unknown" and 1980 outside of a git checkout."""
     asked = subprocess.run(["git", "log", "-1", "--format=%H %ct"], cwd=PROJECT, capture_output=True, text=True)
     if asked.returncode:
         return Revision("unknown", 315532800)
@@ -77,16 +77,16 @@ def labels(image: str, stages: Sequence[str], project: Mapping[str, str], built:
 
 
 def build(command: str, image: str, tag: str, options: Sequence[str], epoch: int) -> None:
-    """Builds one image. Raises Refused where that fails."""
+    """Builds one image. Raises Refused if that fails."""
     call = [command, "build", "--file", "docker/Dockerfile", "--build-arg", f"IMAGE={image}", "--tag", tag, *options]
-    # BuildKit takes it as the image's own date; the older builder has no way to set that.
+    # BuildKit uses it as the image's own date; the older builder cannot set that.
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}
     if subprocess.run([*call, "."], cwd=PROJECT, env=environment).returncode:
-        raise Refused(f"{tag} could not be built: the reason is above")
+        raise Refused(f"{tag} could not be built: see the output above")
 
 
 def measured(command: str, image: str, tag: str) -> str:
-    """One line on an image's size. Raises Refused where it is larger than it may be."""
+    """One line on an image's size. Raises Refused if it is over its limit."""
     answer = subprocess.run([command, "image", "inspect", tag], capture_output=True, text=True, check=True)
     size = json.loads(answer.stdout)[0]["Size"]
     line = f"{tag}: {size / 1e9:.2f} GB unpacked, of {LARGEST[image] / 1e9:g} allowed"
@@ -96,7 +96,7 @@ def measured(command: str, image: str, tag: str) -> str:
 
 
 def push(command: str, tag: str, prefix: str) -> str:
-    """Pushes an image as <prefix>/<tag>; returns that name. Raises Refused where that fails."""
+    """Pushes an image as <prefix>/<tag>; returns that name. Raises Refused if that fails."""
     target = f"{prefix.rstrip('/')}/{tag}"
     for step in ([command, "tag", tag, target], [command, "push", target]):
         if subprocess.run(step).returncode:
@@ -105,21 +105,21 @@ def push(command: str, tag: str, prefix: str) -> str:
 
 
 def main() -> int:
-    """Builds all images or those named; see --help. Exit status 1 with one line where it cannot."""
+    """Builds all images or the named ones; see --help. Exit status 1 with one line if that fails."""
     known = environments()
-    parser = argparse.ArgumentParser(description="Builds the container images that the specifications name.")
+    parser = argparse.ArgumentParser(description="Build the container images that the specifications name.")
     parser.add_argument("--only", metavar="NAMES", default="", help=f"some of: {' '.join(known)}")
-    parser.add_argument("--push", metavar="PREFIX", default="", help=f"push them, as {_EXAMPLE}")
+    parser.add_argument("--push", metavar="PREFIX", default="", help=f"push them below this prefix, such as {_EXAMPLE}")
     parser.add_argument("--engine", default="docker", help="the engine's command (default: docker)")
-    parser.add_argument("--base", default=BASE, help=f"the base image (default: {BASE}); name a digest to pin it fully")
-    parser.add_argument("--flags", default="", help="more options for the engine's build, such as '--no-cache'")
+    parser.add_argument("--base", default=BASE, help=f"the base image (default: {BASE}); add a digest to pin it fully")
+    parser.add_argument("--flags", default="", help="further options for the engine's build, such as '--no-cache'")
     given = parser.parse_args()
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     try:
         wanted = given.only.split() or list(known)
         for name in wanted:
             if name not in known:
-                raise Refused(f"there is no image {name!r}; there are {', '.join(known)}")
+                raise Refused(f"{name!r} is not an image; the images are {', '.join(known)}")
         command, built = engine(given.engine), revision()
         for name in wanted:
             tag = f"{PREFIX}{name}:{project['version']}"

@@ -1,4 +1,4 @@
-"""What an image holds of this project, and that its lock has what that imports."""
+"""The modules in each image, and the packages in its lock that they import."""
 
 import re
 import subprocess
@@ -13,18 +13,18 @@ from contents import PROJECT, contents, environments
 ENVIRONMENTS = ("cpu", "rapids", "tensorflow")
 
 GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"]}
-"""Distributions of what no machine without a GPU has installed."""
+"""Distributions that only machines with a GPU have installed."""
 
 
 def pins(lock: Path) -> dict[str, set[str]]:
-    """Versions of each distribution in a lock file, one for each Python that it is for; names normalised."""
+    """The versions of each distribution in a lock file, one for each Python version; names are normalised."""
     found: dict[str, set[str]] = {}
     for name, version in re.findall(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", lock.read_text(), re.MULTILINE):
         found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), set()).add(version)
     return found
 
 
-def test_the_specifications_name_the_images_that_there_are() -> None:
+def test_the_specifications_name_the_images() -> None:
     assert environments() == {
         "cpu": ["stages.preprocess", "stages.render"],
         "rapids": ["stages.index", "stages.search"],
@@ -39,7 +39,7 @@ def test_the_images_tags_are_the_projects_version() -> None:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_lock_holds_what_its_stages_import(name: str) -> None:
+def test_a_lock_holds_the_imports_of_its_stages(name: str) -> None:
     distributions = {**packages_distributions(), **GPU_ONLY}
     locked = pins(PROJECT / "docker" / f"{name}.lock")
     for module in contents(environments()[name]).imported:
@@ -47,7 +47,7 @@ def test_a_lock_holds_what_its_stages_import(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_lock_has_the_versions_that_everything_is_tested_with(name: str) -> None:
+def test_a_lock_has_the_tested_versions(name: str) -> None:
     tested, locked = pins(PROJECT / "requirements.lock"), pins(PROJECT / "docker" / f"{name}.lock")
     shared = tested.keys() & locked.keys()
     assert {"numpy", "protobuf", "python-pachyderm"} <= shared
@@ -60,7 +60,7 @@ def test_a_lock_pins_everything_with_hashes(name: str) -> None:
     assert all(re.match(r"\S+==\S+ \\\n +--hash=sha256:", each) for each in requirements)
 
 
-def test_the_closure_is_what_importing_loads(tmp_path: Path) -> None:
+def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
     modules = contents(["stages.preprocess", "stages.render"]).modules
     for each in modules:
         copy = tmp_path / each.relative_to(PROJECT)
@@ -73,7 +73,7 @@ def test_the_closure_is_what_importing_loads(tmp_path: Path) -> None:
     assert set(loaded.stdout.split()) == {each.removesuffix(".__init__") for each in files}
 
 
-def test_modules_chosen_at_run_time_come_along(tmp_path: Path) -> None:
+def test_modules_chosen_at_run_time_are_included(tmp_path: Path) -> None:
     package = tmp_path / "house"
     (package / "rooms").mkdir(parents=True)
     for each in ("__init__", "rooms/__init__", "rooms/attic", "rooms/cellar", "garden"):
@@ -88,6 +88,6 @@ def test_modules_chosen_at_run_time_come_along(tmp_path: Path) -> None:
     assert found.imported == {"zstandard"}
 
 
-def test_a_module_that_is_not_there_is_an_error() -> None:
+def test_a_missing_module_is_an_error() -> None:
     with pytest.raises(FileNotFoundError, match=r"no module stages\.nowhere"):
         contents(["stages.nowhere"])

@@ -1,4 +1,4 @@
-"""Building the images as far as it goes without an engine: labels, the revision, and what is said where it fails."""
+"""Building the images without a real engine: labels, the revision, and the messages of failures."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from contents import PROJECT, environments
 
 
 def script(*arguments: str, path: str = "") -> "subprocess.CompletedProcess[str]":
-    """docker/images.py as `make images` runs it, with a PATH of its own where one is given."""
+    """docker/images.py as `make images` runs it, with another PATH if one is given."""
     return subprocess.run(
         [sys.executable, str(PROJECT / "docker" / "images.py"), *arguments],
         capture_output=True,
@@ -32,12 +32,12 @@ def test_every_image_has_a_limit() -> None:
     assert images.LARGEST.keys() == environments().keys()
 
 
-def test_without_an_engine_it_says_what_is_needed(tmp_path: Path) -> None:
+def test_without_an_engine_it_names_what_to_install(tmp_path: Path) -> None:
     result = script(path=str(tmp_path))
     assert result.returncode == 1
     assert result.stderr == (
         "images: docker is not on the PATH: building images needs a container engine. Install Docker or Podman "
-        "(ENGINE=podman takes that one)\n"
+        "(use Podman with ENGINE=podman)\n"
     )
 
 
@@ -50,10 +50,10 @@ def test_an_engine_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
 
 def test_an_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
     result = script("--only", "gpu", path=str(tmp_path))
-    assert result.stderr == "images: there is no image 'gpu'; there are cpu, rapids, tensorflow\n"
+    assert result.stderr == "images: 'gpu' is not an image; the images are cpu, rapids, tensorflow\n"
 
 
-def test_labels_say_version_revision_and_date() -> None:
+def test_labels_have_version_revision_and_date() -> None:
     project = {"version": "1.2.3", "description": "Finds pictures", "license": "Apache-2.0"}
     made = images.labels("cpu", ["stages.render"], project, images.Revision("abc", 315532800), "python:3")
     short = {key.removeprefix("org.opencontainers.image."): value for key, value in made.items()}
@@ -76,13 +76,13 @@ def test_an_image_over_its_limit_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Path:
-    """A program in the engine's place that notes how it is called and says that every image has 0.5 GB."""
+    """A program in place of the engine that logs its calls and reports 0.5 GB for every image."""
     says = """echo '[{"Size": 500000000}]'"""
     executable(tmp_path, "engine", f'echo "$@" >> {tmp_path}/calls; [ "$1" = image ] && {says}; exit 0')
     return tmp_path / "engine"
 
 
-def test_it_builds_measures_and_pushes_what_was_asked_for(engine: Path) -> None:
+def test_it_builds_measures_and_pushes_the_named_images(engine: Path) -> None:
     options = ["--engine", str(engine), "--only", "cpu rapids", "--push", "r.example.org/team/", "--base", "python:x"]
     done = script(*options, "--flags=--no-cache --network host", path=os.environ["PATH"])
     version = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"]
@@ -103,9 +103,9 @@ def test_it_builds_measures_and_pushes_what_was_asked_for(engine: Path) -> None:
 
 @pytest.mark.parametrize(
     ("step", "said"),
-    [("build", r"lookalike-cpu:\S+ could not be built: the reason is above"), ("push", r"is \S+ logged in there")],
+    [("build", r"lookalike-cpu:\S+ could not be built: see the output above"), ("push", r"is \S+ logged in there")],
 )
-def test_what_fails_is_one_line(engine: Path, step: str, said: str) -> None:
+def test_a_failure_is_one_line(engine: Path, step: str, said: str) -> None:
     engine.write_text(engine.read_text().replace("exit 0", f'[ "$1" != {step} ]'))
     done = script("--engine", str(engine), "--only=cpu", "--push=r.example.org", path=os.environ["PATH"])
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
