@@ -1,4 +1,4 @@
-"""Backbones and pictures for the stages' tests; what takes seconds is made once for all of them."""
+"""Backbones and pictures for the stages' tests; slow ones are made once for all tests."""
 
 from pathlib import Path
 

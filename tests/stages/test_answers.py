@@ -1,4 +1,4 @@
-"""Merging segments gives what one search over the whole library would have given."""
+"""Merged segments equal one search of the whole library."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def source(path: str) -> Source:
 def segment(
     rows: Sequence[tuple[str, str, float, Sequence[Source]]], k: int = 3, model: str = MODEL, metric: str = "euclidean"
 ) -> ReadSegment:
-    """A segment's table, written, of (query, id, distance, sources), in any order."""
+    """Writes a segment's table of (query, id, distance, sources), in any order."""
     ordered = sorted(rows, key=lambda row: (row[0], row[2], row[1]))
     queries = [row[0] for row in ordered]
     table = Neighbours(
@@ -129,19 +129,19 @@ def test_two_metrics_are_not_mixed() -> None:
         merge("entry", 3, None, [segment([row]), segment([row], metric="cosine")])
 
 
-def test_a_search_that_kept_too_few_is_named() -> None:
+def test_a_search_with_too_few_neighbours_is_named() -> None:
     with pytest.raises(StageError, match=r"K=5.*kept only 3.*specs/render\.json"):
         merge("entry", 5, asked(QUERY), [segment([(QUERY, picture(1), 0.5, [source("a.jpg")])], k=3)])
 
 
-def test_a_search_that_kept_more_is_cut() -> None:
+def test_a_search_with_more_neighbours_is_cut() -> None:
     rows = [(QUERY, picture(n), n / 8, [source(f"{n}.jpg")]) for n in range(9)]
     merged = merge("entry", 2, asked(QUERY), [segment(rows, k=9)])
     assert [match.distance for match in merged.answers[0].matches] == [0, 0.125]
     assert merged.library_size is None
 
 
-def test_lines_hold_everything_in_a_fixed_form() -> None:
+def test_lines_have_everything_in_a_fixed_form() -> None:
     name = "日本/\udcff.jpg"
     table = segment([(QUERY, picture(1), 0.1, [source("b.jpg"), Source(name, "0" * 64), Source(name, "1" * 64)])])
     lines = list(json_lines(merge("entry", 3, asked(QUERY, OTHER), [table])))

@@ -52,7 +52,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def read(path: Path, data: bytes, limits: Limits = LIMITS) -> dict[str, bytes | str]:
-    """The members' content by name, or why there is none."""
+    """The members' content by name, or the reason why it is missing."""
     path.write_bytes(data)
     found: dict[str, bytes | str] = {}
     for member in members(path, kind_of(data[:HEAD]), limits):
@@ -91,7 +91,7 @@ def test_members_may_be_left_unread(path: Path) -> None:
         assert [each.name for each in members(path, kind_of(data[:HEAD]), LIMITS)] == list(FILES)
 
 
-def test_directories_are_no_members(path: Path) -> None:
+def test_directories_are_not_members(path: Path) -> None:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w") as archive:
         directory = tarfile.TarInfo("folder")
@@ -112,7 +112,7 @@ def test_directories_are_no_members(path: Path) -> None:
         (tarfile.GNUTYPE_SPARSE, "a sparse archive member"),
     ],
 )
-def test_what_is_no_plain_file_in_a_tar_is_refused(path: Path, kind: bytes, problem: str) -> None:
+def test_special_files_in_a_tar_are_refused(path: Path, kind: bytes, problem: str) -> None:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
         info = tarfile.TarInfo("odd")
@@ -125,7 +125,7 @@ def test_what_is_no_plain_file_in_a_tar_is_refused(path: Path, kind: bytes, prob
     assert found["good"] == b""
 
 
-def test_what_is_no_plain_file_in_a_zip_is_refused(path: Path) -> None:
+def test_special_files_in_a_zip_are_refused(path: Path) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         link = zipfile.ZipInfo("link")
@@ -174,7 +174,7 @@ def test_a_damaged_member_does_not_spoil_the_others(path: Path) -> None:
         ("C:evil.jpg", None),
     ],
 )
-def test_names_that_lead_elsewhere_are_known(name: str, problem: str | None) -> None:
+def test_names_that_lead_out_of_the_archive_are_recognised(name: str, problem: str | None) -> None:
     assert unsafe_name(name) == problem
 
 
@@ -188,7 +188,7 @@ def test_truncated_archives_are_refused_whole(
     assert refusal(path, data[: int(len(data) * part)]).startswith("damaged or truncated")
 
 
-def test_a_tar_with_a_damaged_header_is_not_taken_for_a_shorter_one(path: Path) -> None:
+def test_a_tar_with_a_damaged_header_is_not_read_as_a_shorter_one(path: Path) -> None:
     data = bytearray(tarred({"a": b"1", "b": b"2"}))
     data[1024 + 5] ^= 255  # in the header of b
     assert refusal(path, bytes(data)) == "damaged or truncated tar archive"
@@ -196,7 +196,7 @@ def test_a_tar_with_a_damaged_header_is_not_taken_for_a_shorter_one(path: Path) 
     assert refusal(path, tarred({"a": b"1"}) + tarred({"b": b"2"})) == "a tar archive with something behind its end"
 
 
-def test_gzip_that_is_no_tar_is_said(path: Path) -> None:
+def test_gzip_that_is_not_a_tar_is_named(path: Path) -> None:
     assert refusal(path, gzip.compress(b"a picture?" * 100)) == "gzip data that is no tar archive"
     damaged = bytearray(tgz(FILES))
     damaged[-6] ^= 1  # of the checksum
@@ -208,12 +208,12 @@ def test_bombs_are_refused_before_anything_is_read(path: Path) -> None:
     flat = {f"{number}.bmp": bytes(200_000) for number in range(6)}
     for pack in (zipped, tgz):
         assert refusal(path, pack(flat), limits) == "expands to more than 1,000,000 bytes"
-    assert len(read(path, tarred(flat), limits)) == 6  # expands to nothing more than itself
+    assert len(read(path, tarred(flat), limits)) == 6  # does not expand at all
     padded = gzip.compress(tarred({"a": b"1"}) + bytes(2_000_000))
     assert refusal(path, padded, limits) == "expands to more than 1,000,000 bytes"
 
 
-def test_a_zip_whose_members_lie_about_their_size_gives_no_more_than_they_say(path: Path) -> None:
+def test_a_zip_member_with_a_false_size_gives_no_more_than_that_size(path: Path) -> None:
     data = zipped({"lie": bytes(500_000)})
     central = data.index(b"PK\x01\x02")
     lied = data[: central + 24] + struct.pack("<I", 100) + data[central + 28 :]
@@ -225,7 +225,7 @@ def test_too_many_members_are_refused(path: Path) -> None:
         assert refusal(path, pack(FILES), Limits(members=3)) == "more than 3 members"
 
 
-def test_a_tar_that_states_gigabytes_of_description_is_refused_unread(path: Path) -> None:
+def test_a_tar_with_gigabytes_of_description_is_refused_unread(path: Path) -> None:
     info = tarfile.TarInfo("././@LongLink")
     info.type = tarfile.GNUTYPE_LONGNAME
     info.size = 3_000_000_000
@@ -234,7 +234,7 @@ def test_a_tar_that_states_gigabytes_of_description_is_refused_unread(path: Path
         assert refusal(path, data) == "descriptions of members that are too large"
 
 
-def test_negative_sizes_do_not_go_in_circles(path: Path) -> None:
+def test_negative_sizes_do_not_loop(path: Path) -> None:
     info = tarfile.TarInfo("a")
     header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
     header[124:136] = b"\xff" * 10 + b"\xfc\x00"  # -1024 in base 256
@@ -247,7 +247,7 @@ SMALL = {name: pack({"a": b"1", "b" * 120: zlib.compress(b"2" * 99)}) for name, 
 
 @given(st.sampled_from(sorted(SMALL)), st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=9))
 @settings(max_examples=examples(200))
-def test_no_bytes_whatever_raise_anything_but_bad_archive(
+def test_no_bytes_raise_anything_but_bad_archive(
     tmp_path_factory: pytest.TempPathFactory, name: str, changes: list[tuple[float, int]]
 ) -> None:
     data = bytearray(SMALL[name])

@@ -1,4 +1,4 @@
-"""A backbone's files: equal models are equal bytes, and nothing but the described model is loaded."""
+"""A backbone's files: equal models give equal bytes, and only the described model is loaded."""
 
 import json
 import zipfile
@@ -26,7 +26,7 @@ def files(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_equal_models_are_equal_bytes(small_model: SmallModel, tmp_path: Path) -> None:
+def test_equal_models_give_equal_bytes(small_model: SmallModel, tmp_path: Path) -> None:
     one = save(small_model(), tmp_path / "one")
     two = save(small_model(), tmp_path / "two")
     assert one == two
@@ -40,7 +40,7 @@ def test_a_loaded_model_is_saved_as_the_same_bytes(small_model: SmallModel, tmp_
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
-def test_what_a_model_was_trained_with_makes_no_difference(small_model: SmallModel, tmp_path: Path) -> None:
+def test_the_training_configuration_makes_no_difference(small_model: SmallModel, tmp_path: Path) -> None:
     plain = save(small_model(), tmp_path / "plain")
     trained = small_model()
     trained.compile("adam", "mse")
@@ -65,7 +65,7 @@ def test_a_name_is_not_part_of_the_identity(small_model: SmallModel, tmp_path: P
     assert save(small_model(), tmp_path / "a").sha256 == save(small_model(), tmp_path / "b", "another").sha256
 
 
-def test_the_archive_holds_no_time_and_is_stored(small_model: SmallModel, tmp_path: Path) -> None:
+def test_the_archive_is_uncompressed_and_has_no_dates(small_model: SmallModel, tmp_path: Path) -> None:
     save(small_model(), tmp_path)
     with zipfile.ZipFile(tmp_path / MODEL_FILE) as archive:
         assert {(entry.date_time, entry.compress_type) for entry in archive.infolist()} == {((1980, 1, 1, 0, 0, 0), 0)}
@@ -84,7 +84,7 @@ def test_objects_that_layers_share_are_numbered(tmp_path: Path) -> None:
     save(model(), tmp_path / "b")
     assert files(tmp_path / "a") == files(tmp_path / "b")
     with zipfile.ZipFile(tmp_path / "a" / MODEL_FILE) as archive:
-        assert archive.read("config.json").count(b'"shared_object_id": 0') == 1  # else an address
+        assert archive.read("config.json").count(b'"shared_object_id": 0') == 1  # otherwise an address
 
 
 def unsuitable(kind: str) -> keras.Model:
@@ -110,7 +110,7 @@ def unsuitable(kind: str) -> keras.Model:
         ("a map", "end it with GlobalAveragePooling2D"),
     ],
 )
-def test_unsuitable_models_are_refused_with_what_to_change(kind: str, reason: str) -> None:
+def test_unsuitable_models_are_refused_with_the_change_they_need(kind: str, reason: str) -> None:
     with pytest.raises(StageError, match=reason):
         describe(unsuitable(kind), "mine", "own", HERE)
 
@@ -151,7 +151,7 @@ def test_a_spec_comes_back_from_its_text() -> None:
     "text",
     ["", "{", "[]", "{}", "null", b"\xff", '{"name": "x"}', format_spec(BackboneSpec("x", 0, "avg", 4, 32, "f", HERE))],
 )
-def test_a_text_that_is_no_spec_is_refused(text: str | bytes) -> None:
+def test_a_text_that_is_not_a_spec_is_refused(text: str | bytes) -> None:
     with pytest.raises(StageError, match=r"backbone\.json .* lookalike model push"):
         parse_spec(text)
 

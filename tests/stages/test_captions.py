@@ -18,7 +18,7 @@ def answers(queries: int, found: int, k: int = 3, metric: str | None = "euclidea
     return Answers("garden", k, "m", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
 
 
-def test_summary_tells_how_much_is_shown() -> None:
+def test_the_summary_counts_the_shown_queries() -> None:
     assert (
         captions.summary(answers(1, 3), 1, 3)
         == "1 query picture, each with its 3 nearest pictures by euclidean distance"

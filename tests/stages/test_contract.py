@@ -18,7 +18,7 @@ from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerServicer, add
 
 from stages import contract
 
-SECONDS = 60  # to wait for a process before a test fails; none is slept
+SECONDS = 60  # a test waits at most this long for a process; it never sleeps
 
 STAGE = """
 if __name__ == "__main__":
@@ -48,7 +48,8 @@ def start(environment):
 
 
 class Worker(WorkerServicer):  # type: ignore[misc]
-    """The worker's side of datum batching over real gRPC: hands out what the test gives it, keeps what it is told."""
+    """The worker's side of datum batching over real gRPC: hands out the test's replies and keeps the errors that it
+    gets."""
 
     def __init__(self) -> None:
         self.told: queue.Queue[str] = queue.Queue()
@@ -137,7 +138,7 @@ def test_a_set_of_datums_is_processed_by_one_process_that_keeps_its_state(worker
         "images": [f"{stage.pfs}/images/a=b #1.jpg", "a=b #1.jpg", "c1"],
         "models": [f"{stage.pfs}/models", "", "m1"],
     }
-    assert seen["stale"] == "/pfs/images/stale"  # the process's own environment is neither read nor changed
+    assert seen["stale"] == "/pfs/images/stale"  # the process's own environment is not read or changed
 
     worker.datums.put(stage.datum("deep/down/.hidden", commit="c2"))
     assert worker.hear() == ""
@@ -163,7 +164,7 @@ def test_a_failing_import_fails_the_datum_with_its_reason_and_not_the_process(wo
     assert process.poll() is None
 
 
-def test_a_failing_start_is_said_in_the_stages_own_words(worker: Worker, stage: Stage) -> None:
+def test_a_failing_start_gives_the_stages_own_reason(worker: Worker, stage: Stage) -> None:
     stage.write(start="raise StageError('IMAGE_SIZE=\\'x\\': must be a whole number')")
     stage.serve(worker)
     assert worker.hear() == ""
@@ -186,8 +187,8 @@ def test_after_a_failed_datum_the_next_gets_a_clean_start(worker: Worker, stage:
     assert "Traceback" in process.communicate()[0]  # for the logs
 
 
-def test_a_process_restarted_after_a_failed_datum_goes_on(worker: Worker, stage: Stage) -> None:
-    """What Pachyderm does: it kills the process that waits for the next datum and starts it again."""
+def test_a_process_restarted_after_a_failed_datum_continues(worker: Worker, stage: Stage) -> None:
+    """As in Pachyderm, which kills the process that waits for the next datum and starts it again."""
     stage.write(process="if 'bad' in datum.inputs['images'].repo_path: raise ValueError('no use')")
     process = stage.serve(worker)
     assert worker.hear() == ""
@@ -211,7 +212,7 @@ def test_a_library_that_exits_fails_the_datum(worker: Worker, stage: Stage) -> N
     assert worker.hear() == "SystemExit: no licence"
 
 
-def test_a_pipeline_without_datum_batching_is_told_so(worker: Worker, stage: Stage) -> None:
+def test_a_pipeline_without_datum_batching_gets_a_clear_error(worker: Worker, stage: Stage) -> None:
     stage.write()
     worker.enabled = False
     process = stage.serve(worker)
@@ -305,7 +306,7 @@ PATHS = st.lists(st.text(st.characters(min_codepoint=32, max_codepoint=126, excl
 
 
 @given(st.dictionaries(NAMES, st.tuples(PATHS, st.uuids().map(lambda id: id.hex)), min_size=1))
-def test_every_input_of_the_reply_is_found_whatever_its_path(inputs: dict[str, tuple[str, str]]) -> None:
+def test_every_input_of_the_reply_is_found_for_any_path(inputs: dict[str, tuple[str, str]]) -> None:
     env = [f"{name}=/stale" for name in inputs]
     for name, (path, commit) in inputs.items():
         env += [f"{name}=/pfs/{name}/{path}".rstrip("/"), f"{name}_COMMIT={commit}"]
@@ -315,7 +316,7 @@ def test_every_input_of_the_reply_is_found_whatever_its_path(inputs: dict[str, t
 
 
 @given(st.text(st.characters(exclude_categories=())), st.sampled_from([contract.StageError, ValueError, KeyError]))
-def test_a_reason_is_never_empty_nor_endless_and_can_be_sent(text: str, kind: type[Exception]) -> None:
+def test_a_reason_is_never_empty_or_too_long_and_can_be_sent(text: str, kind: type[Exception]) -> None:
     for failure in (kind(text), kind(text * 5000)):
         said = contract.reason(failure)
         assert said

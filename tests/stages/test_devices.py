@@ -1,4 +1,4 @@
-"""GPU memory settings: how they are read, that they exclude each other, and (with a GPU) that they hold."""
+"""GPU memory settings: their values, their conflicts and, with a GPU, their effect."""
 
 import os
 import subprocess
@@ -50,7 +50,7 @@ def test_a_limit_is_the_fraction_in_mib(total: int, fraction: float) -> None:
     assert abs(limit - total * fraction / (1 << 20)) < 1.01
 
 
-def test_prepare_makes_results_repeatable_and_can_be_done_again() -> None:
+def test_prepare_makes_results_repeatable_and_can_be_repeated() -> None:
     tf.constant(1.0) + 1.0  # TensorFlow is up
     if not HAS_GPU:
         assert prepare({}) == prepare({"GPU_MEMORY_FRACTION": "0.5"}) == "no GPU: computing on the CPU"

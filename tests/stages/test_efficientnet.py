@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0 as rebuilt in Keras is the network that Google trained: it names what photographs show."""
+"""EfficientNet-Lite0 rebuilt in Keras is the network that Google trained: it classifies photographs correctly."""
 
 import keras
 import numpy as np
@@ -26,4 +26,4 @@ def test_it_recognises_photographs() -> None:
         scores = tensors["_fc.weight"] @ feature + tensors["_fc.bias"]
         likelihood = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
         assert likelihood.argmax() in classes, name
-        assert likelihood[list(classes)].sum() > 0.75, name  # a wrong padding or scaling costs most of it
+        assert likelihood[list(classes)].sum() > 0.75, name  # wrong padding or scaling would lose most of it

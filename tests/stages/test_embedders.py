@@ -48,7 +48,7 @@ def test_a_vector_does_not_depend_on_its_batch(
     np.testing.assert_array_equal(embedder(tiles[chosen]), vectors[chosen])
 
 
-def test_a_vector_does_not_depend_on_its_place(
+def test_a_vector_does_not_depend_on_its_position(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32]
 ) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (len(tiles), 96, 96, 3), np.uint8)
@@ -58,7 +58,7 @@ def test_a_vector_does_not_depend_on_its_place(
         np.testing.assert_array_equal(embedder(batch)[place], vectors[7])
 
 
-def test_passes_under_way_together_change_no_vector_and_no_order(
+def test_concurrent_passes_change_no_vector_and_no_order(
     embedder: Embedder, tiles: NDArray[np.uint8], vectors: NDArray[np.float32]
 ) -> None:
     taken: list[int] = []

@@ -1,4 +1,4 @@
-"""The stage features on plain directories and on pipes: what it writes, and what it says of bad input."""
+"""The features stage on plain directories and on pipes: its output, and its reasons for bad input."""
 
 import hashlib
 import io
@@ -36,7 +36,7 @@ def id_of(number: int) -> str:
     return hashlib.sha256(pixels(number).tobytes()).hexdigest()
 
 
-# Three pictures whose ids begin with the same digit, as those of a bucket do.
+# Three pictures whose ids begin with the same digit, as in a bucket.
 OF_ONE_SEGMENT = [number for number in range(100) if id_of(number)[0] == id_of(0)[0]][:3]
 
 
@@ -127,7 +127,7 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
         assert (thumbnail.format, thumbnail.size) == ("JPEG", (SIZE, SIZE))
 
 
-def test_how_pictures_are_packed_makes_no_difference(models: dict[str, Path], tmp_path: Path) -> None:
+def test_the_packing_of_pictures_makes_no_difference(models: dict[str, Path], tmp_path: Path) -> None:
     names = {number: f"{number}.png" for number in range(40)}
     pack(tmp_path / "one/ab/aaaa", names)
     for number, name in names.items():
@@ -139,7 +139,7 @@ def test_how_pictures_are_packed_makes_no_difference(models: dict[str, Path], tm
     assert {path.split("/")[1] for path in tree(tmp_path / "out/one")} == {id_of(number)[:2] for number in names}
 
 
-def test_an_entry_keeps_what_was_rejected(models: dict[str, Path], tmp_path: Path) -> None:
+def test_an_entry_keeps_its_rejections(models: dict[str, Path], tmp_path: Path) -> None:
     entry = tmp_path / "holiday"
     pack(entry / "aaaa", {1: "holiday/a.png"})
     rejected = [Rejection("holiday/z.txt", "preprocess", "no picture"), Rejection("holiday/b.gif", "preprocess", "cut")]
@@ -160,7 +160,7 @@ def test_an_entry_without_a_good_picture_gives_an_empty_table(models: dict[str, 
 
 
 class Pipes:
-    """A directory of named pipes like a lazy input's: each gives its content to the first reader only."""
+    """A directory of named pipes, as of a lazy input: each gives its content to the first reader only."""
 
     def __init__(self, content: Path, directory: Path) -> None:
         self.directory = directory
@@ -185,7 +185,7 @@ def test_a_lazy_model_is_read_once_per_commit(models: dict[str, Path], tmp_path:
     first = tree(tmp_path / "out")
 
     shutil.rmtree(tmp_path / "out")
-    nothing = tmp_path / "nothing"  # the same commit is not looked at again
+    nothing = tmp_path / "nothing"  # the same commit is not read again
     process(datum(nothing, tmp_path / "ab", "library/ab", tmp_path / "out", "first"))
     assert tree(tmp_path / "out") == first
 
@@ -199,7 +199,7 @@ def test_a_lazy_model_is_read_once_per_commit(models: dict[str, Path], tmp_path:
 
 @pytest.fixture
 def broken_models(models: dict[str, Path], tmp_path: Path) -> Iterator[dict[str, tuple[Path, str]]]:
-    """Contents of the repo models that do not work, each with what is said of it."""
+    """Broken contents of the repo models, each with its reason."""
     found = {}
     for name, reason in {
         "empty": "the repo models does not hold a backbone: push one with: lookalike model push efficientnet-lite0",
@@ -220,7 +220,7 @@ def broken_models(models: dict[str, Path], tmp_path: Path) -> Iterator[dict[str,
     yield found
 
 
-def test_a_model_that_does_not_work_is_a_reason(broken_models: dict[str, tuple[Path, str]], tmp_path: Path) -> None:
+def test_a_broken_model_fails_with_a_reason(broken_models: dict[str, tuple[Path, str]], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "a.png"})
     for name, (directory, reason) in broken_models.items():
         process = features.start({})
@@ -228,13 +228,13 @@ def test_a_model_that_does_not_work_is_a_reason(broken_models: dict[str, tuple[P
             process(datum(Pipes(directory, tmp_path / name).directory, tmp_path / "ab", "library/ab", tmp_path, name))
 
 
-def test_pictures_of_another_size_are_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
+def test_pictures_of_another_size_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "a.png"}, size=64)
     with pytest.raises(StageError, match=r"64 × 64 pixels, but the model .* takes 32 × 32: set IMAGE_SIZE=32"):
         features.start({})(datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out"))
 
 
-def test_a_wrong_spec_is_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
+def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "a.png"})
     with pytest.raises(StageError, match=r"must be /library/<part> or /queries/<entry>"):
         features.start({})(datum(models["first"], tmp_path / "ab", "ab", tmp_path / "out"))
@@ -244,7 +244,7 @@ def test_a_wrong_spec_is_a_reason(models: dict[str, Path], tmp_path: Path) -> No
         features.start({"SEGMENT_DIGITS": "many"})
 
 
-def test_what_no_backbone_needs_is_not_loaded_and_can_be_later() -> None:
+def test_packages_that_no_backbone_needs_are_not_loaded_and_can_be_later() -> None:
     code = (
         "import sys\n"
         "import stages.features\n"

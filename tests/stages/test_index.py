@@ -22,7 +22,7 @@ MODEL = "5eed" * 16
 def write_bucket(
     directory: Path, bucket: str, vectors: NDArray[np.floating[Any]], model: str = MODEL, dimension: int = 0
 ) -> list[str]:
-    """One bucket as the features stage writes it; its ids begin with the bucket's name."""
+    """One bucket in the form of the features stage; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)
     ids = sorted(f"{bucket}{row:062x}" for row in range(len(vectors)))
     images = Images(
@@ -83,7 +83,7 @@ def test_the_nearest_others_within_the_segment(backend: str, segment: Path, tmp_
     assert np.array_equal(nearest["distance"], np.take_along_axis(distances, order, axis=1))
 
 
-def test_output_is_the_same_whatever_the_backend(segment: Path, tmp_path: Path) -> None:
+def test_the_output_is_the_same_for_every_backend(segment: Path, tmp_path: Path) -> None:
     outputs = [run(segment, tmp_path / each, {"BACKEND": each}) for each in ("faiss", "sklearn", "auto")]
     for name in ("images.parquet", "index.json", "knn.npy", "vectors.npy"):
         assert len({(output / name).read_bytes() for output in outputs}) == 1
@@ -131,7 +131,7 @@ def test_vectors_that_do_not_fit_their_table(tmp_path: Path) -> None:
         run(tmp_path / "a", tmp_path / "out")
 
 
-def test_how_the_pictures_are_parted_makes_no_difference(segment: Path, tmp_path: Path) -> None:
+def test_the_parts_of_the_pictures_make_no_difference(segment: Path, tmp_path: Path) -> None:
     whole = merge_images([read_images(path) for path in sorted(segment.glob("*.parquet"))])
     vectors = np.concatenate([np.load(path) for path in sorted(segment.glob("*.npy"))])
     parted = tmp_path / "parted" / "a"

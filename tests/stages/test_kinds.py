@@ -22,7 +22,7 @@ from stages.kinds import HEAD, Kind, kind_of, why_unreadable
         ("MPO", Kind.JPEG),
     ],
 )
-def test_pictures_are_known_by_their_bytes(written: str, kind: Kind) -> None:
+def test_pictures_are_recognised_by_their_bytes(written: str, kind: Kind) -> None:
     file = io.BytesIO()
     Image.new("RGB", (9, 9)).save(file, written)
     assert kind_of(file.getvalue()[:HEAD]) is kind
@@ -31,7 +31,7 @@ def test_pictures_are_known_by_their_bytes(written: str, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("dialect", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_tars_are_known_by_their_bytes(dialect: int) -> None:
+def test_tars_are_recognised_by_their_bytes(dialect: int) -> None:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=dialect) as archive:
         archive.addfile(tarfile.TarInfo("é.jpg"))
@@ -43,7 +43,7 @@ def test_tars_are_known_by_their_bytes(dialect: int) -> None:
     assert kind_of(b"x" + file.getvalue()[: HEAD - 1]) is Kind.OTHER
 
 
-def test_zips_are_known_by_their_bytes_even_without_members() -> None:
+def test_zips_are_recognised_by_their_bytes_even_without_members() -> None:
     for names in ((), ("a",)):
         file = io.BytesIO()
         with zipfile.ZipFile(file, "w") as archive:
@@ -53,7 +53,7 @@ def test_zips_are_known_by_their_bytes_even_without_members() -> None:
 
 
 @given(st.binary(max_size=HEAD))
-def test_whatever_the_bytes_there_is_a_kind_or_a_reason(head: bytes) -> None:
+def test_any_bytes_have_a_kind_or_a_reason(head: bytes) -> None:
     if kind_of(head) is Kind.OTHER:
         assert why_unreadable(head)
 
@@ -70,6 +70,6 @@ def test_whatever_the_bytes_there_is_a_kind_or_a_reason(head: bytes) -> None:
         (bytes(HEAD), "neither JPEG, PNG, WebP, GIF, BMP, TIFF, zip, tar, tar.gz or STL-10"),
     ],
 )
-def test_what_is_no_picture_is_named_where_it_can_be(head: bytes, reason: str) -> None:
+def test_known_kinds_of_other_files_are_named(head: bytes, reason: str) -> None:
     assert kind_of(head) is Kind.OTHER
     assert why_unreadable(head).startswith(reason)

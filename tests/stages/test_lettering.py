@@ -1,4 +1,4 @@
-"""Names on drawn sheets: every character is one the font can draw, and no text is wider than its place."""
+"""Names on drawn sheets: the font can draw every character, and no text is wider than its place."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from PIL import ImageFont
 from stages.lettering import GLYPHS, fitted, font, spelt, wrapped
 
 
-def test_the_font_has_the_glyphs_we_count_on() -> None:
+def test_the_font_has_the_expected_glyphs() -> None:
     nothing = bytes(font(40).getmask("\U0010ffff"))
     assert [glyph for glyph in GLYPHS if bytes(font(40).getmask(glyph)) == nothing] == []
 
 
-def test_layout_does_not_depend_on_libraries_of_the_machine() -> None:
+def test_the_layout_does_not_depend_on_installed_libraries() -> None:
     assert font(14).layout_engine == ImageFont.Layout.BASIC
 
 
@@ -38,7 +38,7 @@ def test_spelling(text: str, said: str) -> None:
 
 
 @given(st.text())
-def test_whatever_is_spelt_can_be_drawn(text: str) -> None:
+def test_every_spelt_text_can_be_drawn(text: str) -> None:
     assert GLYPHS.issuperset(spelt(text))
 
 
@@ -49,7 +49,7 @@ def test_fitted_text_fits(text: str, width: int) -> None:
     assert said == spelt(text) or "…" in said
 
 
-def test_the_middle_goes_first() -> None:
+def test_the_middle_is_cut_first() -> None:
     said = fitted("holidays/a very long directory/and another one/picture-0042.jpeg", 14, 192)
     assert said.startswith("holid")
     assert said.endswith("picture-0042.jpeg"[-10:])
@@ -61,7 +61,7 @@ def test_as_much_as_fits_is_kept() -> None:
     assert font(14).getlength("…" + "m" * kept) <= 192 < font(14).getlength("…" + "m" * (kept + 1))
 
 
-def test_codes_are_not_cut_apart() -> None:
+def test_codes_are_not_split() -> None:
     said = fitted("写" * 40, 14, 192)
     assert said.replace("\\u{5199}", "") == "…"
 

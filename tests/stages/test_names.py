@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from stages import names
 
-# Every str, lone surrogates and controls included, with what is troublesome made frequent.
+# Every str, including lone surrogates and control characters; troublesome ones are frequent.
 TROUBLE = st.sampled_from(
     ["/", ".", "..", "%", "%41", "%2F", "\\", " ", "#", "[", "*", "\0", "\n", "é", "🐈", "\udcff", "\ud800"]
 )
@@ -18,7 +18,7 @@ ANY = st.one_of(
 
 
 def is_safe_in_pfs(path: str) -> bool:
-    """Pachyderm's ValidateFilename and what jams it, written down independently of the escaping."""
+    """Pachyderm's ValidateFilename and the names that block it, written independently of the escaping."""
     components = path.split("/")
     return (
         re.fullmatch(r"[ -~]+", path) is not None
@@ -33,7 +33,7 @@ def is_safe_in_pfs(path: str) -> bool:
 @example("a" * 254 + ".")
 @example("a" * 254 + "..")
 @example("é" * 300)
-@example("\udcc3\udca9")  # two undecodable bytes that would be a valid character together
+@example("\udcc3\udca9")  # two undecodable bytes that together would be a valid character
 @example("\udced\udca0\udc80")  # undecodable bytes that look like an encoded surrogate
 @example("//a///b//")
 def test_every_name_comes_back(true: str) -> None:
@@ -50,7 +50,7 @@ def test_a_component_is_one_entry_unless_it_is_too_long(true: str) -> None:
 
 
 @given(ANY)
-def test_lookalikes_own_names_are_never_the_outcome(true: str) -> None:
+def test_escaping_never_gives_lookalikes_own_names(true: str) -> None:
     for path in (names.escape_path(true), names.escape_component(true)):
         assert true == "" or not re.match(r"%[^0-9A-F]", path)
         assert not names.is_block(path)
@@ -75,11 +75,11 @@ def test_undecodable_file_names_are_escaped_byte_by_byte(raw: bytes) -> None:
         ("bad\udcffname", "bad%FFname"),
     ],
 )
-def test_what_escaping_looks_like(true: str, path: str) -> None:
+def test_examples_of_escaping(true: str, path: str) -> None:
     assert names.escape_path(true) == path
 
 
-def test_slashes_stay_in_paths_and_go_in_components() -> None:
+def test_slashes_stay_in_paths_and_are_escaped_in_components() -> None:
     assert names.escape_path("a/b") == "a/b"
     assert names.escape_component("a/b") == "a%2Fb"
 
@@ -89,7 +89,7 @@ def test_names_put_by_hand_stay_as_they_are(plain: str) -> None:
     assert names.unescape(plain) == plain
 
 
-def test_blocks_are_known_by_name() -> None:
+def test_blocks_are_recognised_by_name() -> None:
     assert names.is_block(names.block_name("0123456789abcdef"))
     assert names.is_block("entry/%block-0123456789abcdef.tar")
     assert not names.is_block("block-0123456789abcdef.tar")

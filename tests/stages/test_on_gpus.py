@@ -1,4 +1,4 @@
-"""The stages on a real GPU, each in a process of its own: the CPU's answers, and no GPU that was not leased to them."""
+"""The stages on a real GPU, each in its own process: the same answers as on the CPU, and no use of unleased GPUs."""
 
 import importlib.util
 import os
@@ -40,7 +40,7 @@ def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.fl
 
 @pytest.fixture(scope="module")
 def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What features wrote: a segment of 5,000 pictures, with families of near-duplicates, and an entry of 300."""
+    """Output of features: a segment of 5,000 pictures, with families of near-duplicates, and an entry of 300."""
     random = np.random.default_rng(0)
     vectors = random.standard_normal((5_000, 256), np.float32)
     vectors[1_000:2_000] = vectors[:50].repeat(20, axis=0) + 1e-4 * vectors[1_000:2_000]

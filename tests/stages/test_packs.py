@@ -19,7 +19,7 @@ from stages.packs import (
 )
 from stages.sources import Source
 
-NAME = st.text(st.characters(exclude_categories=()))  # lone surrogates too: file names may have them
+NAME = st.text(st.characters(exclude_categories=()))  # including lone surrogates, which file names may have
 SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_size=3).map(
     lambda each: tuple(sorted(each))
 )
@@ -40,7 +40,7 @@ def test_a_pack_is_read_as_it_was_written(
     assert not read_pack(npy).pixels.flags.writeable
 
 
-def test_the_lines_are_as_agreed(tmp_path: Path) -> None:
+def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
     picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32),))
     write_pack(tmp_path / "deep" / "src.npy", (1, 1), [picture], [b"\1\2\3"])
     assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
@@ -55,7 +55,7 @@ def test_packs_of_a_directory_come_sorted(tmp_path: Path) -> None:
     assert [pack.pictures[0].id for pack in read_packs(tmp_path)] == ["a" * 64, "b" * 64]
 
 
-def test_packs_that_do_not_fit_together_are_said(tmp_path: Path) -> None:
+def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:
     npy = tmp_path / "x.npy"
     write_pack(npy, (1, 1), [Picture("a" * 64, ())], [bytes(3)])
     whole = npy.read_bytes()
@@ -78,7 +78,7 @@ def test_rejections_come_back_sorted_and_once(tmp_path_factory: pytest.TempPathF
     assert all(list(json.loads(line)) == ["reason", "source", "stage"] for line in path.read_text().splitlines())
 
 
-def test_what_is_no_list_of_rejections_is_said(tmp_path: Path) -> None:
+def test_other_files_are_not_read_as_rejections(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text("[]\n")
     with pytest.raises(StageError, match="not a list of rejections"):

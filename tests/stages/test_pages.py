@@ -1,4 +1,4 @@
-"""The result page: self-contained, complete, and safe whatever names the pictures have."""
+"""The result page: self-contained, complete, and safe with any names of pictures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answers(query: str = "q.png", matches: int = 3, entry: str = "garden", k: in
 
 
 class Document(HTMLParser):
-    """The page as a browser reads it; fails on elements that are not closed in order."""
+    """The page as a browser reads it; fails if elements are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -72,7 +72,7 @@ def document(of: Answers) -> Document:
     return Document(page(of, [answer.query for answer in of.answers]))
 
 
-def test_the_page_needs_nothing_beside_it() -> None:
+def test_the_page_is_self_contained() -> None:
     read = document(answers())
     links = [value for _, attributes in read.elements for key, value in attributes.items() if key in ("src", "href")]
     assert len(links) == 4
@@ -126,7 +126,7 @@ def test_names_are_shown_as_they_are(name: str) -> None:
         ("\udcff\ud800", "\\xff\\u{d800}"),
     ],
 )
-def test_names_cannot_leave_their_place(name: str, said: str) -> None:
+def test_names_cannot_break_out_of_their_place(name: str, said: str) -> None:
     of = replace(answers(query=name, entry=name), rejected=(Rejection(name, "preprocess", name),))
     page(of, ["m0"]).encode("utf-8")
     read = document(of)
@@ -143,13 +143,13 @@ def test_rejected_files_and_notes_are_listed() -> None:
     assert [text for text in texts if text.startswith("reason ")] == [f"reason {n}" for n in range(30)]
 
 
-def test_an_empty_library_is_said() -> None:
+def test_an_empty_library_is_noted() -> None:
     texts = document(answers(matches=0)).texts
     assert "The library is empty: there is no picture to compare with yet." in texts
     assert "There is no picture in the library to compare with." in texts
 
 
-def test_a_small_library_is_said() -> None:
+def test_a_small_library_is_noted() -> None:
     assert "Only 2 pictures in the library, where 3 neighbours were asked for." in document(answers(matches=2)).texts
 
 

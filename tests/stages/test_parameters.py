@@ -18,7 +18,7 @@ def test_unset_is_the_default(environment: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "10", "-1", "3.0", "three", "³", "1e1", "9" * 5000])
-def test_anything_else_is_said_with_the_variables_name(text: str) -> None:
+def test_anything_else_is_refused_with_the_variables_name(text: str) -> None:
     with pytest.raises(StageError, match=r"^K='.*': must be a whole number from 1 to 9; change it in the spec's env$"):
         integer({"K": text}, "K", 3, 1, 9)
 

@@ -35,7 +35,7 @@ def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def png(width: int, height: int, depth: int, colour: int, rows: bytes, *chunks: tuple[bytes, bytes]) -> bytes:
-    """A PNG written by hand, for what Pillow cannot write. rows: packed samples, each row after its filter byte."""
+    """A PNG that Pillow cannot write, by hand. rows: packed samples, each row after its filter byte."""
     header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
     parts = [(b"IHDR", header), *chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
     body = (
@@ -77,7 +77,7 @@ PICTURE = Image.fromarray(RGB)
         ("WEBP", {"lossless": True}),
     ],
 )
-def test_what_is_stored_without_loss_comes_out_as_it_was(kind: str, options: dict[str, Any]) -> None:
+def test_lossless_formats_keep_the_pixels(kind: str, options: dict[str, Any]) -> None:
     assert np.array_equal(read(encode(PICTURE, kind, **options)), RGB)
 
 
@@ -92,7 +92,7 @@ MODES = {
 
 
 @pytest.mark.parametrize(("kind", "mode"), [(kind, mode) for kind, modes in MODES.items() for mode in modes])
-def test_every_mode_a_format_can_hold_is_converted_as_the_eye_sees_it(kind: str, mode: str) -> None:
+def test_every_mode_of_a_format_is_converted_as_the_eye_sees_it(kind: str, mode: str) -> None:
     picture = Image.fromarray(RGBA).convert(mode) if mode in ("LA", "RGBA") else PICTURE.convert(mode)
     data = encode(picture, kind)
     expected = over_white(np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")))
@@ -207,7 +207,7 @@ def test_the_exif_orientation_is_applied(kind: str, orientation: int) -> None:
     assert difference.mean() < 2 if kind == "JPEG" else difference.max() == 0
 
 
-def test_damaged_exif_says_nothing_about_the_pixels() -> None:
+def test_damaged_exif_does_not_spoil_the_pixels() -> None:
     data = encode(PICTURE, "JPEG", exif=b"Exif\0\0MM\0*\0\0\xff\xffgarbage")
     assert np.array_equal(read(data), read(encode(PICTURE, "JPEG")))
 
@@ -240,7 +240,7 @@ def test_one_picture_has_one_id_in_every_lossless_format() -> None:
     assert {picture_id(read(data)) for data in files} == {picture_id(RGB)}
 
 
-def test_the_id_is_defined_for_good() -> None:
+def test_the_id_never_changes() -> None:
     content = b"lookalike-picture-1\0" + bytes([0, 0, 0, 96, 0, 0, 0, 96]) + RGB.tobytes()
     assert picture_id(RGB) == hashlib.sha256(content).hexdigest()
     assert picture_id(np.zeros((2, 2, 3), np.uint8)) != picture_id(np.zeros((1, 4, 3), np.uint8))
@@ -269,7 +269,7 @@ def test_truncated_pictures_are_refused_as_such(name: str, part: float) -> None:
 
 @given(st.sampled_from(sorted(FILES)), st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=20))
 @settings(max_examples=examples(200))
-def test_no_bytes_whatever_raise_anything_but_bad_picture(name: str, changes: list[tuple[float, int]]) -> None:
+def test_no_bytes_raise_anything_but_bad_picture(name: str, changes: list[tuple[float, int]]) -> None:
     data = bytearray(FILES[name])
     for place, value in changes:
         data[int(place * len(data))] = value
@@ -279,10 +279,10 @@ def test_no_bytes_whatever_raise_anything_but_bad_picture(name: str, changes: li
             outcomes.append(normalise(bytes(data), kind_of(FILES[name]), SIDE).tobytes())
         except BadPicture as failure:
             outcomes.append(str(failure).encode())
-    assert outcomes[0] == outcomes[1]  # no addresses, no chance
+    assert outcomes[0] == outcomes[1]  # no memory addresses, no randomness
 
 
-def test_pixel_bombs_are_refused_by_what_they_state() -> None:
+def test_pixel_bombs_are_refused_by_their_stated_size() -> None:
     flat = Image.new("L", (64, 64))
     huge = struct.pack("<HH", 60_000, 60_000)
     gif = encode(flat, "GIF")

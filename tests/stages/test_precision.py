@@ -1,4 +1,4 @@
-"""Mixed precision: which layers compute in it, and how the change of the neighbours is measured."""
+"""Mixed precision: the layers that compute in it, and the measured drift of the neighbours."""
 
 from pathlib import Path
 from typing import get_args
@@ -21,7 +21,7 @@ def test_the_command_knows_the_same_precisions() -> None:
 
 @pytest.fixture(scope="module")
 def model() -> keras.Model:
-    """A small network with all that surrounds one: scaling before it, pooling and normalising behind it."""
+    """A small network with its surroundings: scaling before it, pooling and normalising after it."""
     pixels = keras.Input((32, 32, 3), dtype="uint8", name="pixels")
     x = keras.layers.Rescaling(1 / 255, name="scaled")(pixels)
     x = keras.layers.Conv2D(8, 3, 2, name="conv", kernel_initializer=keras.initializers.GlorotUniform(seed=1))(x)
@@ -58,12 +58,12 @@ def test_it_is_another_model(model: keras.Model, tmp_path: Path) -> None:
     assert save_backbone(model, specs[0], tmp_path / "itself").sha256 == specs[0].sha256
 
 
-def test_the_change_counts_neighbours_that_stay_and_how_far_vectors_moved() -> None:
+def test_the_drift_counts_kept_neighbours_and_moved_vectors() -> None:
     before = np.array([[0, 0], [1, 0], [3, 0], [7, 0], [15, 0]], np.float32)
     assert drift(before, before, k=1) == drift(before, before.copy(), k=1)
     assert (drift(before, before, k=1).kept, drift(before, before, k=1).furthest) == (1, 0)
     after = before.copy()
-    after[1] = [2.5, 0]  # its nearest was the first picture, and now is the third
+    after[1] = [2.5, 0]  # its nearest was the first picture and is now the third
     found = drift(before, after, k=1)
     assert (found.kept, found.furthest) == pytest.approx((0.8, 1.5))
     assert found.pictures == 5

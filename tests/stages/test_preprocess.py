@@ -106,7 +106,7 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
     assert len({Path(name).stem for name in made}) == 1
 
 
-def test_the_same_datum_gives_the_same_bytes_wherever_and_whenever(datums: Datums) -> None:
+def test_the_same_datum_gives_the_same_bytes_anywhere(datums: Datums) -> None:
     content = {f"{number}.png": picture(number, size=(50 + number, 70)) for number in range(12)} | {
         "bad": b"bad",
         "x": b"",
@@ -194,7 +194,7 @@ def test_bad_parameters_are_named(name: str, value: str) -> None:
         preprocess.start({name: value})
 
 
-def test_inputs_the_spec_got_wrong_are_said(tmp_path: Path) -> None:
+def test_wrong_inputs_in_the_spec_are_reported(tmp_path: Path) -> None:
     process = preprocess.start({})
     with pytest.raises(StageError, match="one input, named images or queries; this datum has pictures"):
         process(Datum({"pictures": Input("pictures", tmp_path, "", "")}, tmp_path))
@@ -202,7 +202,7 @@ def test_inputs_the_spec_got_wrong_are_said(tmp_path: Path) -> None:
         process(Datum({"queries": Input("queries", tmp_path, "", "")}, tmp_path))
 
 
-def test_it_runs_as_a_program_and_says_what_it_did(tmp_path: Path) -> None:
+def test_it_runs_as_a_program_and_logs_its_counts(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_bytes(picture(1))
     command = [
         sys.executable,

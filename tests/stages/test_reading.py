@@ -47,7 +47,7 @@ def tarred(files: dict[str, bytes]) -> bytes:
 
 
 def read(path: Path, repo_path: str, limits: Limits = LIMITS) -> tuple[list[Source], dict[str, str]]:
-    """Sources of what was found, and reasons by path of what was refused."""
+    """The sources of the pictures, and the reasons for refused files by path."""
     found, refused = [], {}
     for each in reading.read(Input("images", path, repo_path, ""), SIDE, limits):
         if isinstance(each, Decoded):
@@ -70,7 +70,7 @@ def source(path: str, content: bytes) -> Source:
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.txt", "a.zip", "no extension", "größe 🐈 #1 [x].jpg", "...", "x" * 300])
-def test_a_picture_is_one_whatever_its_name(file: Path, name: str) -> None:
+def test_a_picture_is_recognised_under_any_name(file: Path, name: str) -> None:
     file.write_bytes(jpeg())
     assert read(file, names.escape_component(name)) == ([source(name, jpeg())], {})
 
@@ -86,12 +86,12 @@ def test_a_picture_is_one_whatever_its_name(file: Path, name: str) -> None:
         (gzip.compress(jpeg()), "gzip data that is no tar archive"),
     ],
 )
-def test_what_is_no_picture_is_refused_with_its_reason(file: Path, content: bytes, reason: str) -> None:
+def test_other_files_are_refused_with_a_reason(file: Path, content: bytes, reason: str) -> None:
     file.write_bytes(content)
     assert read(file, "a%23.jpg") == ([], {"a#.jpg": reason})
 
 
-def test_a_directory_is_read_with_all_below_but_droppings(file: Path) -> None:
+def test_a_directory_is_read_with_all_below_except_droppings(file: Path) -> None:
     content = {
         "%names": b"a.jpg\n",
         "b.jpg": jpeg(),
@@ -114,7 +114,7 @@ def test_a_directory_is_read_with_all_below_but_droppings(file: Path) -> None:
     assert read(file, "")[0][0].path == "b.jpg"  # the glob "/"
 
 
-def test_links_and_devices_in_a_directory_are_said(file: Path, tmp_path: Path) -> None:
+def test_links_and_devices_in_a_directory_are_reported(file: Path, tmp_path: Path) -> None:
     file.mkdir()
     (file / "loop").symlink_to(file)
     (file / "nowhere").symlink_to(tmp_path / "missing")
@@ -141,7 +141,7 @@ def test_files_of_a_lazy_input_are_read_once(file: Path) -> None:
 @pytest.mark.parametrize(
     "pack", [zipped, tarred, lambda files: gzip.compress(tarred(files))], ids=["zip", "tar", "tgz"]
 )
-def test_members_that_are_not_to_be_read_are_refused_and_the_rest_is_read(file: Path, pack: Any) -> None:
+def test_unreadable_members_are_refused_and_the_rest_is_read(file: Path, pack: Any) -> None:
     file.write_bytes(
         pack(
             {
@@ -194,11 +194,11 @@ def test_an_archive_that_ingest_packed_into_a_block_is_still_an_archive(file: Pa
         "my/pics.zip/in/b.zip": "an archive inside an archive, which is not unpacked: put it by itself",
         "cut.tar": "damaged or truncated tar archive",
     }
-    file.write_bytes(zipped({"a.jpg": jpeg()}).replace(jpeg()[9:99], bytes(90)))  # no block that ingest wrote
+    file.write_bytes(zipped({"a.jpg": jpeg()}).replace(jpeg()[9:99], bytes(90)))  # not a block of ingest
     assert read(file, names.block_name("f" * 16)) == ([], {"a.jpg": "a damaged archive member"})
 
 
-def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
+def test_stl10_files_are_many_pictures_and_labels_are_none(file: Path) -> None:
     pictures = np.random.default_rng(0).integers(0, 256, (3, stl10.RECORD), dtype=np.uint8).tobytes()
     file.write_bytes(pictures)
     expected = [
@@ -206,7 +206,7 @@ def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
         for number in range(3)
     ]
     assert read(file, "unlabeled_X.bin") == (expected, {})
-    assert "STL-10" in read(file, "unlabeled_X.dat")[1]["unlabeled_X.dat"]  # nothing but the name tells
+    assert "STL-10" in read(file, "unlabeled_X.dat")[1]["unlabeled_X.dat"]  # recognisable by the name only
     file.write_bytes(
         gzip.compress(tarred({"s/train_X.bin": pictures, "s/train_y.bin": b"\1" * 3, "s/cut_X.bin": b"\1"}))
     )
@@ -218,7 +218,7 @@ def test_stl10_files_are_many_pictures_and_labels_none(file: Path) -> None:
     }
 
 
-def test_a_record_is_a_picture_whatever_it_begins_with_and_is_called_the_same_wherever_it_lies(file: Path) -> None:
+def test_a_record_is_a_picture_for_any_first_bytes_and_has_the_same_name_everywhere(file: Path) -> None:
     beginnings = (b"\x1f\x8b\x08", b"\xff\xd8\xff", b"PK\3\4", tarred({"a": b""})[:512])
     records = {
         f"a/x.bin/{number:06}": (begin + bytes(stl10.RECORD))[: stl10.RECORD] for number, begin in enumerate(beginnings)

@@ -1,4 +1,4 @@
-"""The render stage as Pachyderm runs it: directories in, three files out, the same bytes for the same answers."""
+"""The render stage as Pachyderm runs it: directories in, three files out, and equal bytes for equal answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FILES = ["grid.png", "index.html", "neighbors.jsonl"]
 
 
 class Picture:
-    """A real picture as the stages before would have it."""
+    """A real picture in the form of the earlier stages."""
 
     def __init__(self, image: Image.Image, *paths: str) -> None:
         square = image.convert("RGB").resize((96, 96), Image.Resampling.LANCZOS)
@@ -64,7 +64,7 @@ def queries() -> list[Picture]:
 
 
 def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequence[Rejection] = ()) -> Path:
-    """What features-queries writes for an entry."""
+    """The output of features-queries for an entry."""
     directory.mkdir(parents=True)
     each = sorted(pictures, key=lambda picture: picture.id)
     images = Images([p.id for p in each], [p.sources for p in each], [p.thumbnail for p in each], MODEL, 96, 48)
@@ -75,7 +75,7 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
 
 
 def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[Picture], k: int = 3) -> Path:
-    """What search writes for an entry: a table for each first digit of the library's ids."""
+    """The output of search for an entry: a table for each first digit of the library's ids."""
     directory.mkdir(parents=True)
     visible = set(sheet_queries(directory.name, [query.id for query in queries]))
     for digit in sorted({picture.id[0] for picture in library}):
@@ -101,7 +101,7 @@ def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[
 
 
 def rendered(out: Path, *inputs: Input, k: int = 3) -> Path:
-    """Runs the stage in this process; the directory that it wrote."""
+    """Runs the stage in this process; returns the directory that it wrote."""
     out.mkdir(parents=True, exist_ok=True)
     render.start({"K": str(k)})(Datum({each.name: each for each in inputs}, out))
     (entry,) = out.iterdir()
@@ -144,7 +144,9 @@ def test_the_stage_as_a_process(tmp_path: Path, library: list[Picture], queries:
         assert answer["sources"] == [source.path for source in query.sources]
 
 
-def test_a_failing_stage_says_why_in_one_line(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
+def test_a_failing_stage_gives_its_reason_in_one_line(
+    tmp_path: Path, library: list[Picture], queries: list[Picture]
+) -> None:
     right = write_search(tmp_path / "search" / "trip", queries, library)
     command = [sys.executable, "-m", "stages.render", "--out", str(tmp_path / "out"), "--input", f"search={right}"]
     for k, reason in (("7", "kept only 3"), ("three", "K='three'")):
@@ -156,7 +158,7 @@ def test_a_failing_stage_says_why_in_one_line(tmp_path: Path, library: list[Pict
 
 
 def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], queries: list[Picture]) -> None:
-    """Whatever the commits are called, wherever the files lie, and in whatever order the segments were written."""
+    """For any ids of the commits, any paths of the files and any order of the segments."""
     outputs = []
     for where in ("here", "there"):
         left = write_queries(tmp_path / where / "queries" / "trip", queries)
@@ -196,7 +198,7 @@ def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(tmp_path: Path, l
 
 
 def _top_of(picture: Picture, sheet: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int | None:
-    """Where a picture stands in the grid's column of queries, in pixels from above; None if it does not."""
+    """The position of a picture in the grid's column of queries, in pixels from the top; None if it is not there."""
     with Image.open(BytesIO(picture.thumbnail)) as image:
         tile = np.asarray(image.resize((TILE, TILE), Image.Resampling.LANCZOS))[1:-1, 1:-1]  # within the outline
     column = sheet[:, MARGIN + 1 : MARGIN + TILE - 1]
@@ -264,7 +266,7 @@ LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
         ("plain%", [], "plain…"),
     ],
 )
-def test_entries_are_called_by_their_true_names(entry: str, sources: list[str], name: str) -> None:
+def test_entries_have_their_true_names(entry: str, sources: list[str], name: str) -> None:
     pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [b""], MODEL, 96, 4)
     assert true_name(entry, pictures, []) == name
     assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name

@@ -61,7 +61,7 @@ def run(segment: Path, entry: Path, out: Path, environment: Mapping[str, str] = 
 
 
 class Pipes:
-    """A lazy input: pipes that are filled when first opened, and never again. Notes which were opened."""
+    """A lazy input: pipes that are filled only when first opened. Records the opened ones."""
 
     def __init__(self, files: Path, directory: Path) -> None:
         directory.mkdir(parents=True)
@@ -97,7 +97,7 @@ def segment(tmp_path: Path, library: NDArray[np.float32]) -> Path:
 
 @pytest.fixture
 def entry(tmp_path: Path, library: NDArray[np.float32]) -> Path:
-    """Five queries: two are in the library, one of them among exact copies; one has a copy's vector, two are new."""
+    """Five queries: two in the library, one of them among exact copies; one with a copy's vector; two new."""
     names = sorted([*ids("a", 41)[3:4], *ids("a", 41)[40:41], *ids("b", 3)])
     vectors = np.stack([library[3], library[40], library[30], library[7] + 0.1, library[8] - 0.2])
     return write_pictures(tmp_path / "queries" / "trip", names, vectors)
@@ -124,10 +124,10 @@ def test_the_nearest_of_every_query(segment: Path, entry: Path, tmp_path: Path, 
     assert next(rows, None) is None
 
 
-def test_a_picture_of_the_library_finds_itself_at_zero_by_identity(
+def test_a_picture_of_the_library_finds_itself_at_zero_by_its_id(
     segment: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
-    """Even where its vector comes from another kind of device, and the search would not return it."""
+    """Even if its vector comes from another kind of device, so that the search would not return it."""
     entry = write_pictures(tmp_path / "e", [ids("a", 90)[60]], library[5:6])
     found = run(segment, entry, tmp_path / "out", {"K": "2"})
     assert [row[:4] for row in found] == [
@@ -174,7 +174,7 @@ def test_a_segment_smaller_than_k(count: int, entry: Path, tmp_path: Path, libra
     assert found.k == 7
 
 
-def test_a_segment_that_holds_nothing_but_the_queries(tmp_path: Path) -> None:
+def test_a_segment_of_the_queries_alone(tmp_path: Path) -> None:
     for name in ("index/a", "queries/e"):
         write_pictures(tmp_path / name, ids("a", 2), np.eye(2))
     found = run(tmp_path / "index" / "a", tmp_path / "queries" / "e", tmp_path / "out")
@@ -186,7 +186,7 @@ def test_a_segment_that_holds_nothing_but_the_queries(tmp_path: Path) -> None:
     ]
 
 
-def test_thumbnails_ride_only_for_the_queries_that_are_shown(segment: Path, tmp_path: Path) -> None:
+def test_only_the_shown_queries_have_thumbnails(segment: Path, tmp_path: Path) -> None:
     names = ids("c", 130)
     entry = write_pictures(tmp_path / "queries" / "many", names, np.random.default_rng(1).normal(size=(130, 10)))
     found = run(segment, entry, tmp_path / "out")
@@ -208,7 +208,7 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
     process(datum(pipes.directory, entry, tmp_path / "lazy", "1234"))
     process(datum(pipes.directory, other, tmp_path / "lazy", "1234"))
     assert sorted(pipes.opened) == ["images.parquet", "vectors.npy"]
-    assert list(spools.iterdir()) == []  # nothing is left, even if this process is killed now
+    assert list(spools.iterdir()) == []  # nothing would be left if this process were killed now
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")
         name = f"{each.name}/a.parquet"
@@ -247,7 +247,7 @@ def test_another_commit_or_path_is_another_segment(
     assert read_neighbours(tmp_path / "out" / "trip" / "b.parquet").ids[0].startswith("b")
 
 
-def test_plain_directories_are_never_taken_for_the_same(
+def test_plain_directories_are_never_reused(
     segment: Path, entry: Path, tmp_path: Path, library: NDArray[np.float32]
 ) -> None:
     process = search.start(CPU)
@@ -259,7 +259,7 @@ def test_plain_directories_are_never_taken_for_the_same(
 
 
 @pytest.mark.parametrize("table", [True, False])
-def test_an_entry_without_pictures_gives_nothing(table: bool, segment: Path, tmp_path: Path) -> None:
+def test_an_entry_without_pictures_gives_no_output(table: bool, segment: Path, tmp_path: Path) -> None:
     entry = write_pictures(tmp_path / "queries" / "none", [], np.empty((0, 10)))
     if not table:
         (entry / "images.parquet").unlink()

@@ -1,4 +1,4 @@
-"""The choice of the shown queries is a function of the entry's name and the set of ids, and of nothing else."""
+"""The choice of the shown queries depends only on the entry's name and the set of ids."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_the_entry_is_the_seed() -> None:
 
 
 def test_the_choice_never_changes_between_versions() -> None:
-    """Sheets of years ago must come out alike, so the order is spelt out here a second time."""
+    """Old sheets must stay the same, so the order is spelt out here a second time."""
     key = {query: hashlib.sha256(f"7:holiday:{query}".encode()).hexdigest() for query in IDS}
     assert sheet_queries("holiday", IDS) == sorted(IDS, key=key.__getitem__)[:PAGE_QUERIES]
     assert [query[:8] for query in sheet_queries("holiday", IDS)[:3]] == ["3068430d", "0e652381", "82416496"]

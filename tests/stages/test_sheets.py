@@ -1,4 +1,4 @@
-"""The drawn grid: five rows of four columns, the right pictures in the right places, the same bytes every time."""
+"""The drawn grid: five rows of four columns, the right pictures in the right places, equal bytes every time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def drawn(of: Answers) -> np.ndarray[tuple[int, ...], np.dtype[np.uint8]]:
 
 
 def tiles(picture: np.ndarray[tuple[int, ...], np.dtype[np.uint8]], colour: str) -> list[tuple[int, int]]:
-    """Where (left, top) whole tiles of that colour were drawn, in reading order."""
+    """The positions (left, top) of whole tiles of that colour, in reading order."""
     with Image.open(BytesIO(jpeg(colour))) as decoded:
         wanted = np.asarray(decoded.convert("RGB"))[0, 0]
     inside = TILE - 2  # within the outline
@@ -76,7 +76,7 @@ def test_fewer_queries_make_a_lower_sheet() -> None:
     assert len({drawn(answers(n, 3)).shape[1] for n in (0, 1, 5)}) == 1
 
 
-def test_the_seed_chooses_the_rows() -> None:
+def test_the_seed_determines_the_rows() -> None:
     of = answers(7, 3)
     named = replace(of, answers=tuple(replace(a, thumbnail=jpeg(c)) for a, c in zip(of.answers, COLOURS, strict=False)))
     with Image.open(BytesIO(grid(named, ["q4", "q6", "q3", "q5", "q1", "q2"]))) as image:
@@ -118,7 +118,7 @@ def hard_cases() -> Iterator[Answers]:
 
 
 @pytest.mark.parametrize("of", list(hard_cases()), ids=lambda of: of.entry[:16].encode("ascii", "replace").decode())
-def test_every_case_is_drawn_within_its_paper(of: Answers) -> None:
+def test_every_case_fits_on_its_sheet(of: Answers) -> None:
     picture = drawn(of)
     edge = np.concatenate([picture[:4].reshape(-1, 3), picture[-4:].reshape(-1, 3), picture[:, :4].reshape(-1, 3)])
     assert (edge == 255).all()

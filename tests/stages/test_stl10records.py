@@ -11,7 +11,7 @@ from stages.stl10records import pictures as read_pictures
 
 
 def stored(pictures: NDArray[np.uint8]) -> bytes:
-    """STL-10's layout written down the slow way, from uint8 (n, 96, 96, 3)."""
+    """STL-10's layout of uint8 (n, 96, 96, 3), written the slow way."""
     return b"".join(picture[:, :, channel].tobytes(order="F") for picture in pictures for channel in range(3))
 
 
@@ -25,12 +25,12 @@ def test_pictures_come_out_upright_and_in_order(count: int) -> None:
     assert np.array_equal([pixels for _, pixels in read], pictures)
 
 
-def test_the_file_is_never_held_whole() -> None:
+def test_the_file_is_never_in_memory_as_a_whole() -> None:
     stream = io.BytesIO(bytes(RECORD * 300))
     next(read_pictures(b"", stream))
     assert stream.tell() <= 40 * RECORD
 
 
-def test_a_file_that_ends_early_is_said() -> None:
+def test_a_truncated_file_is_an_error() -> None:
     with pytest.raises(EOFError):
         list(read_pictures(b"", io.BytesIO(bytes(RECORD + 5))))

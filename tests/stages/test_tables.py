@@ -1,4 +1,4 @@
-"""Tables of pictures and results: what is written comes back, and equal values are equal bytes."""
+"""Tables of pictures and results: reading inverts writing, and equal values give equal bytes."""
 
 import io
 from dataclasses import replace
@@ -18,7 +18,7 @@ from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, wri
 from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
-# any str at all, lone surrogates and NUL too: a path is whatever the user's file system holds
+# any str, including lone surrogates and NUL: the user's file system determines the paths
 sources = st.lists(st.builds(Source, st.text(st.characters(codec=None)), hexes), min_size=1, max_size=4)
 
 
@@ -142,7 +142,7 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
         read_neighbours(tmp_path / "images")
 
 
-def test_all_but_thumbnails_is_compressed(tmp_path: Path) -> None:
+def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(200)]
     table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, "m", 96, 4)
     found = Neighbours(

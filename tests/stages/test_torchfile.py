@@ -1,4 +1,4 @@
-"""The old PyTorch format: what the real file holds, and that a bad one is refused without running anything."""
+"""The old PyTorch format: the content of the real file, and the refusal of bad ones without running their code."""
 
 import os
 import pickle
@@ -27,14 +27,14 @@ def test_the_real_file_holds_296_tensors() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 20, 500, 30_000, 1_000_000, 18_826_031])
-def test_a_file_cut_short_is_refused(tmp_path: Path, size: int) -> None:
+def test_a_truncated_file_is_refused(tmp_path: Path, size: int) -> None:
     (tmp_path / "w.pth").write_bytes(weights_file().read_bytes()[:size])
     with pytest.raises(StageError, match=r"w\.pth is not a PyTorch weights file of the old format, or it is damaged"):
         read_tensors(tmp_path / "w.pth")
 
 
 class Malicious:
-    """Unpickled by Python's own unpickler, it makes a directory."""
+    """Python's own unpickler would make a directory of it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

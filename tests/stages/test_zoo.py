@@ -1,4 +1,4 @@
-"""Making a backbone from a name or a file, and what is said where it cannot be (a failing download: test_models)."""
+"""Making a backbone from a name or a file, and the messages of failures (of a download: test_models)."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from stages.zoo import main, make_backbone
 from tests.stages.models import SmallModel
 
 
-def test_efficientnet_lite0_says_where_it_comes_from(lite0: Path) -> None:
+def test_efficientnet_lite0_states_its_origin(lite0: Path) -> None:
     spec = parse_spec((lite0 / SPEC_FILE).read_bytes())
     assert (spec.name, spec.image_size, spec.pooling, spec.dimension) == ("efficientnet-lite0", 96, "avg", 1280)
     assert (spec.batch, spec.precision, spec.weights.sha256) == (32, "float32", WEIGHTS_SHA256)
@@ -26,7 +26,7 @@ def test_a_name_is_built_to_the_same_bytes_again(lite0: Path, tmp_path: Path) ->
         assert (tmp_path / name).read_bytes() == (lite0 / name).read_bytes()
 
 
-def test_a_file_of_the_users_own_keeps_its_size(small_model: SmallModel, tmp_path: Path) -> None:
+def test_a_users_own_file_keeps_its_size(small_model: SmallModel, tmp_path: Path) -> None:
     small_model(48).save(tmp_path / "mine.keras")
     spec = make_backbone(str(tmp_path / "mine.keras"), 96, None, tmp_path / "out")
     assert (spec.name, spec.image_size, spec.dimension, spec.pooling) == ("mine", 48, 4, "own")
@@ -46,7 +46,7 @@ def test_resnet50_is_keras_applications_on_raw_pixels(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.asarray(ours(picture, training=False)), expected, rtol=1e-5)
 
 
-def test_weights_that_do_not_fit_are_refused(small_model: SmallModel, tmp_path: Path) -> None:
+def test_weights_of_another_model_are_refused(small_model: SmallModel, tmp_path: Path) -> None:
     small_model().save_weights(tmp_path / "other.weights.h5")
     with pytest.raises(StageError, match=r"does not hold the weights of ResNet50 .* the file is https://"):
         make_backbone("resnet50", 96, tmp_path / "other.weights.h5", tmp_path)
@@ -56,9 +56,7 @@ def test_weights_that_do_not_fit_are_refused(small_model: SmallModel, tmp_path: 
         make_backbone("efficientnet-lite0", 96, tmp_path / "other.weights.h5", tmp_path)
 
 
-def test_what_cannot_be_made_is_said_in_one_line(
-    small_model: SmallModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failures_are_one_line(small_model: SmallModel, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small_model().save(tmp_path / "mine.keras")
     (tmp_path / "mine.txt").write_text("no model")
     broken = small_model()

@@ -1,4 +1,4 @@
-"""Vectors that make rounding errors show."""
+"""Vectors that expose rounding errors."""
 
 import io
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from stages.neighbours.backend import Vectors
 
 
 def _features(pictures: NDArray[np.uint8], dimension: int = 96) -> Vectors:
-    """Pictures, uint8 (n, 32, 32, 3), through a fixed layer of positive features, as a network's pooled ones are."""
+    """Positive features of pictures, uint8 (n, 32, 32, 3), from a fixed layer, like the pooled ones of a network."""
     weights = np.random.default_rng(7).normal(size=(32 * 32 * 3, dimension)) / 55
     flat = pictures.reshape(len(pictures), -1).astype(np.float64) / 255
     return np.maximum(flat @ weights + 1, 0).astype(np.float32)
@@ -56,7 +56,7 @@ def jpeg_reencodes(random: np.random.Generator) -> Vectors:
 
 
 def huge_norms(random: np.random.Generator) -> Vectors:
-    """Vectors so long that float32 sees no difference between most of them."""
+    """Vectors so long that float32 cannot distinguish most of them."""
     return (1e6 + random.normal(size=(400, 24)) * 1e-1).astype(np.float32)
 
 
@@ -67,7 +67,7 @@ def mixed_scales(random: np.random.Generator) -> Vectors:
 
 
 def near_constant(random: np.random.Generator) -> Vectors:
-    """All roundings of a sum of equal numbers point one way: the worst case of a matrix product."""
+    """All roundings of a sum of equal numbers go one way: the worst case of a matrix product."""
     vectors: Vectors = (np.full((300, 2048), 0.1) * (1 + 1e-5 * random.normal(size=(300, 1)))).astype(np.float32)
     return vectors
 
@@ -104,6 +104,6 @@ FAMILIES = [
 
 @pytest.fixture(params=FAMILIES, ids=lambda family: family.__name__)
 def family(request: pytest.FixtureRequest) -> Vectors:
-    """Library vectors, float32 (n, d), of one hard kind; any of them can be asked for."""
+    """Library vectors, float32 (n, d), of one hard kind; all of them can be queries."""
     make: Callable[[np.random.Generator], Vectors] = request.param
     return make(np.random.default_rng(11))

@@ -10,7 +10,7 @@ def brute(
     queries: Vectors, library: Vectors, k: int, metric: str = "euclidean", exclude: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Distances (float32) and rows of the k nearest, all pairs in float64, ties by row. `exclude` is a row for
-    each query that is no neighbour of it, or -1."""
+    each query to leave out, or -1."""
     q, x = queries.astype(np.float64), library.astype(np.float64)
     if metric == "cosine":
         q = q / np.where((n := np.sqrt((q * q).sum(axis=1))) > 0, n, 1)[:, None]

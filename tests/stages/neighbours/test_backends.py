@@ -1,4 +1,4 @@
-"""Every backend keeps the promises of the protocol: its bound, its shapes, its rows."""
+"""Every backend keeps to the protocol: its bound, its shapes, its rows."""
 
 import os
 import subprocess
@@ -18,9 +18,9 @@ from stages.neighbours.sklearn import Sklearn
 MakeBackend = Callable[[Vectors], Backend]
 
 
-@pytest.mark.parametrize("queries", [3, 40])  # FAISS takes another formula for few
+@pytest.mark.parametrize("queries", [3, 40])  # FAISS uses another formula for few
 @pytest.mark.parametrize("backend", [Product, Faiss, Sklearn, Quantised])
-def test_no_approximate_distance_lies_above_the_bound(family: Vectors, backend: MakeBackend, queries: int) -> None:
+def test_no_approximate_distance_exceeds_the_bound(family: Vectors, backend: MakeBackend, queries: int) -> None:
     proposer = backend(family)
     asked = family[:queries]
     with np.errstate(over="ignore"):
@@ -51,7 +51,7 @@ def test_the_bound_of_the_expansion() -> None:
     assert expanded(2048, growth=4).relative > 4 * expanded(2048).relative
 
 
-def test_a_memory_map_is_searched_where_it_lies(tmp_path: Path) -> None:
+def test_a_memory_map_is_searched_in_place(tmp_path: Path) -> None:
     np.save(tmp_path / "vectors.npy", np.eye(30, dtype=np.float32))
     library = np.load(tmp_path / "vectors.npy", mmap_mode="r")
     backends: tuple[MakeBackend, ...] = (Product, Faiss, Quantised)
@@ -62,7 +62,7 @@ def test_a_memory_map_is_searched_where_it_lies(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", [8192, 100])
 @pytest.mark.parametrize("count", [1, 5, 40, 400])
-def test_the_product_proposes_the_smallest_and_as_many_as_were_asked_for(columns: int, count: int) -> None:
+def test_the_product_proposes_the_smallest_in_the_requested_number(columns: int, count: int) -> None:
     random = np.random.default_rng(count)
     library = random.normal(size=(777, 24)).astype(np.float32)
     library[500:600] = library[:100]  # equal distances
@@ -91,7 +91,7 @@ def test_rows_whose_distance_overflows_are_not_proposed() -> None:
         ("fpu sse3", None),
     ],
 )
-def test_blas_is_told_what_the_processor_can_do(
+def test_blas_gets_the_kernels_of_the_processor(
     flags: str, kernels: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)

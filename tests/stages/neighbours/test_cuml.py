@@ -29,8 +29,8 @@ def test_equals_float64_brute_force_on_hard_families(family: Vectors, metric: st
     assert np.array_equal(found.distances, distances)
 
 
-@pytest.mark.parametrize("count", [8, 200])  # cuVS takes a fused kernel up to 64 neighbours
-def test_no_approximate_distance_lies_above_the_bound(family: Vectors, count: int) -> None:
+@pytest.mark.parametrize("count", [8, 200])  # cuVS uses a fused kernel for up to 64 neighbours
+def test_no_approximate_distance_exceeds_the_bound(family: Vectors, count: int) -> None:
     from stages.neighbours.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
 
     proposer = Cuml(family)

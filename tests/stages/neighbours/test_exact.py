@@ -39,7 +39,7 @@ def search(
 
 
 def quickly(library: Vectors, metric: str = "euclidean", many: int = 1) -> Exact:
-    """A search that shows the queries to the quick backend first."""
+    """A search with the quick look."""
     points = VectorSet(library, metric)
     return Exact(points, Product(points.prepared), lambda probe: Quantised(points.prepared), Batching(many=many))
 
@@ -69,7 +69,7 @@ def test_the_nearest_others_of_every_vector(family: Vectors, backend: MakeBacken
 
 
 def test_the_backends_own_order_is_wrong_where_ours_is_right() -> None:
-    """The reason for all of this; if it ever fails, the families have become too easy."""
+    """The reason for the proof; if this ever fails, the families have become too easy."""
     random = np.random.default_rng(5)
     library = (1 + 1e-5 * random.normal(size=(300, 256))).astype(np.float32)
     _distances, proposed = Faiss(library).candidates(library, 3)
@@ -89,7 +89,7 @@ def test_a_quick_look_first_changes_no_answer(family: Vectors, metric: str) -> N
     assert searcher.tally.queries == 150
 
 
-def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give() -> None:
+def test_a_quick_look_settles_nearly_all_queries_like_those_of_networks() -> None:
     random = np.random.default_rng(8)
     ways = random.normal(size=(24, 512))
     vectors = np.maximum(random.normal(size=(3000, 24)) @ ways + random.normal(size=(3000, 512)), 0).astype(np.float32)
@@ -101,7 +101,7 @@ def test_a_quick_look_settles_nearly_all_queries_of_a_kind_that_networks_give() 
     few = VectorSet(queries[:99])
     before = searcher.tally.quick
     searcher.search(few, 3)
-    assert searcher.tally.quick > before  # it is there already, so few are shown to it as well
+    assert searcher.tally.quick > before  # it is prepared already, so it also gets few queries
 
 
 def test_a_quick_look_is_for_many_queries_only() -> None:
@@ -121,7 +121,7 @@ def test_a_quick_look_is_for_many_queries_only() -> None:
         searcher.search(points, 1)
 
 
-def test_a_quick_look_that_cannot_be_had_is_done_without() -> None:
+def test_a_search_works_without_a_quick_look() -> None:
     library = np.random.default_rng(0).normal(size=(300, 16)).astype(np.float32)
     points = VectorSet(library)
     asked: list[Probe] = []
@@ -135,9 +135,9 @@ def test_a_quick_look_that_cannot_be_had_is_done_without() -> None:
     assert len(asked) == 1
 
 
-def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again() -> None:
+def test_a_quick_look_that_settles_too_few_queries_is_not_tried_again() -> None:
     library = np.random.default_rng(9).normal(size=(400, 8)).astype(np.float32)
-    library[7] *= np.float32(1e12)  # beyond what it can bound
+    library[7] *= np.float32(1e12)  # out of its range
     searcher = quickly(library, many=100)
     for asked in (100, 200):
         found = searcher.search(VectorSet(library[:100]), 2)
@@ -146,12 +146,12 @@ def test_what_a_quick_look_cannot_tell_apart_is_not_shown_to_it_again() -> None:
     assert searcher._quick is None
 
     good = np.delete(library, 7, axis=0)
-    crowd = np.concatenate([good, np.repeat(good[:1], 100, axis=0)])  # more copies than are proposed
+    crowd = np.concatenate([good, np.repeat(good[:1], 100, axis=0)])  # more copies than candidates
     searcher = quickly(crowd, many=100)
     searcher.search(VectorSet(good[1:200]), 2)
     settled = searcher.tally.quick
     assert settled > 150
-    searcher.search(VectorSet(crowd[-99:]), 2)  # too few to judge by
+    searcher.search(VectorSet(crowd[-99:]), 2)  # too few to judge it by
     assert searcher.tally.quick == settled
     assert searcher._quick is not None
 
@@ -194,7 +194,7 @@ def test_no_queries() -> None:
     assert search(Faiss, library, np.empty((0, 2), np.float32), 2).rows.shape == (0, 2)
 
 
-def test_queries_of_another_kind_are_refused() -> None:
+def test_queries_of_another_metric_or_dimension_are_refused() -> None:
     library = VectorSet(np.ones((3, 2), dtype=np.float32))
     exact = Exact(library, Faiss(library.prepared))
     for wrong in (VectorSet(np.ones((1, 3), np.float32)), VectorSet(np.ones((1, 2), np.float32), "cosine")):
@@ -202,8 +202,8 @@ def test_queries_of_another_kind_are_refused() -> None:
             exact.search(wrong, 1)
 
 
-def test_each_stage_of_the_certificate_is_reached() -> None:
-    """Settled at once, settled after widening, compared with all: as few queries go on as must."""
+def test_each_stage_of_the_proof_is_reached() -> None:
+    """Settled at once, settled with more candidates, compared with all rows: only the queries that need it continue."""
     random = np.random.default_rng(1)
     easy = random.normal(size=(2000, 32)).astype(np.float32)
     twins = np.repeat(easy[:1], 100, axis=0)

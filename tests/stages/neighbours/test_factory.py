@@ -21,11 +21,11 @@ NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 ANY_NUMBER = Batching(many=1)
-"""Prepares the quick look for any number of queries."""
+"""The quick look is prepared for any number of queries."""
 
 
 def machine(instructions: set[str], made: list[str]) -> Machine:
-    """A machine whose processor has these instructions; `made` is told the name of each quick backend that it makes."""
+    """A machine with these instruction sets; appends the name of each quick backend that it makes to `made`."""
 
     def load(module: str) -> Any:
         real = factory.load(module)
@@ -89,7 +89,7 @@ def test_each_cpu_backend_opens(backend: str) -> None:
         ("faiss", {"avx512_vnni"}, 1200, None),
     ],
 )
-def test_where_a_quick_look_pays_it_comes_first(
+def test_a_quick_look_comes_first_if_it_pays(
     backend: str, instructions: set[str], size: int, expected: str | None
 ) -> None:
     made: list[str] = []
@@ -99,7 +99,7 @@ def test_where_a_quick_look_pays_it_comes_first(
     assert made == ([] if expected is None else [expected])
 
 
-def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart() -> None:
+def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_distinguish() -> None:
     made: list[str] = []
     random = np.random.default_rng(0)
     alike = VectorSet((random.normal(size=16) + 1e-5 * random.normal(size=(1200, 16))).astype(np.float32))
@@ -111,7 +111,7 @@ def test_a_quick_look_is_not_prepared_for_vectors_that_it_cannot_tell_apart() ->
     assert made == []
 
 
-def test_a_quick_look_that_does_not_work_is_reported_and_done_without() -> None:
+def test_a_quick_look_that_does_not_work_is_reported_and_skipped() -> None:
     def load(module: str) -> ModuleType:
         if module == "quantised":
             raise ImportError("libonnxruntime.so:\nno such file")
@@ -149,7 +149,7 @@ def test_approximate_search_states_its_recall(algorithm: str) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["ivfflat", "ivfpq"])
-def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm: str) -> None:
+def test_a_small_library_is_searched_exactly_for_every_algorithm(algorithm: str) -> None:
     said: list[str] = []
     library = VectorSet(np.eye(3, dtype=np.float32))
     searcher = open_searcher(library, Settings(algorithm=algorithm, backend="faiss"), NO_GPU, said.append)
@@ -157,7 +157,7 @@ def test_a_small_library_is_searched_exactly_whatever_was_asked(algorithm: str) 
     assert said == [f"3 vectors are too few for {algorithm}: searching exactly"]
 
 
-def test_approximate_search_leaves_out_what_is_excluded() -> None:
+def test_approximate_search_leaves_out_excluded_rows() -> None:
     searcher = open_searcher(LIBRARY, Settings(algorithm="ivfflat"), NO_GPU, lambda line: None)
     itself = np.arange(1200)
     assert not (searcher.search(LIBRARY, 3, exclude=itself).rows == itself[:, None]).any()

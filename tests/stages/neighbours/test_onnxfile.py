@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from stages.neighbours.onnxfile import Node, Variable, model
 
 
-def test_a_model_computes_what_its_nodes_say() -> None:
+def test_a_model_computes_its_nodes() -> None:
     random = np.random.default_rng(0)
     weights = random.normal(size=(130, 300)).astype(np.float32)  # lengths of one byte and of two
     offset = np.arange(300, dtype=np.float32)

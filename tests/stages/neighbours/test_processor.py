@@ -9,7 +9,7 @@ def test_the_flags_of_the_first_core(tmp_path: Path) -> None:
     assert flags(cpuinfo) == {"fpu", "avx2", "avx512_vnni"}
 
 
-def test_a_machine_that_does_not_tell(tmp_path: Path) -> None:
+def test_a_machine_that_does_not_list_its_flags(tmp_path: Path) -> None:
     assert flags(tmp_path / "absent") == set()
     (tmp_path / "cpuinfo").write_text("CPU implementer: 0x41\nFeatures: asimd\n")
     assert flags(tmp_path / "cpuinfo") == set()

@@ -1,4 +1,4 @@
-"""The quick look: bounds that hold for any vectors, and are close enough to be of use."""
+"""The quick look: bounds that hold for all vectors and are tight enough to be useful."""
 
 import warnings
 
@@ -29,7 +29,7 @@ def truth(queries: Vectors, library: Vectors) -> NDArray[np.float64]:
 )
 @settings(deadline=None)
 def test_every_bound_holds(seed: int, rows: int, dimension: int, spread: int, level: int, offset: int) -> None:
-    """Whatever the lengths, and however far from 0: nothing is nearer than is said, proposed or not."""
+    """At all lengths and distances from 0, no row is nearer than its bound, proposed or not."""
     random = np.random.default_rng(seed)
     vectors = random.normal(size=(rows + 5, dimension)) * 10.0 ** random.integers(0, spread + 1, size=(rows + 5, 1))
     vectors = ((vectors + 10.0**offset) * 10.0**level).astype(np.float32)
@@ -71,7 +71,7 @@ def test_a_library_in_several_parts(count: int) -> None:
         assert (np.delete(square, row) >= bound.max()).all()
 
 
-def test_the_processor_alone_multiplies() -> None:
+def test_only_the_processor_multiplies() -> None:
     (product,) = Quantised(np.eye(4, dtype=np.float32))._products
     assert product.session.get_providers() == ["CPUExecutionProvider"]
 
@@ -81,7 +81,7 @@ def probe(queries: Vectors, library: Vectors, wanted: int = 3, asked: int = 31) 
     return Probe(queries, squares[:, wanted - 1], squares[:, asked - 1])
 
 
-def test_what_it_would_settle_is_told_before() -> None:
+def test_the_share_of_settled_queries_is_estimated_beforehand() -> None:
     random = np.random.default_rng(6)
     vectors = np.maximum(random.normal(size=(1064, 24)) @ random.normal(size=(24, 512)), 0).astype(np.float32)
     queries, library = vectors[:64], vectors[64:]
@@ -97,14 +97,14 @@ def test_what_it_would_settle_is_told_before() -> None:
     assert (limits > probe(queries, library).near).mean() < 0.05
 
 
-def test_vectors_beyond_its_range_are_not_for_it() -> None:
+def test_vectors_out_of_range_are_never_settled() -> None:
     library = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     asked = probe(library[:10], library)
     assert settled(library, asked) >= 0
     assert settled(library * np.float32(1e12), asked) == 0
 
 
-def test_vectors_beyond_its_range_get_no_bounds() -> None:
+def test_vectors_out_of_range_get_no_bounds() -> None:
     library = np.random.default_rng(0).normal(size=(50, 8)).astype(np.float32)
     queries = library[:4].copy()
     queries[1] *= np.float32(1e10)
@@ -130,7 +130,7 @@ def test_a_vector_too_long_for_sums_of_32_bits_gets_no_bounds() -> None:
 
 @pytest.mark.parametrize("dimension", [1, 63, 64, 2048])
 def test_the_largest_whole_numbers_add_up(dimension: int) -> None:
-    """Vectors of which every number is the largest: older instructions would add their products up wrongly."""
+    """Vectors of the largest number alone, whose products older instructions would add wrongly."""
     library = np.ones((40, dimension), np.float32)
     library[::2] *= -1
     bounds, rows = Quantised(library).candidates(library, 40)

@@ -62,7 +62,7 @@ def test_cosine_of_zero_vectors() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3000), st.floats(-18, 18))
-def test_reach_bounds_the_norm(seed: int, dimension: int, scale: float) -> None:
+def test_norm_bounds_bound_the_norm(seed: int, dimension: int, scale: float) -> None:
     vectors = (np.random.default_rng(seed).normal(size=(3, dimension)) * 10**scale).astype(np.float32)
     norms = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1))
     norm_bounds = VectorSet(vectors).norm_bounds
