@@ -10,7 +10,7 @@ from google.protobuf.struct_pb2 import Struct
 from localpachd.api import pps_messages as messages
 from localpachd.api.handlers import method_handler
 from localpachd.api.schema import Empty, pps_pb2
-from localpachd.pps.datum_rerun import Outcome
+from localpachd.pps.datum_rerun import Rerun
 from localpachd.pps.service import Pps
 from localpachd.worker.tasks import LogLine
 
@@ -43,7 +43,7 @@ def add_service(server: grpc.Server, pps: Pps) -> None:
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("localpachd.Debug", calls),))
 
 
-def _reply(event: LogLine | Outcome) -> Struct:
+def _reply(event: LogLine | Rerun) -> Struct:
     reply = Struct()
     if isinstance(event, LogLine):
         reply.update({"line": event.message, "user": event.user})

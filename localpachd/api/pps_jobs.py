@@ -23,7 +23,7 @@ class JobCalls:
     _write: Writes
 
     def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> pps_pb2.JobInfo:
-        info = self._pps.inspect_job(
+        info = self._pps.jobs.inspect(
             messages.to_job(request.job), request.wait, cancellation.watch(context, self._changes)
         )
         return messages.job_info(info, request.details)
@@ -31,7 +31,7 @@ class JobCalls:
     def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
-        found = self._pps.list_jobs(
+        found = self._pps.jobs.list_all(
             messages.optional_pipeline(request),
             request.history,
             [pfs_messages.to_commit(each) for each in request.input_commit],
@@ -46,7 +46,7 @@ class JobCalls:
         self, request: pps_pb2.SubscribeJobRequest, context: grpc.ServicerContext
     ) -> Iterator[pps_pb2.JobInfo]:
         pipeline = messages.to_pipeline(request.pipeline)
-        for info in self._pps.subscribe_jobs(pipeline, cancellation.watch(context, self._changes)):
+        for info in self._pps.jobs.subscribe(pipeline, cancellation.watch(context, self._changes)):
             yield messages.job_info(info, request.details)
 
     def StopJob(self, request: pps_pb2.StopJobRequest, context: grpc.ServicerContext) -> Empty:
@@ -65,7 +65,7 @@ class JobCalls:
         self, request: pps_pb2.InspectJobSetRequest, context: grpc.ServicerContext
     ) -> Iterator[pps_pb2.JobInfo]:
         active = cancellation.watch(context, self._changes)
-        for info in self._pps.inspect_job_set(request.job_set.id, request.wait, active):
+        for info in self._pps.jobs.inspect_set(request.job_set.id, request.wait, active):
             yield messages.job_info(info, request.details)
 
     def ListJobSet(
@@ -78,7 +78,7 @@ class JobCalls:
     def _job_sets(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)
-        sets = self._pps.list_job_sets(messages.project_names(request))
+        sets = self._pps.jobs.list_sets(messages.project_names(request))
         for each in reversed(list(sets)) if request.reverse else sets:
             if not in_page(max(info.created for info in each.jobs)):
                 continue

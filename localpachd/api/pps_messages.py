@@ -23,11 +23,16 @@ from localpachd.pps.entities import (
     PipelineInfo,
     WorkerStatus,
 )
-from localpachd.worker.tasks import Stats
+from localpachd.worker.tasks import Outcome, Stats
 
 T = TypeVar("T")
 
 _PIPELINE_DETAILS = frozenset(pps_pb2.PipelineInfo.Details.DESCRIPTOR.fields_by_name)
+_DATUM_STATES = {
+    Outcome.PROCESSED: pps_pb2.SUCCESS,
+    Outcome.FAILED: pps_pb2.FAILED,
+    Outcome.RECOVERED: pps_pb2.RECOVERED,
+}
 _JOB_DETAILS = frozenset(pps_pb2.JobInfo.Details.DESCRIPTOR.fields_by_name)
 
 
@@ -160,7 +165,7 @@ def datum_info(value: DatumInfo) -> pps_pb2.DatumInfo:
     """A DatumInfo, with `pfs_state` if the value has its commit."""
     message = pps_pb2.DatumInfo(
         datum=pps_pb2.Datum(id=value.id, job=job(value.job) if value.job else None),
-        state=pps_pb2.DatumState.Value(value.state),
+        state=_datum_state(value),
         stats=process_stats(value.stats),
         data=[_file_info(each) for each in value.data],
     )
@@ -168,6 +173,12 @@ def datum_info(value: DatumInfo) -> pps_pb2.DatumInfo:
         message.pfs_state.commit.CopyFrom(pfs_messages.commit(value.pfs_commit))
         message.pfs_state.path = value.pfs_state
     return message
+
+
+def _datum_state(value: DatumInfo) -> pps_pb2.DatumState.ValueType:
+    if value.outcome is None:
+        return pps_pb2.UNKNOWN
+    return pps_pb2.SKIPPED if value.skipped else _DATUM_STATES[value.outcome]
 
 
 def log_message(value: LogMessage) -> pps_pb2.LogMessage:

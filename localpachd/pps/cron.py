@@ -18,7 +18,7 @@ from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import inputs, job_base, jobs, pipelines
+from localpachd.pps import inputs, job_base, pipelines, spec
 from localpachd.pps.entities import Pipeline, PipelineState
 from localpachd.pps.inputs import CronInput
 from localpachd.pps.loop import Loop
@@ -159,7 +159,7 @@ def _watched(conn: sqlite3.Connection) -> Iterator[CronInput]:
         _TICKING,
     )
     for row in rows.fetchall():
-        yield from crons(jobs.parsed(row["spec"]).input)
+        yield from crons(spec.from_json(row["spec"]).input)
 
 
 def _newest(conn: sqlite3.Connection, head: CommitInfo) -> int:

@@ -7,21 +7,15 @@ from typing import Any
 from localpachd.pfs import commits
 from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datums, job_base, jobs, records, spec
-from localpachd.pps.entities import DatumInfo, DatumState, Job
+from localpachd.pps import datums, job_base, job_rows, records, spec
+from localpachd.pps.entities import DatumInfo, Job
 from localpachd.pps.records import Record
-
-_STATES = {
-    records.PROCESSED: DatumState.SUCCESS,
-    records.FAILED: DatumState.FAILED,
-    records.RECOVERED: DatumState.RECOVERED,
-}
 
 
 def of_job(pfs: Pfs, job: Job, after: str = "") -> Iterator[DatumInfo]:
-    """A job's datums by id, those past `after`. A datum that another job processed is SKIPPED in this one. Streams."""
+    """A job's datums by id, those past `after`. Streams."""
     with pfs.db.read() as conn:
-        jobs.inspect(conn, job)
+        job_rows.inspect(conn, job)
         for record in job_base.listed(conn, pfs.chunks, job, after):
             yield _info(record, job)
 
@@ -29,7 +23,7 @@ def of_job(pfs: Pfs, job: Job, after: str = "") -> Iterator[DatumInfo]:
 def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
     """One of a job's datums, with the directory of the meta commit that holds its files."""
     with pfs.db.read() as conn:
-        branch = jobs.inspect(conn, job).output_commit.branch
+        branch = job_rows.inspect(conn, job).output_commit.branch
         record = job_base.record(conn, pfs.chunks, job, identity)
     return _info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
 
@@ -43,18 +37,19 @@ def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
         )
         found = sorted(datums.expand(tree, find), key=lambda each: each.id)
     for each in found:
-        yield DatumInfo(id=each.id, job=None, state=DatumState.UNKNOWN, data=each.inputs)
+        yield DatumInfo(id=each.id, job=None, outcome=None, data=each.inputs)
 
 
 def _info(record: Record, asked: Job, pfs_commit: Commit | None = None) -> DatumInfo:
     return DatumInfo(
         id=record.id,
         job=record.job,
-        state=_STATES[record.state] if record.job == asked else DatumState.SKIPPED,
+        outcome=record.outcome,
         data=record.inputs,
         hash=record.hash,
         reason=record.reason,
         stats=record.stats,
         pfs_commit=pfs_commit,
         pfs_state=records.pfs_path(record.id) if pfs_commit is not None else "",
+        skipped=record.job != asked,
     )

@@ -11,7 +11,7 @@ from localpachd.pfs import filesets
 from localpachd.pfs.filesets import Layers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_tasks, job_base, jobs, pipelines, records
+from localpachd.pps import datum_tasks, job_base, job_rows, pipelines, records
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Job
 from localpachd.pps.skipping import Numbered
@@ -21,7 +21,7 @@ from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Pod, Runn
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Rerun:
     """How a datum went this time. `files` is the id of a file set that holds, below `directory`, what a meta commit
     would, and the content of lazy inputs too."""
 
@@ -41,7 +41,7 @@ class DatumRerun:
         self._runner = runner
         self._token = CancelToken()
         with pfs.db.read() as conn:
-            info = jobs.inspect(conn, job)
+            info = job_rows.inspect(conn, job)
             found = job_base.record(conn, pfs.chunks, job, identity)
             heads = job_base.inputs(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
@@ -60,13 +60,13 @@ class DatumRerun:
         """Stops the run: `events` ends without an outcome."""
         self._token.cancel()
 
-    def events(self) -> Iterator[LogLine | Outcome]:
+    def events(self) -> Iterator[LogLine | Rerun]:
         """Every line that is said, and then how it went, unless it was cancelled. Raises what keeps the machine from
         working."""
         with self._pfs.chunks.uses.one():
             yield from self._events()
 
-    def _events(self) -> Iterator[LogLine | Outcome]:
+    def _events(self) -> Iterator[LogLine | Rerun]:
         events: queue.SimpleQueue[LogLine | DatumResult | Exception | None] = queue.SimpleQueue()
         thread = threading.Thread(target=self._run, args=(events,), name=f"datum {self._datum.datum.id}")
         thread.start()
@@ -79,7 +79,7 @@ class DatumRerun:
         if isinstance(event, Exception):
             raise event
         if event is not None:
-            yield Outcome(event, self._keep(event), records.pfs_path(event.id))
+            yield Rerun(event, self._keep(event), records.pfs_path(event.id))
 
     def _run(self, events: "queue.SimpleQueue[LogLine | DatumResult | Exception | None]") -> None:
         results: list[DatumResult] = []

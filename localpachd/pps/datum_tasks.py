@@ -12,7 +12,7 @@ from localpachd.pps.records import Record
 from localpachd.pps.skipping import Numbered
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, FileSet, FileSetRef
-from localpachd.worker.tasks import DatumResult, DatumWork, InputFile
+from localpachd.worker.tasks import DatumResult, DatumWork, InputFile, Outcome
 
 Entry = tuple[str, str, Content | None]
 
@@ -48,7 +48,7 @@ def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
         job=job,
         inputs=numbered.datum.inputs,
         hash=numbered.hash,
-        state=result.state,
+        outcome=result.state,
         reason=result.reason,
         stats=result.stats,
         index=numbered.index,
@@ -57,7 +57,7 @@ def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
 
 def output_entries(result: DatumResult) -> Iterator[Entry]:
     """What a datum adds to the output commit: nothing unless it was processed."""
-    if result.state == records.PROCESSED:
+    if result.state is Outcome.PROCESSED:
         for file in result.output:
             yield file.path, result.id, file.content
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from localpachd.pfs.entities import META, SPEC, Branch, Commit, Repo
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.spec import PipelineSpec
-from localpachd.worker.tasks import Stats
+from localpachd.worker.tasks import Outcome, Stats
 
 
 class PipelineState(StrEnum):
@@ -43,17 +43,6 @@ class JobState(StrEnum):
 
 
 _TERMINAL = frozenset({JobState.SUCCESS, JobState.FAILURE, JobState.KILLED, JobState.UNRUNNABLE})
-
-
-class DatumState(StrEnum):
-    """A datum's state as users are shown it, by the name that `pps.proto` gives it."""
-
-    UNKNOWN = "UNKNOWN"
-    FAILED = "FAILED"
-    SUCCESS = "SUCCESS"
-    SKIPPED = "SKIPPED"
-    STARTING = "STARTING"
-    RECOVERED = "RECOVERED"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -194,27 +183,35 @@ class JobSetInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatumInfo:
-    """What is known about a datum. `job` is the one that processed it, None for a datum that was only listed from an
-    input; `pfs_state` names the directory of the meta commit with its inputs and outputs, "" where there is none."""
+    """What is known about a datum of a job. `job` is the one that processed it, an earlier one where it was `skipped`;
+    `job` and `outcome` are None for a datum that was only listed from an input. `pfs_state` is the directory of the
+    meta commit with its inputs and outputs, "" where there is none."""
 
     id: str
     job: Job | None
-    state: DatumState
+    outcome: Outcome | None
     data: tuple[DatumInput, ...]
     hash: str = ""
     reason: str = ""
     stats: Stats = field(default_factory=Stats)
     pfs_commit: Commit | None = None
     pfs_state: str = ""
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JobStates:
+    """The topic of changes in the states of a pipeline's jobs. The topic of its versions and of its own state is the
+    Pipeline."""
+
+    pipeline: Pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The topic of changes in a pipeline's log and in its jobs' counters. The topic of its versions and of its jobs'
-    states is the pipeline itself."""
+    """The topic of changes in a pipeline's log and in its jobs' counters, or, with None, in the server's log."""
 
     pipeline: Pipeline | None
-    """None: the server itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from localpachd.pps.inputs import CronInput, PfsInput
 from localpachd.storage import globs, paths, trees
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet, FileSetRef
-from localpachd.worker.tasks import Stats
+from localpachd.worker.tasks import Outcome, Stats
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ _BATCH = 500  # records read at once
 class Done:
     """A datum this job recorded before it was interrupted."""
 
-    state: str
+    outcome: Outcome
     stats: Stats
     index: int
 
@@ -88,7 +88,7 @@ def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
     below = [_base(conn, info) for info in (output, meta)]
     own = FileSet(conn, contents.diff_layers(conn, meta))
     done = {
-        identity: Done(record.state, record.stats, record.index)
+        identity: Done(record.outcome, record.stats, record.index)
         for identity, record in _records(own, chunks, records.decode)
         if record.job == job
     }
@@ -132,7 +132,7 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
 def _comparable(_: str, data: bytes) -> str:
     """Of a record only what the next job compares."""
     message = json.loads(data)
-    return message["hash"] if message.get("state", records.PROCESSED) == records.PROCESSED else ""
+    return message["hash"] if records.outcome(message) is Outcome.PROCESSED else ""
 
 
 def _records(

@@ -11,7 +11,7 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import egress
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs, records, skipping
+from localpachd.pps import datum_tasks, datums, inputs, job_base, job_rows, jobs, logs, skipping
 from localpachd.pps.entities import JobInfo, JobState, WorkerStatus
 from localpachd.pps.job_base import JobBase
 from localpachd.pps.plan import unrunnable
@@ -21,7 +21,7 @@ from localpachd.pps.skipping import Decision, Numbered
 from localpachd.pps.worker_pool import WorkerPool
 from localpachd.storage.filesets import FileSetRef
 from localpachd.worker.environment import task_variables
-from localpachd.worker.tasks import Pod, Runner, Task
+from localpachd.worker.tasks import Outcome, Pod, Runner, Task
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
@@ -116,7 +116,7 @@ class JobRun(Run):
             f"{decision.total} datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
             f"{decision.skipped} skipped, {len(base.done)} done before a restart"
         )
-        earlier = [(each.index, key) for key, each in base.done.items() if each.state == records.FAILED]
+        earlier = [(each.index, key) for key, each in base.done.items() if each.outcome is Outcome.FAILED]
         failed = [key for _, key in sorted(earlier) if key not in base.inherited]
         failed += self._phase(decision.parallel, recorder, files)
         if not failed:
@@ -191,7 +191,7 @@ class JobRun(Run):
             except Exception as error:  # raised below, when no thread is left behind
                 trouble = error
                 pool.cancel()
-            failed += [each.result.id for each in batch.finished if each.result.state == records.FAILED]
+            failed += [each.result.id for each in batch.finished if each.result.state is Outcome.FAILED]
         if trouble is not None:
             raise trouble
         if self._cancelled.is_set():
@@ -205,7 +205,7 @@ class JobRun(Run):
     def _ended(self) -> bool:
         """Whether the job was deleted or ended by others; False where that cannot be told."""
         with contextlib.suppress(sqlite3.Error), self._pfs.db.read() as conn:
-            state = jobs.state(conn, self.job)
+            state = job_rows.state(conn, self.job)
             return state is None or state.terminal
         return False
 

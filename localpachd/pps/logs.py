@@ -12,7 +12,7 @@ from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Changes
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import jobs, pipelines
+from localpachd.pps import job_rows, pipelines
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Activity, Job, LogMessage, Pipeline
 from localpachd.pps.server_log import ServerLog, ServerTail
@@ -143,7 +143,7 @@ def _subject(conn: sqlite3.Connection, query: LogQuery) -> tuple[Pipeline | None
         if pipeline is not None and pipeline != job.pipeline:
             raise PachError("job is from the wrong pipeline")
         try:
-            created = jobs.inspect(conn, job).created
+            created = job_rows.inspect(conn, job).created
         except NotFound as error:
             raise NotFound(f'could not get job information for "{job.id}": {error}') from error
         return job.pipeline, since if query.since else created - _SKEW

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from localpachd.db import Database
 from localpachd.pfs.changes import Changed
 from localpachd.pfs.entities import Repo
-from localpachd.pps import inputs, job_base, jobs
-from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
+from localpachd.pps import inputs, job_base, job_rows, spec
+from localpachd.pps.entities import Job, JobState, JobStates, Pipeline, PipelineState
 from localpachd.pps.plan import InputView, JobView, PipelineView
 from localpachd.pps.spec import Kind, PipelineSpec
 from localpachd.worker.gpu_pool import GpuPool
@@ -24,7 +24,7 @@ class _Known:
 
     seq: int
     view: PipelineView
-    spec: PipelineSpec
+    details: PipelineSpec
     reads: frozenset[Repo]
 
 
@@ -37,15 +37,15 @@ class PipelineViews:
     def refresh(self, db: Database, changed: Changed) -> None:
         """Reads again the pipelines that were changed, and those that read repos that were.
 
-        A view depends on nothing but the pipeline's row and jobs, whose topic is the Pipeline, and on the commits that
-        the jobs read, whose topics are their repos.
+        A view depends on nothing but the pipeline's row and jobs, whose topics are the Pipeline and its JobStates, and
+        on the commits that the jobs read, whose topics are their repos.
         """
         stale = None if changed.everything else self._stale(changed)
         if stale is not None and not stale:
             return
         with db.read() as conn:
             waiting: dict[Pipeline, list[JobView]] = {}
-            for job, version, state in jobs.unfinished(conn, stale):
+            for job, version, state in job_rows.unfinished(conn, stale):
                 waiting.setdefault(job.pipeline, []).append(JobView(job, version, state))
             found = {known.view.pipeline: known for known in self._read(conn, stale, waiting)}
         kept = {} if stale is None else {key: known for key, known in self._known.items() if key not in stale}
@@ -53,7 +53,7 @@ class PipelineViews:
 
     def images(self) -> set[str]:
         """The images of the pipelines that should have workers now."""
-        return {known.spec.transform.image for known in self._known.values() if _wants_workers(known.view)}
+        return {known.details.transform.image for known in self._known.values() if _wants_workers(known.view)}
 
     def views(self, gpus: GpuPool, images: Mapping[str, ImageStatus]) -> tuple[PipelineView, ...]:
         """Every pipeline, newest version first, with what this machine's GPUs and images mean for it."""
@@ -61,15 +61,16 @@ class PipelineViews:
         return tuple(_on_machine(known, gpus, images) for known in newest_first)
 
     def _stale(self, changed: Changed) -> set[Pipeline]:
-        named = {topic for topic in changed.topics if isinstance(topic, Pipeline)}
-        return named | {key for key, known in self._known.items() if not known.reads.isdisjoint(changed.topics)}
+        rows = {topic for topic in changed.topics if isinstance(topic, Pipeline)}
+        states = {topic.pipeline for topic in changed.topics if isinstance(topic, JobStates)}
+        return rows | states | {key for key, known in self._known.items() if not known.reads.isdisjoint(changed.topics)}
 
     def _read(
         self, conn: sqlite3.Connection, only: Collection[Pipeline] | None, waiting: Mapping[Pipeline, list[JobView]]
     ) -> Iterator[_Known]:
         for row in _newest(conn, only):
             pipeline = Pipeline(row["project"], row["name"])
-            spec = self._spec(conn, pipeline, row["seq"])
+            details = self._spec(conn, pipeline, row["seq"])
             view = PipelineView(
                 pipeline=pipeline,
                 version=row["version"],
@@ -77,26 +78,26 @@ class PipelineViews:
                 state=PipelineState(row["state"]),
                 reason=row["reason"],
                 stopped=bool(row["stopped"]),
-                autoscaling=spec.autoscaling,
-                has_command=bool(spec.transform.cmd),
-                kind=spec.kind,
-                jobs=_with_inputs(conn, waiting.get(pipeline, []), row["version"], spec),
+                autoscaling=details.autoscaling,
+                has_command=bool(details.transform.cmd),
+                kind=details.kind,
+                jobs=_with_inputs(conn, waiting.get(pipeline, []), row["version"], details),
             )
             yield _Known(
-                row["seq"], view, spec, frozenset(job_base.repo_of(leaf) for leaf in inputs.leaves(spec.input))
+                row["seq"], view, details, frozenset(job_base.repo_of(leaf) for leaf in inputs.leaves(details.input))
             )
 
     def _spec(self, conn: sqlite3.Connection, pipeline: Pipeline, seq: int) -> PipelineSpec:
         """The specification of a row, which never changes."""
         known = self._known.get(pipeline)
         if known is not None and known.seq == seq:
-            return known.spec
-        return jobs.parsed(conn.execute("SELECT spec FROM pipelines WHERE seq = ?", (seq,)).fetchone()["spec"])
+            return known.details
+        return spec.from_json(conn.execute("SELECT spec FROM pipelines WHERE seq = ?", (seq,)).fetchone()["spec"])
 
 
 def _newest(conn: sqlite3.Connection, only: Collection[Pipeline] | None) -> Sequence[sqlite3.Row]:
     """The rows of the newest versions, of all pipelines or `only` of these."""
-    where, values = jobs.among("name", only)
+    where, values = job_rows.among("name", only)
     found: Sequence[sqlite3.Row] = conn.execute(
         "SELECT seq, project, name, MAX(version) AS version, state, reason, stopped, spec_commit FROM pipelines "
         f"WHERE {where} GROUP BY project, name",
@@ -106,7 +107,7 @@ def _newest(conn: sqlite3.Connection, only: Collection[Pipeline] | None) -> Sequ
 
 
 def _with_inputs(
-    conn: sqlite3.Connection, waiting: Sequence[JobView], version: int, spec: PipelineSpec
+    conn: sqlite3.Connection, waiting: Sequence[JobView], version: int, details: PipelineSpec
 ) -> tuple[JobView, ...]:
     """A pipeline's unfinished jobs, those whose inputs the plan asks about with them: the first of the newest version,
     and all of a service."""
@@ -114,15 +115,15 @@ def _with_inputs(
     for position, view in enumerate(waiting):
         if view.version == version:
             if view.state in (JobState.CREATED, JobState.STARTING):
-                found[position] = replace(view, inputs=tuple(_inputs(conn, view.job, spec)))
-            if spec.kind is not Kind.SERVICE:
+                found[position] = replace(view, inputs=tuple(_inputs(conn, view.job, details)))
+            if details.kind is not Kind.SERVICE:
                 break
     return tuple(found)
 
 
-def _inputs(conn: sqlite3.Connection, job: Job, spec: PipelineSpec) -> Iterator[InputView]:
+def _inputs(conn: sqlite3.Connection, job: Job, details: PipelineSpec) -> Iterator[InputView]:
     heads = job_base.inputs(conn, job)
-    for leaf in inputs.leaves(spec.input):
+    for leaf in inputs.leaves(details.input):
         info = heads.get(job_base.repo_of(leaf))
         # A commit that is gone can never be read: that input has failed for good.
         yield InputView(leaf.name, info is None or info.finished is not None, info is None or bool(info.error))
@@ -133,8 +134,8 @@ def _wants_workers(view: PipelineView) -> bool:
 
 
 def _on_machine(known: _Known, gpus: GpuPool, images: Mapping[str, ImageStatus]) -> PipelineView:
-    wanted = known.spec.gpus
-    image = images.get(known.spec.transform.image, _READY)
+    wanted = known.details.gpus
+    image = images.get(known.details.transform.image, _READY)
     unavailable = "" if image.ready or image.coming else image.reason
     return replace(
         known.view,

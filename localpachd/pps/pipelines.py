@@ -8,8 +8,8 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.entities import DEFAULT_PROJECT, Branch, Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import jobs, pipeline_repos, spec
-from localpachd.pps.entities import Pipeline, PipelineInfo, PipelineState, Written
+from localpachd.pps import job_rows, jobs, pipeline_repos, spec
+from localpachd.pps.entities import JobStates, Pipeline, PipelineInfo, PipelineState, Written
 
 ALL_VERSIONS = -1
 
@@ -21,7 +21,7 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     old = _newest(txn.conn, pipeline)
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
-    new = spec.parse(request, txn.now, jobs.parsed(old["spec"]) if old else None)
+    new = spec.parse(request, txn.now, spec.from_json(old["spec"]) if old else None)
     pipeline_repos.prepare_inputs(txn, pipeline, new)
     if old is None:
         pipeline_repos.create(txn, pipeline)
@@ -60,14 +60,14 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
 def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None:
     """Makes a next version of a pipeline that is as the last one, which is a new job."""
     row = _version(txn.conn, pipeline)
-    request = {**jobs.parsed(row["spec"]).raw, "update": True, "reprocess": reprocess}
+    request = {**spec.from_json(row["spec"]).raw, "update": True, "reprocess": reprocess}
     create(txn, request, Written(row["user_spec"], row["effective_spec"]))
 
 
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
     row = _version(txn.conn, pipeline)
-    pipeline_repos.follow_inputs(txn, pipeline, jobs.parsed(row["spec"]), stopped=False)
+    pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
     txn.changed.add(pipeline)
 
@@ -77,7 +77,7 @@ def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None
     `must_exist`."""
     row = _version(txn.conn, pipeline) if must_exist else _newest(txn.conn, pipeline)
     if row is not None:
-        pipeline_repos.follow_inputs(txn, pipeline, jobs.parsed(row["spec"]), stopped=True)
+        pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
         txn.changed.add(pipeline)
     jobs.stop_all(txn, pipeline, "all jobs killed because pipeline was stopped")
@@ -91,11 +91,11 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     """
     if _newest(txn.conn, pipeline) is None:
         return
-    ticks = pipeline_repos.cron_repos(jobs.parsed(_version(txn.conn, pipeline)["spec"]))
+    ticks = pipeline_repos.cron_repos(spec.from_json(_version(txn.conn, pipeline)["spec"]))
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
-    txn.changed.add(pipeline)
+    txn.changed.update((pipeline, JobStates(pipeline)))
     doomed = (pipeline.spec_repo, pipeline.meta_repo) if keep_repo else (pipeline.repo,)
     for repo in (*doomed, *ticks):
         repos.delete(txn, repo, force)
@@ -103,7 +103,7 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
 
 def downstream_first(conn: sqlite3.Connection, found: Collection[Pipeline]) -> list[Pipeline]:
     """Pipelines in an order in which each can be deleted before those it reads from."""
-    output = {Branch(each.repo, jobs.parsed(_version(conn, each)["spec"]).output_branch): each for each in found}
+    output = {Branch(each.repo, spec.from_json(_version(conn, each)["spec"]).output_branch): each for each in found}
     return [output[branch] for branch in branches.downstream_first(conn, list(output))]
 
 
@@ -216,7 +216,7 @@ def _at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite
 def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> PipelineInfo:
     """A row as a value; `then` shows the last job of its time instead of the newest."""
     pipeline = Pipeline(row["project"], row["name"])
-    details = jobs.parsed(row["spec"])
+    details = spec.from_json(row["spec"])
     state = PipelineState(row["state"])
     return PipelineInfo(
         pipeline=pipeline,
@@ -225,7 +225,7 @@ def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> Pip
         stopped=bool(row["stopped"]),
         state=state,
         reason=row["reason"],
-        last_job_state=jobs.last_state(conn, pipeline, row["version"] if then else None),
+        last_job_state=job_rows.last_state(conn, pipeline, row["version"] if then else None),
         parallelism=details.parallelism,
         spec=details,
         written=Written(row["user_spec"], row["effective_spec"]),

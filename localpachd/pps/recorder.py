@@ -1,6 +1,7 @@
 """The recorder of one job: turns results and log lines into layers of its commits, counters and log rows, a batch a
 transaction. Knows neither threads nor processes."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,12 +9,12 @@ from localpachd.pfs import commits, contents
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_tasks, jobs, logs, records
+from localpachd.pps import datum_tasks, jobs, logs
 from localpachd.pps.entities import Counters, Job, LogMessage
 from localpachd.pps.job_base import Done
 from localpachd.pps.skipping import Numbered
 from localpachd.storage.filesets import FileSetRef
-from localpachd.worker.tasks import DatumResult, Stats
+from localpachd.worker.tasks import DatumResult, Outcome, Stats
 
 
 class JobOver(Exception):
@@ -44,10 +45,7 @@ class Recorder:
         self._files = files
         self._worker_env = worker_env
         self._stats = sum((each.stats for each in done), Stats())
-        states = [each.state for each in done]
-        self._processed = states.count(records.PROCESSED)
-        self._failed = states.count(records.FAILED)
-        self._recovered = states.count(records.RECOVERED)
+        self._outcomes = Counter(each.outcome for each in done)
         self._skipped = self._total = 0
 
     def begin(self, skipped: int, total: int) -> None:
@@ -100,11 +98,15 @@ class Recorder:
 
     def _add(self, result: DatumResult) -> None:
         self._stats += result.stats
-        self._processed += result.state == records.PROCESSED
-        self._failed += result.state == records.FAILED
-        self._recovered += result.state == records.RECOVERED
+        self._outcomes[result.state] += 1
 
     def _count(self, txn: Transaction) -> None:
-        counters = Counters(self._processed, self._skipped, self._total, self._failed, self._recovered)
+        counters = Counters(
+            processed=self._outcomes[Outcome.PROCESSED],
+            skipped=self._skipped,
+            total=self._total,
+            failed=self._outcomes[Outcome.FAILED],
+            recovered=self._outcomes[Outcome.RECOVERED],
+        )
         if not jobs.count(txn, self._job, counters, self._stats):
             raise JobOver

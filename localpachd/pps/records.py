@@ -11,11 +11,7 @@ from typing import Any
 
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import Job, Pipeline
-from localpachd.worker.tasks import Stats
-
-PROCESSED = "PROCESSED"
-FAILED = "FAILED"
-RECOVERED = "RECOVERED"
+from localpachd.worker.tasks import Outcome, Stats
 
 META_ROOT = "/meta/"
 _FLAGS = (("outerJoin", "outer_join"), ("lazy", "lazy"), ("emptyFiles", "empty_files"), ("s3", "s3"))
@@ -23,13 +19,13 @@ _FLAGS = (("outerJoin", "outer_join"), ("lazy", "lazy"), ("emptyFiles", "empty_f
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How one datum went: by which job, with which hash; `state` is PROCESSED, FAILED or RECOVERED."""
+    """How one datum went: by which job, and with which hash."""
 
     id: str
     job: Job
     inputs: tuple[DatumInput, ...]
     hash: str
-    state: str
+    outcome: Outcome
     reason: str
     stats: Stats
     index: int
@@ -51,12 +47,17 @@ def encode(record: Record) -> bytes:
         "job": {"pipeline": _pipeline(record.job.pipeline), "id": record.job.id},
         "inputs": [_input(each) for each in record.inputs],
         "hash": record.hash,
-        "state": "" if record.state == PROCESSED else record.state,
+        "state": "" if record.outcome is Outcome.PROCESSED else record.outcome,
         "reason": record.reason,
         "stats": _stats(record.stats),
         "index": str(record.index) if record.index else "",
     }
     return json.dumps(_without_defaults(message), separators=(",", ":")).encode()
+
+
+def outcome(message: Mapping[str, Any]) -> Outcome:
+    """How a datum went by its record in protojson."""
+    return Outcome(message.get("state", Outcome.PROCESSED))
 
 
 def decode(identity: str, data: bytes) -> Record:
@@ -68,7 +69,7 @@ def decode(identity: str, data: bytes) -> Record:
         job=Job(Pipeline(job["pipeline"]["project"]["name"], job["pipeline"]["name"]), job["id"]),
         inputs=tuple(_input_of(each) for each in message.get("inputs", ())),
         hash=message["hash"],
-        state=message.get("state", PROCESSED),
+        outcome=outcome(message),
         reason=message.get("reason", ""),
         stats=_stats_of(message.get("stats", {})),
         index=int(message.get("index", 0)),

@@ -5,8 +5,8 @@ import threading
 from localpachd.errors import NotFound
 from localpachd.pfs.changes import EVERYTHING, Changed
 from localpachd.pfs.service import Pfs
-from localpachd.pps import jobs, pipelines
-from localpachd.pps.entities import Job, JobState, Pipeline
+from localpachd.pps import job_rows, jobs, pipelines
+from localpachd.pps.entities import Job, JobState, JobStates, Pipeline
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.loop import Loop
 from localpachd.pps.pipeline_views import PipelineViews
@@ -122,7 +122,7 @@ class Scheduler:
         if not self._pfs.transact(lambda txn: jobs.begin(txn, job)):
             return
         with self._pfs.db.read() as conn:
-            info = jobs.inspect(conn, job)
+            info = job_rows.inspect(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
         pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
         kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
@@ -145,9 +145,9 @@ class Scheduler:
     def _spout_over(self, spout: SpoutRun) -> None:
         with self._lock:
             del self._spouts[spout.pipeline, spout.spec_commit]
-        self._pfs.changes.notify((spout.pipeline,))
+        self._pfs.changes.notify((JobStates(spout.pipeline),))
 
     def _over(self, run: JobRun | ServiceRun) -> None:
         with self._lock:
             del self._runs[run.job]
-        self._pfs.changes.notify((run.job.pipeline,))
+        self._pfs.changes.notify((JobStates(run.job.pipeline),))

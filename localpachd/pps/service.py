@@ -1,15 +1,10 @@
 """The door of the pps room: each request is one atomic step or one snapshot here. Knows no gRPC."""
 
-import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
 from typing import Any
 
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import commit_sets, commits
-from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
@@ -18,13 +13,12 @@ from localpachd.pps.datum_rerun import DatumRerun
 from localpachd.pps.entities import (
     DatumInfo,
     Job,
-    JobInfo,
-    JobSetInfo,
     LogMessage,
     Pipeline,
     PipelineInfo,
     Written,
 )
+from localpachd.pps.job_reader import JobReader, always
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.scheduler import Scheduler
 from localpachd.pps.server_log import ServerLog
@@ -32,11 +26,6 @@ from localpachd.pps.spout_run import Sidecars
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Runner
-
-
-def always() -> bool:
-    """For waits that nobody abandons."""
-    return True
 
 
 class Pps:
@@ -65,6 +54,7 @@ class Pps:
         self.gpus = gpus
         self._scheduler = Scheduler(pfs, runner, gpus, server_port, sidecars)
         self._cron = CronScheduler(pfs, now)
+        self.jobs = JobReader(pfs, self._scheduler)
         self.server_log = ServerLog(pfs.changes)
 
     def start(self) -> None:
@@ -146,69 +136,6 @@ class Pps:
         except NotFound as error:
             raise NotFound(f"could not list pipeline info: {error}") from error
 
-    def inspect_job(self, job: Job, wait: bool = False, active: Callable[[], bool] = always) -> JobInfo:
-        """A job; with `wait` once it is over, or as it stands when `active` turns false. NotFound for no such job."""
-        info = self._job(job)
-        if wait:
-            info = self._pfs.changes.wait_for(lambda: self._over(job), active, {job.pipeline}) or info
-        return info
-
-    def list_jobs(
-        self,
-        pipeline: Pipeline | None = None,
-        history: int = 0,
-        input_commits: Sequence[Commit] = (),
-        projects: Collection[str] = (),
-        reverse: bool = False,
-    ) -> Iterator[JobInfo]:
-        """Jobs of the current versions of pipelines and of `history` earlier ones, newest first.
-
-        `input_commits` keeps those of commit sets in which every one of them is read. Streams.
-        """
-        with self._db.read() as conn:
-            shown = {(info.pipeline, info.version) for info in pipelines.listed(conn, pipeline, history, projects)}
-            wanted = {commits.resolve(conn, each).commit for each in input_commits}
-            read = lru_cache(maxsize=64)(lambda commit_set: _read_by_set(conn, commit_set))
-            for info in jobs.listed(conn, pipeline, shown, reverse):
-                if not wanted or wanted <= read(info.job.id):
-                    yield self._with_status(info)
-
-    def subscribe_jobs(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
-        """Each unfinished job of a pipeline once, oldest first, as they come, until `active` turns false."""
-        sent: set[str] = set()
-        changes = self._pfs.changes
-        while (fresh := changes.wait_for(lambda: self._unseen(pipeline, sent), active, {pipeline})) is not None:
-            for info in fresh:
-                sent.add(info.job.id)
-                yield info
-
-    def inspect_job_set(
-        self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always
-    ) -> Iterator[JobInfo]:
-        """The jobs of a commit set, upstream first; with `wait`, each when the commits up to its own are finished."""
-        with self._db.read() as conn:
-            try:
-                order = [info.commit for info in commit_sets.inspect(conn, commit_set)]
-            except NotFound:
-                # The commits are gone; their jobs may still be known.
-                order = [info.output_commit for info in jobs.of_set(conn, commit_set)]
-                wait = False
-        for commit in order:
-            if wait:
-                self._pfs.changes.wait_for(partial(self._finished, commit), active, {commit.repo})
-            job = jobs.job_of(commit)
-            if job is not None and commit.id == commit_set and (info := self._find(job)) is not None:
-                yield info
-
-    def list_job_sets(self, projects: Collection[str] = ()) -> Iterator[JobSetInfo]:
-        """Job sets, newest first; with `projects`, only what belongs to them."""
-        with self._db.read() as conn:
-            found = jobs.sets(conn)
-        for each in found:
-            chosen = tuple(info for info in self.inspect_job_set(each) if not projects or _in(info.job, projects))
-            if chosen:
-                yield JobSetInfo(each, chosen)
-
     def delete_job(self, job: Job) -> None:
         """Kills and forgets a job."""
         self._pfs.transact(lambda txn: jobs.delete(txn, job))
@@ -234,7 +161,7 @@ class Pps:
 
         Raises PachError where none does, or where the job is not in hand.
         """
-        self._job(job)
+        self.jobs.inspect(job)
         run = self._scheduler.run_of(job)
         if run is None or not run.restart_datums(data_filters):
             wanted = " ".join(data_filters)
@@ -244,40 +171,6 @@ class Pps:
         """Log lines, oldest first; see `logs.read`."""
         return logs.read(self._db, self._pfs.changes, self.server_log, query, active)
 
-    def _job(self, job: Job) -> JobInfo:
-        with self._db.read() as conn:
-            return self._with_status(jobs.inspect(conn, job))
 
-    def _find(self, job: Job) -> JobInfo | None:
-        try:
-            return self._job(job)
-        except NotFound:
-            return None
-
-    def _over(self, job: Job) -> JobInfo | None:
-        info = self._find(job)
-        if info is None:
-            raise PachError(f"job {job.id} was deleted")
-        return info if info.state.terminal else None
-
-    def _unseen(self, pipeline: Pipeline, sent: Collection[str]) -> list[JobInfo] | None:
-        with self._db.read() as conn:
-            waiting = [job for job, _, _ in jobs.unfinished(conn, [pipeline]) if job.id not in sent]
-        return [info for job in waiting if (info := self._find(job)) is not None] or None
-
-    def _finished(self, commit: Commit) -> bool | None:
-        with self._db.read() as conn:
-            info = commits.find(conn, commit.repo, commit.id)
-        return True if info is None or info.finished is not None else None
-
-    def _with_status(self, info: JobInfo) -> JobInfo:
-        run = self._scheduler.run_of(info.job)
-        return replace(info, worker_status=run.status) if run is not None else info
-
-
-def _in(info: PipelineInfo | Job, projects: Collection[str]) -> bool:
+def _in(info: PipelineInfo, projects: Collection[str]) -> bool:
     return info.pipeline.project in projects
-
-
-def _read_by_set(conn: sqlite3.Connection, commit_set: str) -> set[Commit]:
-    return {above for info in commit_sets.members(conn, commit_set) for above in info.provenance}

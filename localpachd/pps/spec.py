@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -145,6 +146,7 @@ def parse(request: Mapping[str, Any], now: int, previous: PipelineSpec | None = 
     return _typed(raw)
 
 
+@lru_cache(maxsize=256)
 def from_json(text: str) -> PipelineSpec:
     """The specification that `to_json` wrote."""
     return _typed(json.loads(text))

@@ -126,11 +126,11 @@ class Engine:
 
     def jobs(self, name: str) -> list[JobInfo]:
         """Newest first, of all versions."""
-        return list(self.pps.list_jobs(Pipeline("default", name), history=-1))
+        return list(self.pps.jobs.list_all(Pipeline("default", name), history=-1))
 
     def settle(self, name: str) -> JobInfo:
         """The newest job of a pipeline, once it is over."""
-        return self.pps.inspect_job(self.jobs(name)[0].job, wait=True, active=deadline(60))
+        return self.pps.jobs.inspect(self.jobs(name)[0].job, wait=True, active=deadline(60))
 
     def until(self, look: Callable[[], Any]) -> Any:
         """Waits for a condition that some change will make true."""

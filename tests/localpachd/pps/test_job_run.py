@@ -50,7 +50,7 @@ def test_a_commit_finished_by_force_ends_its_job(texts, kind):
     job = texts.settle("hang")
     assert (job.state, job.reason) == (JobState.KILLED, "output commit was finished by force")
     assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
-    texts.until(lambda: texts.pps.inspect_job(job.job).worker_status == ())
+    texts.until(lambda: texts.pps.jobs.inspect(job.job).worker_status == ())
 
 
 def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_again(texts):
@@ -98,7 +98,7 @@ def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(text
         jobs.stop(txn, job, "enough")
 
     texts.pfs.transact(step)
-    info = texts.pps.inspect_job(job)
+    info = texts.pps.jobs.inspect(job)
     assert (info.state, info.reason) == (JobState.KILLED, "enough")
 
 
@@ -109,7 +109,7 @@ def test_a_job_can_be_told_its_state(texts):
 
     def tell(state, reason=""):
         texts.pfs.transact(lambda txn: jobs.update(txn, job, state, reason, 4, counters, Stats(upload_bytes=9)))
-        return texts.pps.inspect_job(job)
+        return texts.pps.jobs.inspect(job)
 
     info = tell(JobState.EGRESSING, "nearly done")
     assert (info.state, info.reason, info.restart) == (JobState.EGRESSING, "nearly done", 4)
@@ -118,7 +118,7 @@ def test_a_job_can_be_told_its_state(texts):
     info = tell(JobState.SUCCESS)
     assert (info.state, info.reason) == (JobState.SUCCESS, "") and info.finished is not None
     assert all(texts.commit("hang", kind=each).finished is not None for each in ("user", "meta"))
-    texts.until(lambda: texts.pps.inspect_job(job).worker_status == ())
+    texts.until(lambda: texts.pps.jobs.inspect(job).worker_status == ())
     with pytest.raises(PachError, match="has already finished"):
         tell(JobState.RUNNING)
 

@@ -7,8 +7,9 @@ import pytest
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pps.entities import Counters, DatumState, Job, JobState, Pipeline, PipelineState
+from localpachd.pps.entities import Counters, Job, JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
+from localpachd.worker.tasks import Outcome
 
 SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
 LIST = 'ls "$PFS/in" > "$PFS/out/list"'
@@ -46,11 +47,9 @@ def test_only_what_changed_is_processed_again(shout):
     job = shout.settle("shout")
     assert counted(job) == (2, 1, 3)
     assert shout.files("shout") == {"/a": "ONE", "/b": "THREE", "/c": "NEW"}
-    assert {path: each.state for path, each in shout.datums(job.job).items()} == {
-        "/a": DatumState.SKIPPED,
-        "/b": DatumState.SUCCESS,
-        "/c": DatumState.SUCCESS,
-    }
+    found = shout.datums(job.job)
+    assert {path: each.skipped for path, each in found.items()} == {"/a": True, "/b": False, "/c": False}
+    assert {each.outcome for each in found.values()} == {Outcome.PROCESSED}
 
 
 def test_a_deleted_input_takes_its_output_with_it(shout):
@@ -113,7 +112,7 @@ def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout):
     job = shout.settle("shout")
     bad = shout.datums(job.job)["/bad"]
     assert (job.state, job.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
-    assert (bad.state, bad.reason != "") == (DatumState.FAILED, True)
+    assert (bad.outcome, bad.reason != "") == (Outcome.FAILED, True)
     # The other new datum had its chance; the changed one, which belongs to the second phase, did not.
     assert (job.counters.processed, job.counters.failed) == (1, 1)
     for kind in ("user", "meta"):
@@ -171,10 +170,10 @@ def test_one_write_runs_the_whole_chain_under_one_id(shout):
     shout.settle("list")
     shout.put("texts", {"/c": "x"})
     last = shout.settle("list")
-    jobs = list(shout.pps.inspect_job_set(last.job.id, wait=True))
+    jobs = list(shout.pps.jobs.inspect_set(last.job.id, wait=True))
     assert [each.job.pipeline.name for each in jobs] == ["shout", "list"]
     assert {each.job.id for each in jobs} == {shout.commit("texts").commit.id}
-    assert next(shout.pps.list_job_sets()).id == last.job.id
+    assert next(shout.pps.jobs.list_sets()).id == last.job.id
     assert shout.files("list") == {"/list": "a\nb\nc\n"}
 
 
@@ -236,7 +235,7 @@ def test_a_job_waits_for_an_open_input_commit(engine):
     engine.settle("shout")
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
     job = Job(Pipeline("default", "shout"), opened.id)
-    engine.until(lambda: engine.pps.inspect_job(job).state is JobState.STARTING)
+    engine.until(lambda: engine.pps.jobs.inspect(job).state is JobState.STARTING)
     assert engine.commit("shout").finished is None
     engine.pfs.transact(lambda txn: commits.finish(txn, opened))
     assert engine.settle("shout").state is JobState.SUCCESS
@@ -264,16 +263,16 @@ def hanging(engine, **fields):
 
 def test_stop_job_kills_it_and_errors_its_commits(engine):
     job = hanging(engine)
-    [status] = engine.pps.inspect_job(job).worker_status
+    [status] = engine.pps.jobs.inspect(job).worker_status
     assert (status.job, [each.path for each in status.data]) == (job.id, ["/a"])
     engine.stop(job)
-    info = engine.pps.inspect_job(job)
+    info = engine.pps.jobs.inspect(job)
     assert (info.state, info.reason) == (JobState.KILLED, "job stopped")
     for kind in ("user", "meta"):
         assert engine.commit("hang", job.id, kind).error == "job stopped"
     engine.stop(job, "again")  # silent on a job that is over
-    assert engine.pps.inspect_job(job).reason == "job stopped"
-    engine.until(lambda: engine.pps.inspect_job(job).worker_status == ())
+    assert engine.pps.jobs.inspect(job).reason == "job stopped"
+    engine.until(lambda: engine.pps.jobs.inspect(job).worker_status == ())
 
 
 def test_a_job_that_takes_too_long_is_killed(engine):
@@ -287,7 +286,7 @@ def test_a_job_that_takes_too_long_is_killed(engine):
 def test_update_kills_the_running_job_and_covers_its_input(engine):
     old = hanging(engine)
     engine.create("hang", only("texts"), SHOUT, update=True)
-    info = engine.pps.inspect_job(old)
+    info = engine.pps.jobs.inspect(old)
     reason = "all jobs killed because pipeline was updated for user unknown_username"
     assert (info.state, info.reason) == (JobState.KILLED, reason)
     assert counted(engine.settle("hang")) == (1, 0, 1)
@@ -299,7 +298,7 @@ def test_stop_and_start_a_pipeline(engine):
     pipeline = job.pipeline
     engine.pps.stop_pipeline(pipeline)
     reason = "all jobs killed because pipeline was stopped for user unknown_username"
-    assert engine.pps.inspect_job(job).reason == reason
+    assert engine.pps.jobs.inspect(job).reason == reason
     engine.until(lambda: engine.pps.inspect_pipeline(pipeline).state is PipelineState.PAUSED)
     engine.put("texts", {"/b": "two"})
     engine.put("texts", {"/c": "three"})
@@ -317,9 +316,9 @@ def test_delete_pipeline_ends_everything_of_it(engine):
     job = hanging(engine)
     engine.pps.delete_pipeline(job.pipeline)
     with pytest.raises(NotFound, match=f"jobs default/hang@{job.id} not found"):
-        engine.pps.inspect_job(job)
+        engine.pps.jobs.inspect(job)
     with pytest.raises(NotFound, match='pipeline "default/hang" not found'):
-        list(engine.pps.list_jobs(job.pipeline))
+        list(engine.pps.jobs.list_all(job.pipeline))
     with engine.db.read() as conn:
         assert not any(each.repo.name == "hang" for each in repos.list_all(conn))
     engine.pps.delete_pipeline(job.pipeline)  # silent
@@ -406,9 +405,9 @@ def test_jobs_are_filtered_by_the_commits_they_read(shout):
     shout.settle("shout")
     shout.put("texts", {"/c": "x"})
     shout.settle("shout")
-    found = list(shout.pps.list_jobs(input_commits=[Commit(Repo("default", "texts"), branch="master")]))
+    found = list(shout.pps.jobs.list_all(input_commits=[Commit(Repo("default", "texts"), branch="master")]))
     assert [each.job.id for each in found] == [shout.commit("texts").commit.id]
-    [old] = shout.pps.list_jobs(input_commits=[first.commit])
+    [old] = shout.pps.jobs.list_all(input_commits=[first.commit])
     assert old.job.id != found[0].job.id
 
 
@@ -418,7 +417,7 @@ def test_datums_of_an_input_are_listed_before_there_is_a_pipeline(engine):
     found = list(engine.pps.list_input_datums(only("texts")))
     assert sorted(each.data[0].path for each in found) == ["/a", "/b"]
     assert [each.id for each in found] == sorted(each.id for each in found)
-    assert {each.state for each in found} == {DatumState.UNKNOWN}
+    assert {each.outcome for each in found} == {None}
 
 
 def test_rewinding_the_input_gives_the_old_output_again(shout):
@@ -493,7 +492,7 @@ def test_subscribing_shows_each_unfinished_job_once(engine):
     engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")
-    stream = engine.pps.subscribe_jobs(Pipeline("default", "shout"))
+    stream = engine.pps.jobs.subscribe(Pipeline("default", "shout"))
     repo = Repo("default", "texts")
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
     assert next(stream).job.id == opened.id

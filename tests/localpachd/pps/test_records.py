@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import Job, Pipeline
-from localpachd.pps.records import FAILED, PROCESSED, RECOVERED, Record, decode, encode, meta_path, pfs_path
-from localpachd.worker.tasks import Stats
+from localpachd.pps.records import Record, decode, encode, meta_path, pfs_path
+from localpachd.worker.tasks import Outcome, Stats
 
 text = st.text(st.characters(codec="ascii", min_codepoint=32), max_size=8)
 inputs = st.builds(
@@ -35,7 +35,7 @@ records = st.builds(
     job=st.builds(Job, st.builds(Pipeline, text.filter(bool), text.filter(bool)), text.filter(bool)),
     inputs=st.lists(inputs, max_size=3).map(tuple),
     hash=text.filter(bool),
-    state=st.sampled_from([PROCESSED, FAILED, RECOVERED]),
+    outcome=st.sampled_from(Outcome),
     reason=st.text(max_size=20),
     stats=st.builds(Stats, *[st.integers(0, 10**6).map(float)] * 3, st.integers(0, 2**62), st.integers(0, 2**62)),
     index=st.integers(0, 2**40),
@@ -50,7 +50,7 @@ def test_a_record_comes_back_as_it_was(record: Record):
 def test_the_form_is_protojson():
     file = DatumInput("in", "default", "images", "user", "master", "/a", b"\0" * 32, 5, "c" * 32, lazy=True)
     job = Job(Pipeline("default", "edges"), "1" * 32)
-    message = json.loads(encode(Record("d", job, (file,), "h", FAILED, "too bad", Stats(process_time=1.5), 3)))
+    message = json.loads(encode(Record("d", job, (file,), "h", Outcome.FAILED, "too bad", Stats(process_time=1.5), 3)))
     assert message["job"] == {"pipeline": {"project": {"name": "default"}, "name": "edges"}, "id": "1" * 32}
     assert (message["state"], message["reason"], message["index"]) == ("FAILED", "too bad", "3")
     assert message["stats"]["processTime"] == "1.500000000s"
@@ -67,7 +67,7 @@ def test_the_form_is_protojson():
 
 def test_defaults_are_left_out():
     job = Job(Pipeline("default", "edges"), "1" * 32)
-    assert "state" not in json.loads(encode(Record("d", job, (), "h", PROCESSED, "", Stats(), 0)))
+    assert "state" not in json.loads(encode(Record("d", job, (), "h", Outcome.PROCESSED, "", Stats(), 0)))
 
 
 def test_where_records_lie():

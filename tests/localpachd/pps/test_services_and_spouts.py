@@ -88,7 +88,7 @@ def test_a_service_serves_its_input_under_a_job_that_goes_on(engine: Engine, ser
     assert get(service.port) == "one"
     (job,) = engine.jobs("web")
     assert job.state is JobState.RUNNING
-    assert [each.path for each in engine.pps.inspect_job(job.job).worker_status[0].data] == ["/"]
+    assert [each.path for each in engine.pps.jobs.inspect(job.job).worker_status[0].data] == ["/"]
     assert engine.commit("web").finishing is None
     info = engine.pps.inspect_pipeline(Pipeline("default", "web"))
     assert (info.spec.kind, info.state) == (Kind.SERVICE, PipelineState.RUNNING)

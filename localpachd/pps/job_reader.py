@@ -1,0 +1,128 @@
+"""Jobs as clients ask for them: one, many, or as they come. Changes nothing."""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs import commit_sets, commits
+from localpachd.pfs.entities import Commit
+from localpachd.pfs.service import Pfs
+from localpachd.pps import job_rows, pipelines
+from localpachd.pps.entities import Job, JobInfo, JobSetInfo, JobStates, Pipeline
+from localpachd.pps.scheduler import Scheduler
+
+
+def always() -> bool:
+    """For waits that nobody abandons."""
+    return True
+
+
+class JobReader:
+    """The jobs of one server, with what the workers of those that run are at."""
+
+    def __init__(self, pfs: Pfs, scheduler: Scheduler) -> None:
+        self._pfs = pfs
+        self._scheduler = scheduler
+
+    def inspect(self, job: Job, wait: bool = False, active: Callable[[], bool] = always) -> JobInfo:
+        """A job; with `wait` once it is over, or as it stands when `active` turns false. NotFound for no such job."""
+        info = self._job(job)
+        if wait:
+            info = self._pfs.changes.wait_for(lambda: self._over(job), active, {JobStates(job.pipeline)}) or info
+        return info
+
+    def list_all(
+        self,
+        pipeline: Pipeline | None = None,
+        history: int = 0,
+        input_commits: Sequence[Commit] = (),
+        projects: Collection[str] = (),
+        reverse: bool = False,
+    ) -> Iterator[JobInfo]:
+        """Jobs of the current versions of pipelines and of `history` earlier ones, newest first.
+
+        `input_commits` keeps those of commit sets in which every one of them is read. Streams.
+        """
+        with self._pfs.db.read() as conn:
+            shown = {(info.pipeline, info.version) for info in pipelines.listed(conn, pipeline, history, projects)}
+            wanted = {commits.resolve(conn, each).commit for each in input_commits}
+            read = lru_cache(maxsize=64)(lambda commit_set: _read_by_set(conn, commit_set))
+            for info in job_rows.listed(conn, pipeline, shown, reverse):
+                if not wanted or wanted <= read(info.job.id):
+                    yield self._with_status(info)
+
+    def subscribe(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
+        """Each unfinished job of a pipeline once, oldest first, as they come, until `active` turns false."""
+        sent: set[str] = set()
+        changes = self._pfs.changes
+        while (
+            fresh := changes.wait_for(lambda: self._unseen(pipeline, sent), active, {JobStates(pipeline)})
+        ) is not None:
+            for info in fresh:
+                sent.add(info.job.id)
+                yield info
+
+    def inspect_set(
+        self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always
+    ) -> Iterator[JobInfo]:
+        """The jobs of a commit set, upstream first; with `wait`, each when the commits up to its own are finished."""
+        with self._pfs.db.read() as conn:
+            try:
+                order = [info.commit for info in commit_sets.inspect(conn, commit_set)]
+            except NotFound:
+                # The commits are gone; their jobs may still be known.
+                order = [info.output_commit for info in job_rows.of_set(conn, commit_set)]
+                wait = False
+        for commit in order:
+            if wait:
+                self._pfs.changes.wait_for(partial(self._finished, commit), active, {commit.repo})
+            job = job_rows.job_of(commit)
+            if job is not None and commit.id == commit_set and (info := self._find(job)) is not None:
+                yield info
+
+    def list_sets(self, projects: Collection[str] = ()) -> Iterator[JobSetInfo]:
+        """Job sets, newest first; with `projects`, only what belongs to them."""
+        with self._pfs.db.read() as conn:
+            found = job_rows.sets(conn)
+        for each in found:
+            chosen = tuple(
+                info for info in self.inspect_set(each) if not projects or info.job.pipeline.project in projects
+            )
+            if chosen:
+                yield JobSetInfo(each, chosen)
+
+    def _job(self, job: Job) -> JobInfo:
+        with self._pfs.db.read() as conn:
+            return self._with_status(job_rows.inspect(conn, job))
+
+    def _find(self, job: Job) -> JobInfo | None:
+        try:
+            return self._job(job)
+        except NotFound:
+            return None
+
+    def _over(self, job: Job) -> JobInfo | None:
+        info = self._find(job)
+        if info is None:
+            raise PachError(f"job {job.id} was deleted")
+        return info if info.state.terminal else None
+
+    def _unseen(self, pipeline: Pipeline, sent: Collection[str]) -> list[JobInfo] | None:
+        with self._pfs.db.read() as conn:
+            waiting = [job for job, _, _ in job_rows.unfinished(conn, [pipeline]) if job.id not in sent]
+        return [info for job in waiting if (info := self._find(job)) is not None] or None
+
+    def _finished(self, commit: Commit) -> bool | None:
+        with self._pfs.db.read() as conn:
+            info = commits.find(conn, commit.repo, commit.id)
+        return True if info is None or info.finished is not None else None
+
+    def _with_status(self, info: JobInfo) -> JobInfo:
+        run = self._scheduler.run_of(info.job)
+        return replace(info, worker_status=run.status) if run is not None else info
+
+
+def _read_by_set(conn: sqlite3.Connection, commit_set: str) -> set[Commit]:
+    return {above for info in commit_sets.members(conn, commit_set) for above in info.provenance}

@@ -1,0 +1,127 @@
+"""Jobs as rows of the database: found, listed and read. Changes nothing."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterator
+
+from localpachd.errors import NotFound
+from localpachd.pfs.entities import USER, Commit
+from localpachd.pps import spec
+from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline
+from localpachd.worker.tasks import Stats
+
+
+def inspect(conn: sqlite3.Connection, job: Job) -> JobInfo:
+    """A job; NotFound where there is none."""
+    return _info(conn, row_of(conn, job))
+
+
+def state(conn: sqlite3.Connection, job: Job) -> JobState | None:
+    """A job's state, or None where there is no such job."""
+    row = find(conn, job)
+    return JobState(row["state"]) if row is not None else None
+
+
+def last_state(conn: sqlite3.Connection, pipeline: Pipeline, version: int | None = None) -> JobState:
+    """The state of a pipeline's newest job, of those up to a version if one is given."""
+    row = conn.execute(
+        "SELECT state FROM jobs WHERE project = ? AND pipeline = ? AND (? IS NULL OR version <= ?) "
+        "ORDER BY seq DESC LIMIT 1",
+        (pipeline.project, pipeline.name, version, version),
+    ).fetchone()
+    return JobState(row["state"]) if row else JobState.UNKNOWN
+
+
+def unfinished(
+    conn: sqlite3.Connection, only: Collection[Pipeline] | None = None
+) -> Iterator[tuple[Job, int, JobState]]:
+    """Every job that is not over, of all pipelines or `only` of these, with its pipeline's version and its state, in
+    order of creation."""
+    where, values = among("pipeline", only)
+    rows = conn.execute(
+        f"SELECT project, pipeline, id, version, state FROM jobs WHERE finished IS NULL AND {where} ORDER BY seq",
+        values,
+    )
+    for row in rows.fetchall():
+        yield Job(Pipeline(row["project"], row["pipeline"]), row["id"]), row["version"], JobState(row["state"])
+
+
+def among(column: str, pipelines: Collection[Pipeline] | None) -> tuple[str, tuple[str, ...]]:
+    """The SQL condition, with its values, that a row belongs to one of these pipelines; None means all. `column` holds
+    the pipeline's name, the column `project` its project."""
+    if pipelines is None:
+        return "TRUE", ()
+    pairs = json.dumps([(each.project, each.name) for each in pipelines])
+    some = "SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?)"
+    return f"(project, {column}) IN ({some})", (pairs,)
+
+
+def listed(
+    conn: sqlite3.Connection,
+    pipeline: Pipeline | None = None,
+    versions: Collection[tuple[Pipeline, int]] = (),
+    reverse: bool = False,
+) -> Iterator[JobInfo]:
+    """The jobs of these versions of pipelines, newest first or, with `reverse`, oldest first. Streams."""
+    order = "ASC" if reverse else "DESC"
+    where, values = ("WHERE project = ? AND pipeline = ?", (pipeline.project, pipeline.name)) if pipeline else ("", ())
+    for row in conn.execute(f"SELECT * FROM jobs {where} ORDER BY seq {order}", values):
+        if (Pipeline(row["project"], row["pipeline"]), row["version"]) in versions:
+            yield _info(conn, row)
+
+
+def of_set(conn: sqlite3.Connection, commit_set: str) -> list[JobInfo]:
+    """The jobs of a commit set, upstream first: a pipeline's output is opened after what it is made from."""
+    rows = conn.execute("SELECT * FROM jobs WHERE id = ? ORDER BY seq", (commit_set,)).fetchall()
+    return [_info(conn, row) for row in rows]
+
+
+def sets(conn: sqlite3.Connection) -> list[str]:
+    """The ids of all job sets, the one with the newest job first."""
+    return [row[0] for row in conn.execute("SELECT id FROM jobs GROUP BY id ORDER BY MAX(seq) DESC")]
+
+
+def job_of(commit: Commit) -> Job | None:
+    """The job that an output commit belongs to, if its repo is a pipeline's; None for system repos."""
+    if commit.repo.type != USER:
+        return None
+    return Job(Pipeline(commit.repo.project, commit.repo.name), commit.id)
+
+
+def find(conn: sqlite3.Connection, job: Job) -> sqlite3.Row | None:
+    row: sqlite3.Row | None = conn.execute(
+        "SELECT * FROM jobs WHERE project = ? AND pipeline = ? AND id = ?",
+        (job.pipeline.project, job.pipeline.name, job.id),
+    ).fetchone()
+    return row
+
+
+def row_of(conn: sqlite3.Connection, job: Job) -> sqlite3.Row:
+    row = find(conn, job)
+    if row is None:
+        raise NotFound(f"jobs {job} not found")
+    return row
+
+
+def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> JobInfo:
+    pipeline = Pipeline(row["project"], row["pipeline"])
+    text = conn.execute(
+        "SELECT spec FROM pipelines WHERE project = ? AND name = ? AND version = ?",
+        (pipeline.project, pipeline.name, row["version"]),
+    ).fetchone()["spec"]
+    details = spec.from_json(text)
+    job = Job(pipeline, row["id"])
+    return JobInfo(
+        job=job,
+        version=row["version"],
+        output_commit=Commit(job.pipeline.repo, job.id, details.output_branch),
+        state=JobState(row["state"]),
+        reason=row["reason"],
+        restart=row["restart"],
+        counters=Counters(row["processed"], row["skipped"], row["total"], row["failed"], row["recovered"]),
+        stats=Stats(**json.loads(row["stats"])),
+        created=row["created"],
+        started=row["started"],
+        finished=row["finished"],
+        spec=details,
+    )
