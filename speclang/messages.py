@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cache
 from typing import Any
 
 from speclang import scalars
@@ -74,7 +75,7 @@ class _Reader:
             return self._scalar(value, scalars.WELL_KNOWN[shape.full_name], at)
         if not isinstance(value, dict):
             return self._wrong_type(at, OBJECT, value)
-        known = {name: each for each in shape.fields for name in (each.name, each.json_name)}
+        known = _by_name(shape)
         read: dict[str, Any] = {}
         for name, member in value.items():
             here = (*at, self._name(known[name]) if name in known else name)
@@ -175,6 +176,12 @@ class _Reader:
 
 _LEFT_OUT = object()
 """Stands for a part that could not be understood."""
+
+
+@cache  # as many shapes as the schema has
+def _by_name(shape: Message) -> Mapping[str, FieldShape]:
+    """The fields of a message by both of their names."""
+    return {name: each for each in shape.fields for name in (each.name, each.json_name)}
 
 
 def _nothing(known: FieldShape) -> Any:

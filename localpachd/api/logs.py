@@ -11,9 +11,9 @@ from localpachd.api import pps_messages as messages
 from localpachd.api.schema import logs_pb2
 from localpachd.api.times import nanoseconds, timestamp
 from localpachd.errors import Unimplemented
-from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
 from localpachd.pps.log_search import LogSearch, search
+from speclang.names import DEFAULT_PROJECT
 
 
 class LogsServicer:

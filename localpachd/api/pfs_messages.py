@@ -9,7 +9,6 @@ from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
 from localpachd.errors import PachError
 from localpachd.pfs.entities import (
-    DEFAULT_PROJECT,
     USER,
     Branch,
     BranchInfo,
@@ -19,6 +18,7 @@ from localpachd.pfs.entities import (
     Repo,
     RepoInfo,
 )
+from speclang.names import DEFAULT_PROJECT
 
 CommitSetRequest = pfs_pb2.InspectCommitSetRequest | pfs_pb2.SquashCommitSetRequest | pfs_pb2.DropCommitSetRequest
 ORIGINS = {"USER": pfs_pb2.USER, "AUTO": pfs_pb2.AUTO, "FSCK": pfs_pb2.FSCK}

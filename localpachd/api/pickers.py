@@ -5,8 +5,9 @@ import sqlite3
 from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.errors import PachError
 from localpachd.pfs import commits
-from localpachd.pfs.entities import DEFAULT_PROJECT, USER, Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.entities import USER, Branch, Commit, CommitInfo, Repo
 from localpachd.pps.entities import Pipeline
+from speclang.names import DEFAULT_PROJECT
 
 
 def project(picker: pfs_pb2.ProjectPicker) -> str:

@@ -10,12 +10,12 @@ from localpachd.api.specs import Merged, Specs
 from localpachd.api.times import timestamp
 from localpachd.errors import InvalidArgument, PachError
 from localpachd.pfs import projects
-from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import defaults
 from localpachd.pps.entities import Pipeline
 from localpachd.pps.service import Pps
+from speclang.names import DEFAULT_PROJECT
 
 _SetRequest = pps_pb2.SetClusterDefaultsRequest | pps_pb2.SetProjectDefaultsRequest
 

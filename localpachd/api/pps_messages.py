@@ -9,7 +9,7 @@ from localpachd.api import pfs_messages
 from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.api.times import duration, seconds, timestamp
 from localpachd.errors import InvalidArgument, PachError
-from localpachd.pfs.entities import DEFAULT_PROJECT, Commit, Repo
+from localpachd.pfs.entities import Commit, Repo
 from localpachd.pps import inputs
 from localpachd.pps.datums import DatumInput
 from localpachd.pps.entities import (
@@ -24,6 +24,7 @@ from localpachd.pps.entities import (
     WorkerStatus,
 )
 from localpachd.worker.tasks import Outcome, Stats
+from speclang.names import DEFAULT_PROJECT
 
 T = TypeVar("T")
 

@@ -8,10 +8,10 @@ from localpachd.api import pages, protojson
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2, pps_pb2
 from localpachd.pfs import projects
-from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
 from localpachd.pps.entities import JobState, PipelineInfo, PipelineState
 from localpachd.pps.service import Pps
+from speclang.names import DEFAULT_PROJECT
 
 _BAD_PIPELINE = (PipelineState.FAILURE, PipelineState.CRASHING)
 _BAD_JOB = (JobState.KILLED, JobState.FAILURE, JobState.UNRUNNABLE)

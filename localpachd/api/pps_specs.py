@@ -11,9 +11,9 @@ from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.specs import Specs
 from localpachd.api.transactions import Writes
 from localpachd.errors import InvalidArgument, PachError
-from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pps import spec, templates
 from localpachd.pps.service import Pps
+from speclang.names import DEFAULT_PROJECT
 
 
 class SpecCalls:

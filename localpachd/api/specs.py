@@ -14,7 +14,6 @@ from google.protobuf import json_format
 from localpachd.api import protojson
 from localpachd.api.schema import pps_pb2
 from localpachd.errors import InvalidArgument
-from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pfs.service import Pfs
 from localpachd.pps import defaults, spec
 from localpachd.pps.entities import Written
@@ -22,6 +21,7 @@ from speclang import messages, strict_json
 from speclang.fields import dotted
 from speclang.merge_patches import merge
 from speclang.messages import Problem, Reading, Rule
+from speclang.names import DEFAULT_PROJECT
 from speclang.strict_json import JSONDecodeError
 
 BUILT_IN: Mapping[str, Any] = {

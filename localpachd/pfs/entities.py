@@ -7,7 +7,6 @@ from typing import Any
 USER = "user"
 SPEC = "spec"
 META = "meta"
-DEFAULT_PROJECT = "default"
 FILE_SETS = "__filesets__"
 """The name of the repo, in any project, whose commits are file sets by their ids."""
 

@@ -5,8 +5,9 @@ from collections.abc import Collection, Sequence
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, lineage, lookup, metadata, names, projects
-from localpachd.pfs.entities import DEFAULT_PROJECT, SPEC, USER, Branch, Repo, RepoInfo
+from localpachd.pfs.entities import SPEC, USER, Branch, Repo, RepoInfo
 from localpachd.pfs.transaction import Transaction
+from speclang.names import DEFAULT_PROJECT
 
 
 def create(txn: Transaction, repo: Repo, description: str = "", update: bool = False) -> None:

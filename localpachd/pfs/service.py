@@ -10,9 +10,10 @@ from localpachd import ids
 from localpachd.db import Database
 from localpachd.pfs import projects, propagation, triggers
 from localpachd.pfs.changes import Changes, Topic
-from localpachd.pfs.entities import DEFAULT_PROJECT, Branch
+from localpachd.pfs.entities import Branch
 from localpachd.pfs.transaction import NullObserver, Observer, Transaction
 from localpachd.storage.chunks import Chunks
+from speclang.names import DEFAULT_PROJECT
 
 T = TypeVar("T")
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
-from localpachd.pfs.entities import DEFAULT_PROJECT, Branch, Commit
+from localpachd.pfs.entities import Branch, Commit
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import job_rows, jobs, pipeline_repos, spec
 from localpachd.pps.entities import JobStates, Pipeline, PipelineInfo, PipelineState, Written
+from speclang.names import DEFAULT_PROJECT
 
 ALL_VERSIONS = -1
 

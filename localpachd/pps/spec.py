@@ -15,10 +15,10 @@ from typing import Any
 
 from localpachd import ids
 from localpachd.errors import PachError
-from localpachd.pfs.entities import DEFAULT_PROJECT
 from localpachd.pps import inputs, validation
 from localpachd.worker.tasks import Pod, SecretUse, Task
 from speclang import quantities
+from speclang.names import DEFAULT_PROJECT
 
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
