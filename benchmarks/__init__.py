@@ -1,1 +1,1 @@
-"""Side-by-side measurements, each beside a bare lower bound of the same run. Run from the repository's root."""
+"""Measurements, each beside a bare lower bound of the same run. Run them from the root of the repository."""

@@ -1,4 +1,4 @@
-"""How far answers of one search agree: between all pairs of those who answered. Knows none of them."""
+"""The agreement between the answers of several searchers, for each pair of them. Knows no searcher."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 
 from benchmarks.report import Line, Result, Row
 
-_TIE = 1e-6  # true distances as near as this, relatively, are equal in float32
+_TIE = 1e-6  # true distances that differ by less, relatively, are equal in float32
 _APART = 1.0
-"""The article calls answers equal where all distances differ by less."""
+"""The article calls answers equal if all distances differ by less."""
 
-_STEP = 500  # queries whose differences are held at once
+_STEP = 500  # queries compared at once
 
 Doubles = NDArray[np.float64]
 
 
 def agreement(directory: Path, names: Sequence[str], what: str = "made vectors") -> Result:
-    """Of what benchmarks.searchers left in a directory: for each pair the share of neighbours that are the same, or
-    truly as far away, and the most that the distances that they gave differ; what: was searched."""
+    """For the answers that benchmarks.searchers wrote to a directory: the share of neighbours of each pair that are the
+    same or truly equally far away, and the largest difference of their distances. `what` describes the vectors."""
     found = {name: dict(np.load(directory / f"{name}.npz")) for name in names}
     library, queries = (np.load(directory / f"{each}.npy", mmap_mode="r") for each in ("library", "queries"))
     true = {name: _true(queries, library, each["rows"]) for name, each in found.items()}
@@ -47,7 +47,7 @@ def _same(rows: NDArray[np.int64], others: NDArray[np.int64], true: Doubles, of_
 
 
 def _true(queries: NDArray[np.float32], library: NDArray[np.float32], rows: NDArray[np.int64]) -> Doubles:
-    """The distances in float64 of each query from the rows that were found for it."""
+    """The distances in float64 of each query from the rows found for it."""
     true = np.empty(rows.shape)
     for start in range(0, len(rows), _STEP):
         some = slice(start, start + _STEP)

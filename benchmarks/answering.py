@@ -1,5 +1,5 @@
-"""Owns the original experiment in small, from pictures to the sheet: the stages one after the other as the pipelines
-run them, everybody's search of the vectors that came out, and how far all answers agree, the sheet's among them."""
+"""Owns the original experiment on a small scale, from pictures to the sheet: the stages one after the other as the
+pipelines run them, every searcher on the resulting vectors, and the agreement of all answers with the sheet."""
 
 import sys
 import tempfile
@@ -19,7 +19,7 @@ from stages.contract import Input
 from stages.tables.images import read_images
 
 OWN = Backbone("efficientnet-lite0")
-"""The pipelines' own, which needs no download."""
+"""The default backbone of the pipelines, which needs no download."""
 
 _K = 3
 
@@ -32,8 +32,8 @@ def measure(
     sheet: Path | None = None,
     sklearn: bool = True,
 ) -> Result:
-    """Nine tenths of so many pictures searched for the others; sheet: where five of these are drawn with their three
-    nearest, a PNG."""
+    """Searches nine tenths of `count` pictures for the others. `sheet` is a PNG file for five of these with their three
+    nearest."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         stages = _Stages(Path(scratch), pictures.split(Path(scratch), count, data_dir))
         taken = {}
@@ -66,7 +66,7 @@ class _Stages:
         self.sheet = place / "render" / ENTRY / "grid.png"
 
     def works(self, backbone: Backbone) -> dict[str, Callable[[], None]]:
-        """What is to be done, in order; features loads the backbone, which is made now."""
+        """The stages to run, in order. Makes the backbone, which features loads."""
         backbone.write(self._place / "models")
         return {
             "preprocess": self._preprocess,
@@ -76,11 +76,11 @@ class _Stages:
         }
 
     def ids(self) -> list[str]:
-        """The library's pictures, sorted."""
+        """The ids of the library's pictures, sorted."""
         return [id for segment in self._segments() for id in read_images(segment / "images.parquet").ids]
 
     def write_vectors(self) -> Path:
-        """The vectors in one file for the library and one for the queries, in a directory."""
+        """Writes the vectors of the library to one file and those of the queries to another; returns the directory."""
         directory = self._place / "vectors"
         directory.mkdir()
         segments = [np.load(segment / "vectors.npy", mmap_mode="r") for segment in self._segments()]
@@ -89,7 +89,7 @@ class _Stages:
         return directory
 
     def answers(self) -> Answers:
-        """What the sheet is drawn of, in the order of the queries' vectors."""
+        """The answers on the sheet, in the order of the queries' vectors."""
         return render.read(ENTRY, _K, self._queries, self._place / "search" / ENTRY)
 
     @property
@@ -114,7 +114,7 @@ class _Stages:
             pictures.process(stage, self._place / "index", Input("features", segment, f"library/{segment.name}", ""))
 
     def _search(self) -> None:
-        """And the sheet."""
+        """Searches, and draws the sheet."""
         stage, out = search.start({}), self._place / "search"
         queries = Input("queries", self._queries, f"queries/{ENTRY}", "")
         for segment in self._segments():
@@ -124,7 +124,7 @@ class _Stages:
 
 
 def _keep(answers: Answers, ids: list[str], path: Path) -> None:
-    """Writes answers as benchmarks.searchers does."""
+    """Writes answers in the format of benchmarks.searchers."""
     rows = {id: row for row, id in enumerate(ids)}
     matches = [answer.matches for answer in answers.answers]
     np.savez(

@@ -1,6 +1,6 @@
-"""Owns the array libraries that a bare CUDA machine has, CuPy and PyTorch, as far as the GPU benchmark needs them:
-moving vectors, a plain matrix product, and a brute-force search that is only ever a labelled comparison. NumPy takes
-their place where the benchmark is tried without a GPU."""
+"""Owns the array libraries of a bare CUDA machine, CuPy and PyTorch, for the GPU benchmark: copying vectors, a plain
+matrix product, and a brute-force search that serves only as a labelled comparison. NumPy replaces them where the
+benchmark is tried without a GPU."""
 
 import importlib
 import importlib.util
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 
-_TILE_BYTES = 1 << 30  # of distances held at once
+_TILE_BYTES = 1 << 30  # bytes of distances held at once
 
 
 class Arrays(Protocol):
@@ -28,13 +28,13 @@ class Arrays(Protocol):
         ...
 
     def nearest(self, queries: Any, library: Any, k: int) -> NDArray[np.int64]:
-        """Rows of the k nearest by |x|² - 2 q·x, nearest first, (n, k), in host memory. Not exact: near pictures may
+        """Rows of the k nearest by |x|² - 2 q·x, nearest first, (n, k), in host memory. Not exact: near rows may
         change places."""
         ...
 
 
 class XpArrays:
-    """CuPy, or NumPy for trying."""
+    """CuPy, or NumPy for trials."""
 
     def __init__(self, module: str) -> None:
         self.name = {"cupy": "CuPy", "numpy": "NumPy"}[module]
@@ -66,7 +66,7 @@ class XpArrays:
 
 
 class TorchArrays:
-    """PyTorch on its first CUDA device, or on the CPU where there is none."""
+    """PyTorch on its first CUDA device, or else on the CPU."""
 
     name = "PyTorch"
 
@@ -97,7 +97,7 @@ class TorchArrays:
 
 
 def on_gpu() -> list[Arrays]:
-    """Those that are installed and find a GPU."""
+    """The libraries that are installed and find a GPU."""
     found: list[Arrays] = []
     if importlib.util.find_spec("cupy") is not None and importlib.import_module("cupy").is_available():
         found.append(XpArrays("cupy"))

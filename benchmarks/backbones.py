@@ -1,4 +1,4 @@
-"""Owns the backbones that are measured: named ones, files of users, and the article's with random weights. Measures
+"""Owns the backbones to measure with: named ones, users' files, and the article's with random weights. Measures
 nothing."""
 
 import shutil
@@ -17,14 +17,14 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
-    """What is asked for, as `lookalike model push` takes it: a name or a .keras file, and a file of weights. Or a
-    directory that holds a backbone's two files already."""
+    """A backbone as `lookalike model push` takes it, by name or .keras file with a file of weights; or a directory that
+    already holds a backbone's two files."""
 
     source: str
     weights: Path | None = None
 
     def write(self, directory: Path) -> BackboneSpec:
-        """Makes its two files in a directory, which is made. Raises LookalikeError if it cannot be made."""
+        """Writes its two files to a new directory. Raises LookalikeError if it cannot be made."""
         if Path(self.source).is_dir():
             shutil.copytree(self.source, directory)
             return parse_spec((directory / SPEC_FILE).read_bytes())
@@ -34,8 +34,8 @@ class Backbone:
 
 
 def random_resnet50(directory: Path) -> Backbone:
-    """The article's network with random weights, which are written to a directory: they do not change the speed. Raises
-    RuntimeError if they cannot be written."""
+    """The article's network with random weights, which make no difference to the speed and are written to a directory.
+    Raises RuntimeError if they cannot be written."""
     weights = directory / "random.weights.h5"
     command = [sys.executable, "-m", "benchmarks.weights", str(weights)]
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, errors="replace")

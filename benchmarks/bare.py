@@ -1,9 +1,9 @@
-"""Servers that do nothing but answer, for the lower bounds: what gRPC and the messages alone cost.
+"""Servers that only answer, for the lower bounds: the cost of gRPC and the messages alone.
 
-python -m benchmarks.bare put              ModifyFile: takes every message, undecoded, and forgets it
+python -m benchmarks.bare put              ModifyFile: reads every message undecoded and drops it
 python -m benchmarks.bare list FILE        ListFile: encodes and sends the messages of a file that `keep` wrote
-python -m benchmarks.bare sent FILE        ListFile: sends the same messages, encoded before
-python -m benchmarks.bare next N DIR       NextDatum: the same datum N times, in a directory that stands for /pfs
+python -m benchmarks.bare sent FILE        ListFile: sends the same messages, already encoded
+python -m benchmarks.bare next N DIR       NextDatum: the same datum N times, in a directory in place of /pfs
 """
 
 import sys

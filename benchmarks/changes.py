@@ -1,5 +1,5 @@
-"""Owns the small changes of a library that are measured. What comes is a query's very pixels, so that it must be in the
-sheet, and what goes must no longer be."""
+"""Owns the small changes of a library to measure. An added picture has a query's pixels, so that the sheet must show
+it; a removed one must be gone from the sheet."""
 
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
@@ -20,7 +20,7 @@ _LONE = "lone.png"
 
 
 def one(library: Library, place: Path) -> Iterator[Step]:
-    """A picture that is a file of its own comes, changes and goes."""
+    """Adds, changes and removes a picture in a file of its own."""
     first, second, *_ = _distinct(library.split.queries)
     file = place / _LONE
     _write_png(file, _bytes(first))
@@ -35,7 +35,7 @@ def one(library: Library, place: Path) -> Iterator[Step]:
 
 
 def block(library: Library, place: Path) -> Iterator[Step]:
-    """One picture in a block changes, and another one goes."""
+    """Changes a picture in a block, and removes another."""
     names = {each.name for each in library.split.library}
     changed, removed, *_ = dict.fromkeys(each for each in library.answers.names() if each in names)
     asked = _distinct(library.split.queries)[-1]
@@ -48,7 +48,7 @@ def block(library: Library, place: Path) -> Iterator[Step]:
 
 
 def more(library: Library, place: Path) -> Iterator[Step]:
-    """A tenth as many pictures come as there are, 1,000 at most, each as a file."""
+    """Adds a tenth as many pictures as there are, at most 1,000, each in a file."""
     directory = place / "more"
     number = min(MOST_ADDED, (len(library.split.library) + len(library.split.queries)) // 10)
     _write_more(place, directory, number)
@@ -62,7 +62,7 @@ def more(library: Library, place: Path) -> Iterator[Step]:
 
 
 CHANGES: dict[str, Callable[[Library, Path], Iterator[Step]]] = {"one": one, "more": more, "block": block}
-"""The changes by what the command line calls them, in the order in which they are made."""
+"""The changes by their names on the command line, in the order in which they are made."""
 
 
 def _adding(library: Library, name: str, file: Path) -> Callable[[], list[str]]:
@@ -75,7 +75,7 @@ def _removing(library: Library, name: str) -> Callable[[], list[str]]:
 
 
 def _distinct(sources: Iterable[Source], number: int = 3) -> list[Source]:
-    """The first so many whose bytes are not equal."""
+    """The first `number` sources whose bytes differ."""
     found: dict[bytes, Source] = {}
     for source in sources:
         if len(found) < number:
@@ -88,7 +88,7 @@ def _bytes(source: Source) -> bytes:
 
 
 def _write_more(place: Path, directory: Path, number: int) -> None:
-    """Writes so many other pictures into a new directory."""
+    """Writes `number` other pictures to a new directory."""
     directory.mkdir()
     write_stl10(place / "other", number, (1, 1), seed=1)
     with (place / "other" / stl10.UNLABELLED).open("rb") as file:

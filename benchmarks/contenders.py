@@ -1,5 +1,5 @@
-"""What is compared, each in a process of its own, so that it has its own kernels and its own peak memory: both ends of
-the pipe between them. Knows nothing of what is done."""
+"""Contenders, each in a process of its own with its own kernels and its own peak memory: both ends of the pipe between
+them. Knows nothing of their work."""
 
 import os
 import re
@@ -17,16 +17,16 @@ from typing import TypeVar
 from benchmarks.report import interleaved, timed
 
 _ROOT = Path(__file__).resolve().parent.parent
-_TELL_EVERY = 30.0
-"""Seconds between two lines on a contender that takes long."""
+_REPORT_EVERY = 30.0
+"""Seconds between two lines on a slow contender."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a contender took: seconds until it was open (its process started, its libraries and its input loaded), the
-    first time that it did its work, and the best time after that; and the most memory that it held, in MiB."""
+    """The cost of a contender: the seconds until it was open (process started, libraries and input loaded), those of
+    its first run and of its best run after that; and its peak memory in MiB."""
 
     opening: float
     first: float
@@ -35,9 +35,9 @@ class Taken:
 
 
 class Contender:
-    """A process that does one thing over and over: `python -m MODULE NAME DIRECTORY`, which calls `serve`.
+    """A process that repeats one piece of work: `python -m MODULE NAME DIRECTORY`, which calls `serve`.
 
-    Used in a `with` statement. Every call raises RuntimeError, saying why, where the process has come to its end.
+    Used in a `with` statement. Every call raises RuntimeError with the reason if the process has ended.
     """
 
     def __init__(self, module: str, name: str, directory: Path, environment: Mapping[str, str] | None = None) -> None:
@@ -70,14 +70,14 @@ class Contender:
         self._process.communicate()
 
     def seconds(self) -> float:
-        """Does it once more."""
+        """Runs the work once; returns its seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
         return float(self._said())
 
     def finish(self) -> float:
-        """Lets it write its answers; returns its peak memory in MiB."""
+        """Has it write its answers; returns its peak memory in MiB."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.stdin = None  # communicate must not flush it
@@ -86,12 +86,12 @@ class Contender:
     def _said(self) -> str:
         answers = self._process.stdout
         assert answers is not None
-        while not select.select([answers], [], [], _TELL_EVERY)[0]:
-            print(f"  {self.name}: {self._last_complaint() or 'at work'}", file=sys.stderr, flush=True)
+        while not select.select([answers], [], [], _REPORT_EVERY)[0]:
+            print(f"  {self.name}: {self._last_complaint() or 'still running'}", file=sys.stderr, flush=True)
         said = answers.readline().strip()
         if not said:
             self._process.wait()
-            raise RuntimeError(f"{self.name} does not run here: {self._last_complaint() or 'it ended'}")
+            raise RuntimeError(f"{self.name} does not run here: {self._last_complaint() or 'it has ended'}")
         return said
 
     def _last_complaint(self) -> str:
@@ -106,9 +106,9 @@ def race(
     rounds: int,
     environments: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Taken]:
-    """All of these contenders side by side: opened and warmed one after the other, then in turns for some rounds.
+    """Opens and warms these contenders one after the other, then runs them in turns for several rounds.
 
-    environments: variables of some of them, by name. Raises RuntimeError where one does not run.
+    environments: further variables of some of them, by name. Raises RuntimeError if one does not run.
     """
     with ExitStack() as stack:
         running, firsts = [], []
@@ -116,7 +116,7 @@ def race(
             own = (environments or {}).get(name)
             running.append(stack.enter_context(Contender(module, name, directory, own)))
             firsts.append(running[-1].seconds())
-            print(f"  {name}: {firsts[-1]:.1f} s at first", file=sys.stderr, flush=True)
+            print(f"  {name}: {firsts[-1]:.1f} s the first time", file=sys.stderr, flush=True)
         best = interleaved(rounds, *(each.seconds for each in running))
         return {
             each.name: Taken(each.opening, first, seconds, each.finish())
@@ -125,10 +125,10 @@ def race(
 
 
 def serve(opened: Callable[[], Callable[[], T]], keep: Callable[[T], None] = lambda _: None) -> None:
-    """The other end of the pipe: opens the work; for each line on standard input does it once and answers with the
-    seconds; at the end of the input keeps what it found last, and says its peak memory in MiB."""
+    """The other end of the pipe. Opens the work; runs it for each line on standard input and answers with the seconds;
+    at the end of the input keeps the last result and answers with the peak memory in MiB."""
     answers = sys.stdout
-    with redirect_stdout(sys.stderr):  # what libraries print must not be taken for an answer
+    with redirect_stdout(sys.stderr):  # the output of libraries must not be taken for an answer
         work = opened()
         print("ready", file=answers, flush=True)
         found: list[T] = []
@@ -142,8 +142,8 @@ def serve(opened: Callable[[], Callable[[], T]], keep: Callable[[T], None] = lam
 
 
 def _peak() -> float:
-    """The most memory that this process has held, in MiB. Not getrusage's figure: that one counts what the process held
-    which this one was forked from."""
+    """The peak memory of this process in MiB. getrusage would include the memory of the process that it was forked
+    from."""
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None, "the kernel always says it"
     return int(found[1]) / 1024

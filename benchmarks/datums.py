@@ -1,4 +1,4 @@
-"""What jobs and datums cost beyond the work itself, beside loops that do only what cannot be left out."""
+"""The cost of jobs and datums beyond the work itself, beside loops that do only what is indispensable."""
 
 import json
 import os
@@ -21,13 +21,13 @@ from benchmarks.report import Line, Result, Row, interleaved, line, timed
 JOB_GOAL = 20.0
 BATCHED_GOAL = 5.0
 UNBATCHED_GOAL = 30.0
-"""Seconds of a job, milliseconds of a datum beyond the bound."""
+"""Seconds for a job; milliseconds for a datum on top of the bound."""
 
 _fresh = count()
 
 
 def measure_jobs(sizes: Sequence[int], rounds: int) -> Result:
-    """A job over many datums of which one has changed, from before the put until the job has ended; beside a loop that
+    """A job with many datums, one of them changed, from before the put until the job has ended; beside a loop that
     reads as many records from SQLite, hashes what Pachyderm hashes, and compares."""
     results = [_measure_job(size, rounds) for size in sizes]
     lines = [each for result in results for each in result.lines]
@@ -49,13 +49,13 @@ def _measure_job(size: int, rounds: int) -> Result:
         server.forget_peak()
         ours, bound = interleaved(rounds, lambda: change(client, "copy"), lambda: timed(lambda: _skip(database)))
         rows = (Row(section, "ours", ours, size / ours, server.peak), Row(section, "bound", bound, size / bound))
-        memory = line("the server's memory meanwhile", server.peak, None, "MiB")
+        memory = line("server memory during the job", server.peak, None, "MiB")
     return Result(rows, (line(section, ours, bound, "s", f"under {JOB_GOAL:.0f} s", ours < JOB_GOAL, 2), memory))
 
 
 def measure_batched(number: int, rounds: int) -> Result:
-    """A job of `number` trivial datums by one batched process, for each datum; beside the same program asking a bare
-    server for its datums."""
+    """The cost of a datum in a job of `number` trivial datums in one batched process; beside the same program with a
+    bare server."""
     section = f"batched datum, of {number}"
     with servers.localpachd() as server:
         client = server.client()
@@ -67,7 +67,7 @@ def measure_batched(number: int, rounds: int) -> Result:
 
 
 def measure_unbatched(number: int, rounds: int) -> Result:
-    """A job of `number` datums for each of which `true` is started, for each datum; beside starting `true`."""
+    """The cost of a datum in a job that runs `true` for each of `number` datums; beside starting `true`."""
     section = f"unbatched datum, of {number}"
     with servers.localpachd() as server:
         client = server.client()
@@ -84,7 +84,7 @@ def measure_unbatched(number: int, rounds: int) -> Result:
 
 
 def create(client: python_pachyderm.Client, name: str, batched: bool, workers: int = 1) -> None:
-    """Makes a pipeline over the files of `in` that copies them, batched, or does nothing."""
+    """Creates a pipeline on the files of `in` that copies them, if batched, or else does nothing."""
     cmd = [sys.executable, str(Path(trivial.__file__))] if batched else ["true"]
     client.create_pipeline(
         name,
@@ -96,7 +96,7 @@ def create(client: python_pachyderm.Client, name: str, batched: bool, workers: i
 
 
 def wait(client: python_pachyderm.Client, pipeline: str) -> None:
-    """Returns when a pipeline's newest job has ended. Raises RuntimeError when it has not ended well."""
+    """Waits until a pipeline's newest job has ended. Raises RuntimeError unless it succeeded."""
     (newest,) = client.list_job(pipeline, number=1, details=False)
     (job,) = client.inspect_job(newest.job.id, pipeline, wait=True)
     if job.state != pps_pb2.JOB_SUCCESS:
@@ -104,7 +104,7 @@ def wait(client: python_pachyderm.Client, pipeline: str) -> None:
 
 
 def change(client: python_pachyderm.Client, pipeline: str) -> float:
-    """Seconds to put one file again, differently, and to wait for the job that this makes."""
+    """Seconds to put new content in one file and to wait for the job that follows."""
     before = next(client.list_job(pipeline, number=1, details=False)).job.id
 
     def work() -> None:
@@ -113,12 +113,12 @@ def change(client: python_pachyderm.Client, pipeline: str) -> float:
 
     seconds = timed(work)
     if next(client.list_job(pipeline, number=1, details=False)).job.id == before:
-        raise RuntimeError(f"putting a file made no job of {pipeline}")
+        raise RuntimeError(f"putting a file started no job of {pipeline}")
     return seconds
 
 
 def _first_job(client: python_pachyderm.Client, batched: bool) -> float:
-    """Seconds from making a pipeline until its first job has ended."""
+    """Seconds from creating a pipeline until its first job has ended."""
     name = f"first-{next(_fresh)}"
 
     def work() -> None:
@@ -145,11 +145,11 @@ def _batched_bound(number: int) -> float:
 
 def _each(section: str, number: int, ours: float, bound: float, goal: float) -> Line:
     mine, least = 1000 * ours / number, 1000 * bound / number
-    return line(section, mine, least, "ms", f"at most {goal:.0f} ms beyond", mine - least <= goal, 2)
+    return line(section, mine, least, "ms", f"at most {goal:.0f} ms more", mine - least <= goal, 2)
 
 
 def _keep(database: Path, size: int) -> None:
-    """Writes records as small as they can be: a path, the file's hash, and as JSON the hash that is compared."""
+    """Writes minimal records: a path, the file's hash, and as JSON the hash to compare."""
     conn = sqlite3.connect(database, isolation_level=None)
     conn.execute("CREATE TABLE records (path TEXT PRIMARY KEY, file BLOB, record TEXT) WITHOUT ROWID")
     conn.execute("BEGIN")
@@ -170,6 +170,7 @@ def _skip(database: Path) -> None:
 
 
 def _hash(path: str, file: bytes) -> str:
-    """What decides whether a datum is skipped: a hash over its id, itself one over its names, and its file's hash."""
+    """The hash that decides whether a datum is skipped: of its id, itself a hash of its names, and of its file's
+    hash."""
     identity = blake2b(b"in" + b"in" + b"master" + path.encode(), digest_size=32).hexdigest()
     return blake2b(identity.encode() + file, digest_size=32).hexdigest()

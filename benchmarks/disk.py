@@ -1,4 +1,4 @@
-"""What the files of a directory take on disk. Knows nothing of what they are for."""
+"""The disk space of the files in a directory, whatever they hold."""
 
 import stat
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from pathlib import Path
 
 
 def files(directory: Path) -> Iterator[tuple[Path, int]]:
-    """Each file below a directory, no links, and the bytes that it takes; one of several names once. Files may go
-    meanwhile."""
+    """Each regular file below a directory, hard links once, and the bytes it takes on disk. Files that are deleted
+    meanwhile are skipped."""
     seen = set[tuple[int, int]]()
     for path in directory.rglob("*"):
         try:
@@ -20,5 +20,5 @@ def files(directory: Path) -> Iterator[tuple[Path, int]]:
 
 
 def mib(directory: Path) -> float:
-    """All of them together, in MiB."""
+    """The disk space of all files below a directory, in MiB."""
     return sum(size for _, size in files(directory)) / 2**20

@@ -1,5 +1,5 @@
 """Owns the measurement of ResNet50, the original system's backbone, in pictures a second: as lookalike runs it, and in
-batches as large as a GPU likes, on whatever backend Keras has. Weights are random: they do not change the speed."""
+batches that suit a GPU, on the backend that Keras uses. Weights are random, which makes no difference to the speed."""
 
 import importlib
 import importlib.util
@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from benchmarks.report import Result, Row, line, timed
 
 SIZES = (96, 224)
-"""Sides of the pictures in pixels: the original's, and the one that the network was made for."""
+"""Sides of the pictures in pixels: the original system's, and the one that the network was designed for."""
 
 BATCH = 32
-"""lookalike's, see stages.backbones."""
+"""The batch size of lookalike, see stages.backbones."""
 
 LARGE = 256
 
 
 def measure(pictures: int, rounds: int, sizes: tuple[int, ...] = SIZES) -> Result:
-    """Pictures a second at each size, the best of some rounds; the bound is the same model in large batches."""
+    """Pictures a second at each size, the best of several rounds; the bound is the same model in large batches."""
     keras = importlib.import_module("keras")
     rows, lines = [], []
     for size in sizes:
@@ -31,7 +31,7 @@ def measure(pictures: int, rounds: int, sizes: tuple[int, ...] = SIZES) -> Resul
         ways = dict(_ways(model, size))
         rates = {}
         for name, embed in ways.items():
-            embed(noise[:LARGE])  # what compiles does so now
+            embed(noise[:LARGE])  # compiles, if the backend does
             rates[name] = pictures / min(timed(partial(embed, noise)) for _ in range(rounds))
             rows.append(Row(f"resnet50 {size} px", name, rate=rates[name]))
         bound = rates.pop(f"batches of {LARGE}")
@@ -57,7 +57,7 @@ def _in_batches(model: Any, noise: NDArray[np.uint8], batch: int) -> list[Any]:
 
 
 def resnet50(keras: Any, size: int) -> Any:
-    """The original system's model for pictures of that side, uint8 in, compiled for inference; random weights."""
+    """The original system's model for pictures of this side, uint8 in, compiled for inference; random weights."""
     pixels = keras.Input((size, size, 3), dtype="uint8")
     raw = keras.layers.Rescaling(1.0)(pixels)
     base = keras.applications.ResNet50(include_top=False, pooling="max", input_tensor=raw, weights=None)

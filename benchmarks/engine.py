@@ -1,4 +1,4 @@
-"""Owns what jobs cost: their seconds, and how many of these were spent in user code. Reads it through the API alone."""
+"""Owns the cost of jobs: their seconds, and the seconds of these spent in user code. Reads it through the API alone."""
 
 import sys
 import time
@@ -12,14 +12,14 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
 
-_TELL_EVERY = 30.0
-"""Seconds between two lines on jobs that take long."""
+_REPORT_EVERY = 30.0
+"""Seconds between two lines on long jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a pipeline's jobs did: seconds from the start of each to its end, how many of these its workers were in user
-    code, on average, and how many datums were processed and skipped, in all."""
+    """The work of a pipeline's jobs in total: seconds from start to end, the average seconds of its workers in user
+    code, and the datums processed and skipped."""
 
     pipeline: str
     wall: float
@@ -30,21 +30,21 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The work for some commits, upstream first, and when the last of it ended, in seconds since the epoch."""
+    """The work for some commits, upstream first, and the end of the last job in seconds since the epoch."""
 
     works: tuple[Work, ...]
     ended: float
 
 
 def share(works: Sequence[Work]) -> float:
-    """The part of the jobs' time that no user code ran in: 0 to 1."""
+    """The part of the jobs' time without user code: 0 to 1."""
     wall = sum(each.wall for each in works)
     return 1 - sum(each.user for each in works) / wall if wall else 0.0
 
 
 def longest(seconds: Mapping[str, float], reads: Mapping[str, Collection[str]]) -> float:
-    """The seconds of the longest chain of pipelines, each of which reads the one before it; 0 where there is none. A
-    pipeline that is not among the seconds took none."""
+    """The seconds of the longest chain of pipelines in which each reads the one before; 0 if there is none. A pipeline
+    without an entry in `seconds` took none."""
     chains: dict[str, float] = {}
     for name in TopologicalSorter(reads).static_order():
         chains[name] = seconds.get(name, 0.0) + max((chains[each] for each in reads.get(name, ())), default=0.0)
@@ -52,15 +52,15 @@ def longest(seconds: Mapping[str, float], reads: Mapping[str, Collection[str]]) 
 
 
 def settle(connection: Connection, commits: Sequence[str]) -> Settled:
-    """Waits until every job of some commits has ended, saying on stderr how it goes, and reads what they cost. Raises
+    """Waits until every job of some commits has ended, with progress on stderr, and reads their cost. Raises
     RuntimeError unless all of them succeeded."""
     jobs = Jobs(connection)
-    ended = jobs.watch(commits, _Told())
+    ended = jobs.watch(commits, _Progress())
     bad = [each for each in ended if each.state != "success"]
     if bad:
         raise RuntimeError(f"the job of {bad[0].pipeline} ended as {bad[0].state}: {bad[0].reason}")
     if not ended:
-        raise RuntimeError("what was put made no job")
+        raise RuntimeError("the put started no job")
     workers = {name: info.parallelism for name, info in jobs.pipelines().items()}
     stub = pps_pb2_grpc.APIStub(connection.client._channel)
     infos = [info for each in commits for info in stub.InspectJobSet(_job_set(each))]
@@ -80,8 +80,8 @@ def settle(connection: Connection, commits: Sequence[str]) -> Settled:
 
 
 def _user_seconds(stub: Any, info: Any, workers: int) -> float:
-    """From each reply to NextDatum until the next call, over the datums that a job processed, by the workers that it
-    could have at work at once."""
+    """The time from each reply to NextDatum until the next call, summed over the datums that a job processed and
+    divided by the workers that it could keep busy."""
     request = pps_pb2.ListDatumRequest(
         job=info.job, filter=pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.DatumState.SUCCESS])
     )
@@ -93,8 +93,8 @@ def _job_set(commit: str) -> Any:
     return pps_pb2.InspectJobSetRequest(job_set=pps_pb2.JobSet(id=commit))
 
 
-class _Told:
-    """Says which jobs have ended, and now and then how far the others are."""
+class _Progress:
+    """Reports the jobs that have ended, and now and then the progress of the others."""
 
     def __init__(self) -> None:
         self._said: set[tuple[str, str]] = set()
@@ -105,7 +105,7 @@ class _Told:
             if job.ended and job.total and (job.pipeline, job.id) not in self._said:
                 self._said.add((job.pipeline, job.id))
                 _say(f"{job.pipeline}: {job.state}, {job.processed} of {job.total} datums, {job.seconds or 0:.1f} s")
-        if time.monotonic() - self._last > _TELL_EVERY:
+        if time.monotonic() - self._last > _REPORT_EVERY:
             self._last = time.monotonic()
             for job in jobs:
                 if job.state == "running":

@@ -1,5 +1,5 @@
-"""Owns the virtual environment that DVC and Snakemake run in, apart from the project's: they bring a hundred packages
-that nothing else here needs. Knows nothing of what is done with them."""
+"""Owns the virtual environment of DVC and Snakemake, separate from the project's: they need a hundred packages that
+nothing else here needs. Knows nothing of their use."""
 
 import hashlib
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 SETUPS = Path(__file__).resolve().parent / "setups"
 LOCK = SETUPS / "requirements.lock"
 VARIABLE = "LOOKALIKE_PEERS"
-"""Names the directory of the environment, if the option does not."""
+"""Names the directory of the environment, unless the option does."""
 
 TOOLS = ("dvc", "snakemake")
 _STAMP = ".lookalike-peers"
@@ -20,7 +20,7 @@ _QUIET = {"DVC_NO_ANALYTICS": "1"}  # nothing is sent anywhere
 
 
 class Unavailable(Exception):
-    """The environment cannot be had; the text says why and what to do."""
+    """The environment is not available; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class Tool:
 
 
 def place(environment: Mapping[str, str]) -> Path:
-    """Where the environment is or will be, one for each lock and Python: what VARIABLE says, or in the user's cache."""
+    """The environment's directory, existing or not: the one VARIABLE names, or one in the user's cache for each lock
+    file and version of Python."""
     if environment.get(VARIABLE):
         return Path(environment[VARIABLE])
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -40,35 +41,35 @@ def place(environment: Mapping[str, str]) -> Path:
 
 
 def tools(directory: Path) -> dict[str, Tool]:
-    """The tools by name, of an environment that is made where there is none. Raises Unavailable."""
+    """The tools by name, from an environment that is created if missing. Raises Unavailable."""
     stamp = directory / _STAMP
-    # Without a stamp somebody else has made it, and answers for the versions, which the table states.
+    # Without a stamp the user has made it, with versions of their choice; the table states them.
     if not directory.exists() or (stamp.is_file() and stamp.read_text() != _fingerprint()):
         _make(directory)
     found = {}
     for name in TOOLS:
         path = directory / "bin" / name
         if not path.is_file():
-            raise Unavailable(f"there is no {path}: install it there, or name a directory that does not exist yet")
+            raise Unavailable(f"{path} does not exist: install it there, or name a directory that does not exist yet")
         found[name] = Tool(path, _run([str(path), "--version"], f"{path} does not run"))
     return found
 
 
 def _make(directory: Path) -> None:
-    print(f"installing DVC and Snakemake into {directory} (270 MB, a minute) ...", file=sys.stderr, flush=True)
-    _run([sys.executable, "-m", "venv", "--clear", str(directory)], "no virtual environment could be made")
+    print(f"installing DVC and Snakemake in {directory} (270 MB, a minute) ...", file=sys.stderr, flush=True)
+    _run([sys.executable, "-m", "venv", "--clear", str(directory)], "the virtual environment could not be created")
     (directory / _STAMP).write_text("unfinished")
     pip = [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     _run(
         [*pip, "--require-hashes", "-r", str(LOCK)],
-        "pip could not install them: PyPI must be reachable once, or name an environment that was made elsewhere with "
+        "pip could not install them: PyPI must be reachable once, or name an existing environment with "
         f"--environment or {VARIABLE}",
     )
     (directory / _STAMP).write_text(_fingerprint())
 
 
 def _run(command: list[str], why: str) -> str:
-    """What a program said. Raises Unavailable with this and the last line where it does not end well."""
+    """A program's output. Raises Unavailable with `why` and the last line of the output if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", env={**os.environ, **_QUIET})
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The original experiment's parts, side by side in one run: `python -m benchmarks.experiment --help`.
+"""The parts of the original experiment in one run: `python -m benchmarks.experiment --help`.
 
-Preprocessing into packs, features, exact search, and all of it in small from pictures to the sheet, each beside what
-others do it with and beside its ceiling.
+Preprocessing into packs, features, exact search, and all of it on a small scale from pictures to the sheet, each beside
+other programs and beside its ceiling.
 """
 
 import argparse
@@ -38,10 +38,10 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what the arguments (the command line's, if none are given) name, and prints the table; 1 where something
-    that is asked for cannot be had."""
+    """Measures the sections that the arguments (the command line's by default) name, and prints the table; 1 if
+    something requested is not available."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
-    # Whoever ends this ends what it started and leaves no vectors on disk, too.
+    # SIGTERM must end the contenders and delete the vectors on disk, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         rows, surroundings = program.run(given, lambda name: SECTIONS[name](given), PACKAGES)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _backbone(given: argparse.Namespace) -> Backbone | None:
-    """What is asked for, or None. Weights alone are those of the article's network."""
+    """The requested backbone, or None. Weights alone are those of the article's network."""
     asked = given.backbone or (given.weights and "resnet50")
     return Backbone(asked, given.weights) if asked else None
 
@@ -64,23 +64,23 @@ def _backbone(given: argparse.Namespace) -> Backbone | None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.experiment",
-        description="Measures the stages and exact search beside others and beside their ceilings.",
+        description="Measures the stages and exact search beside other programs and beside their ceilings.",
     )
     add = parser.add_argument
     add("--rounds", type=positive, default=3, metavar="N", help="rounds of each measurement")
-    vectors = f"knn: made vectors, a tenth of them queries, {_FEWEST:,} to {_MOST:,}, the original's size"
+    vectors = f"knn: generated vectors, a tenth of them queries; {_FEWEST:,} to {_MOST:,}, the original's size"
     add("--pictures", type=_size, default=30_000, metavar="N", help=vectors)
     add("--forwards", type=positive, default=700, metavar="N", help="features: pictures")
-    small = f"sheet: pictures, a tenth of them queries, {_FEWEST:,} to {_MOST:,}"
+    small = f"sheet: pictures, a tenth of them queries; {_FEWEST:,} to {_MOST:,}"
     add("--sheet-pictures", type=_size, default=2_000, metavar="N", help=small)
     add("--sheet", type=Path, metavar="FILE", help="keep the sheet of five queries and their nearest (PNG)")
-    add("--data-dir", type=_data_dir, metavar="DIR", help="the pictures of features and sheet: STL-10's files")
-    named = "as `lookalike model push` takes it, or made by stages.zoo"
-    otherwise = f"without it, ResNet50 with random weights, and for the sheet {answering.OWN.source}"
+    add("--data-dir", type=_data_dir, metavar="DIR", help="STL-10's files, for the pictures of features and sheet")
+    named = "as for `lookalike model push`, or a directory made by stages.zoo"
+    otherwise = f"by default ResNet50 with random weights, and for the sheet {answering.OWN.source}"
     add("--backbone", metavar="NAME|FILE|DIR", help=f"{named}; {otherwise}")
     add("--weights", type=Path, metavar="FILE", help="weights of that backbone, or of ResNet50")
     add("--without-sklearn", action="store_true", help="leave out scikit-learn, the slowest by far")
-    add("--plot", type=Path, metavar="FILE", help="write a plot of the rates (SVG) to a file, too")
+    add("--plot", type=Path, metavar="FILE", help="also write a plot of the rates (SVG) to a file")
     return parser
 
 
@@ -93,7 +93,7 @@ def _size(text: str) -> int:
 def _data_dir(text: str) -> Path:
     if stl10.find(Path(text)) is None:
         raise argparse.ArgumentTypeError(
-            f"{text} holds no extracted files of STL-10: `lookalike add stl10 --data-dir {text}` brings them"
+            f"{text} holds no extracted files of STL-10: `lookalike add stl10 --data-dir {text}` downloads them"
         )
     return Path(text)
 

@@ -1,5 +1,5 @@
-"""Owns the measurement of features: the stage on packs as preprocess writes them, beside what it consists of, beside
-Keras's `predict` as the article has it, and beside bare forward passes, each in a process of its own, in turns."""
+"""Owns the measurement of features: the stage on packs as preprocess writes them, beside its embedder alone, Keras's
+`predict` as in the article, and bare forward passes, each in a process of its own, in turns."""
 
 import tempfile
 from collections.abc import Sequence
@@ -26,8 +26,8 @@ def measure(
     data_dir: Path | None = None,
     larger: Sequence[int] = LARGER,
 ) -> Result:
-    """Pictures a second of so many pictures; without a backbone, of ResNet50 with random weights; larger: batches that
-    the ceiling is looked for with."""
+    """Pictures a second, measured on `count` pictures; by default with ResNet50 and random weights. `larger` are the
+    batch sizes to try for the ceiling."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         place = Path(scratch)
         split = pictures.split(place, count, data_dir)
@@ -54,7 +54,7 @@ def measure(
 
 
 def _beside_passes(what: str, parts: Sequence[int], batch: int, taken: dict[str, Taken]) -> list[Line]:
-    """Ours beside the bare pass of its own shape: for each pass that it makes, and for each picture."""
+    """Ours beside the bare pass of the same shape, for each pass and for each picture."""
     count, made = sum(parts), sum(-(-part // batch) for part in parts)
     ours, bound = taken["ours"].seconds, taken[f"bare:{batch}"].seconds
     each, bare = 1e3 * ours / made, 1e3 * bound * batch / count
@@ -69,7 +69,7 @@ def _beside_passes(what: str, parts: Sequence[int], batch: int, taken: dict[str,
 
 
 def _at_its_pace(taken: Taken, count: int, batch: int) -> Taken:
-    """The seconds of so many pictures at the pace of whole batches, of which the last one had to be filled up."""
+    """The seconds of `count` pictures at the pace of whole batches; the last batch was filled up."""
     computed = -(-count // batch) * batch
     return replace(taken, seconds=taken.seconds * count / computed)
 
@@ -86,7 +86,7 @@ def _loading(ours: Taken) -> Line:
     first = max(0.0, ours.first - ours.seconds)
     libraries = f"Python, TensorFlow and Keras {ours.opening:.1f}"
     said = f"{ours.opening + first:.1f} s: {libraries}, the model and its first pass {first:.1f}"
-    return Line("what features loads before its first picture", said)
+    return Line("loading of features, before its first picture", said)
 
 
 def _name(contender: str) -> str:

@@ -1,5 +1,5 @@
-"""What runs of the whole pipeline gave, as the lines of a table with their goals, as measurements and as curves.
-Measures nothing."""
+"""The results of runs of the whole pipeline as lines of a table with goals, as measurements and as curves. Measures
+nothing."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ SECONDS_GOAL = 20.0
 ENGINE_SECONDS_GOAL = 5.0
 MEMORY_GOAL = 6 * 1024
 STORAGE_GOAL = 1.2
-"""The most: share of the jobs' time that is no user code; seconds to a new sheet, and how many of them are the
-engine's; MiB of server and workers; bytes on disk by those that are needed."""
+"""Upper limits: the share of the jobs' time without user code; the seconds to a new sheet, and those of the engine; the
+MiB of server and workers; the ratio of the bytes on disk to the bytes needed."""
 
 _NEEDED = "needed"
 
 
 def result(done: Mapping[int, Whole]) -> Result:
-    """What the largest size gave, and how it has grown from the one before."""
+    """The results of the largest size, and their growth since the size before."""
     *_, found = (done[size] for size in sorted(done))
     lines = [*_fill_lines(found), *_memory_lines(found), *_change_lines(found), *_storage_lines(found)]
     lines += _growth_lines(done)
@@ -96,7 +96,7 @@ def _change_lines(found: Whole) -> list[Line]:
 
 
 def _datums(step: Step) -> str:
-    """How many datums each pipeline processed of how many."""
+    """The datums that each pipeline processed, of all that it had."""
     worked = [each for each in step.works if each.processed + each.skipped]
     return ", ".join(f"{each.pipeline} {each.processed}/{each.processed + each.skipped}" for each in worked)
 
@@ -105,7 +105,7 @@ def _storage_lines(found: Whole) -> list[Line]:
     lines = []
     for kept in found.kept:
         needed, ratio = kept.needed, kept.total / kept.needed.total
-        # A history is kept on purpose.
+        # The history is kept on purpose.
         bounded = kept.when != HISTORY
         lines += [
             Line(
@@ -128,7 +128,7 @@ def _storage_lines(found: Whole) -> list[Line]:
 
 
 def _growth_lines(done: Mapping[int, Whole]) -> list[Line]:
-    """From the size before to the largest."""
+    """The growth from the second largest size to the largest."""
     two = sorted(done)[-2:]
     return [
         each
@@ -140,7 +140,7 @@ def _growth_lines(done: Mapping[int, Whole]) -> list[Line]:
 
 
 def panels(done: Mapping[int, Whole]) -> list[Panel]:
-    """What is plotted against the size: time, and bytes."""
+    """The plots against size: time, and bytes."""
     seconds: dict[str, dict[int, float]] = {}
     for size, each in done.items():
         seconds.setdefault("to the sheet", {})[size] = each.fill.seconds

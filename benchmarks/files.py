@@ -1,4 +1,4 @@
-"""Putting and listing many small files, beside what the client, gRPC and the disk cost alone."""
+"""Putting and listing many small files, beside the cost of the client, gRPC and the disk alone."""
 
 import sqlite3
 import tempfile
@@ -16,29 +16,29 @@ from benchmarks import bare, servers
 from benchmarks.report import Result, Row, interleaved, line, timed
 
 SIZE = 1024
-"""Bytes of every file, no two of them the same."""
+"""Bytes of each file, whose contents all differ."""
 
 PUT_GOAL = 3000
 _fresh = count()
 
 
 def contents(number: int) -> Iterator[tuple[str, bytes]]:
-    """(path, bytes) of so many files that have never been given before."""
+    """(path, bytes) of `number` files with new content in each call."""
     salt = next(_fresh)
     for index in range(number):
         yield f"/{index:07d}.bin", f"{salt}-{index}-".encode().ljust(SIZE, b".")
 
 
 def put(client: python_pachyderm.Client, repo: str, number: int) -> None:
-    """Puts so many files on master in one commit of their own."""
+    """Puts `number` files on master in one commit."""
     with client.modify_file_client((repo, "master")) as batch:
         for path, data in contents(number):
             batch.put_file_from_bytes(path, data)
 
 
 def measure_put(number: int, rounds: int) -> Result:
-    """`number` files in one commit through python-pachyderm; the same calls against a server that forgets them; the
-    same bytes hashed and put into SQLite in one durable transaction."""
+    """`number` files in one commit through python-pachyderm; the same calls to a server that drops them; the same bytes
+    hashed and written to SQLite in one durable transaction."""
     section = f"put {number} files"
     with servers.localpachd() as server, servers.bare("put") as null:
         ours, none = server.client(), null.client()
@@ -64,8 +64,8 @@ def measure_put(number: int, rounds: int) -> Result:
 
 
 def measure_list(number: int, rounds: int) -> Result:
-    """Listing a directory of `number` files: with python-pachyderm, and with a client that decodes nothing; beside the
-    same messages encoded by protobuf and sent by a bare server, and sent without encoding them."""
+    """Listing a directory of `number` files with python-pachyderm and with a client that decodes nothing; beside a bare
+    server that encodes and sends the same messages, and one that only sends them."""
     section = f"list {number} files"
     with servers.localpachd() as server, tempfile.TemporaryDirectory() as directory:
         client = server.client()
@@ -100,7 +100,7 @@ def _rows(
 def _listing(client: python_pachyderm.Client, number: int) -> Any:
     def work() -> None:
         found = sum(1 for _ in client.list_file(("many", "master"), "/"))
-        assert found == number, f"{found} files were listed of {number}"
+        assert found == number, f"{found} of {number} files were listed"
 
     return lambda: timed(work)
 
@@ -108,13 +108,13 @@ def _listing(client: python_pachyderm.Client, number: int) -> Any:
 def _raw_listing(server: servers.Server, number: int) -> Any:
     def work() -> None:
         found = sum(1 for _ in _raw(server))
-        assert found == number, f"{found} files were listed of {number}"
+        assert found == number, f"{found} of {number} files were listed"
 
     return lambda: timed(work)
 
 
 def _raw(server: servers.Server) -> Iterator[bytes]:
-    """The messages of a listing as they come."""
+    """The undecoded messages of a listing."""
     branch = pfs_pb2.Branch(repo=pfs_pb2.Repo(name="many", type="user"), name="master")
     request = pfs_pb2.ListFileRequest(
         file=pfs_pb2.File(commit=pfs_pb2.Commit(branch=branch, repo=branch.repo), path="/")
@@ -127,8 +127,7 @@ def _raw(server: servers.Server) -> Iterator[bytes]:
 
 
 def _write(number: int) -> float:
-    """Seconds to hash so many files and write them to a SQLite file in one transaction that would survive a loss of
-    power."""
+    """Seconds to hash `number` files and write them to SQLite in one transaction that would survive a power cut."""
     with tempfile.TemporaryDirectory() as directory:
         conn = sqlite3.connect(Path(directory) / "bytes.sqlite", isolation_level=None)
         conn.execute("PRAGMA journal_mode=WAL")

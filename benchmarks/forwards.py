@@ -1,6 +1,6 @@
-"""The ways to turn pictures into vectors that are compared: `python -m benchmarks.forwards NAME DIR`, see
-benchmarks.contenders. DIR holds a backbone in models/, packs as preprocess writes them in packs/, and in pictures.npy
-the same pictures as one array, but for `ours`, which leaves what it made in features/."""
+"""The contenders that turn pictures into vectors: `python -m benchmarks.forwards NAME DIR`, see benchmarks.contenders.
+DIR holds a backbone in models/, packs as preprocess writes them in packs/, and the same pictures as one array in
+pictures.npy. `ours` reads the packs and writes to features/."""
 
 import importlib
 import sys
@@ -18,18 +18,18 @@ Work = Callable[[], object]
 
 
 def main(name: str, directory: Path) -> None:
-    """Works for as long as it is asked to. Only what one way needs is loaded: the rest would count as its memory."""
+    """Serves one contender. Only what it needs is imported, for the rest would count as its memory."""
     serve(lambda: _ours(directory) if name == "ours" else _bare(name, directory))
 
 
 def _ours(directory: Path) -> Work:
-    """The stage: part after part as Pachyderm would give them to it, thumbnails, tables and all. The model is loaded
-    before the first part, and kept."""
+    """The stage, one part after the other as Pachyderm would pass them, with thumbnails and tables. The model is loaded
+    before the first part and kept."""
     stage = importlib.import_module("stages.features").start({})
     packs = directory / "packs"
     parts = [Input("pictures", part, str(part.relative_to(packs)), "") for part in sorted(packs.glob("*/*"))]
     parts = [part for part in parts if not part.repo_path.startswith("rejected/")]
-    models = Input("models", directory / "models", "", "kept")  # the same commit for all, so it is loaded once
+    models = Input("models", directory / "models", "", "kept")  # one commit for all parts, so that it is loaded once
 
     def compute() -> None:
         for number, part in enumerate(parts, 1):
@@ -40,7 +40,7 @@ def _ours(directory: Path) -> Work:
 
 
 def _bare(name: str, directory: Path) -> Work:
-    """Something less than the stage: on one array, and with nothing to be written."""
+    """Less than the stage: on one array, without writing anything."""
     devices, backbones = importlib.import_module("stages.devices"), importlib.import_module("stages.backbones")
     print(devices.prepare({}))
     spec = parse_spec((directory / "models" / SPEC_FILE).read_bytes())
@@ -56,7 +56,7 @@ def _embedder(model: Any, spec: BackboneSpec, pictures: Any, _batch: int) -> Wor
 
 
 def _predict(model: Any, _spec: BackboneSpec, pictures: Any, _batch: int) -> Work:
-    """As the article has it. Without XLA, which Keras did not take by itself then, and which is slower on the CPU."""
+    """As in the article. Without XLA, which Keras did not use by default then and which is slower on the CPU."""
     model.compile(jit_compile=False)
     return lambda: model.predict(pictures)
 
@@ -65,7 +65,7 @@ def _passes(model: Any, _spec: BackboneSpec, pictures: Any, batch: int) -> Work:
     tf = importlib.import_module("tensorflow")
     forward = tf.function(lambda some: model(some, training=False), autograph=False)
     shape = (-(-len(pictures) // batch) * batch, *pictures.shape[1:])
-    filled = np.zeros(shape, np.uint8)  # whole batches, so that there is one shape
+    filled = np.zeros(shape, np.uint8)  # whole batches, so that all have one shape
     filled[: len(pictures)] = pictures
     return lambda: [forward(tf.constant(filled[at : at + batch])).numpy() for at in range(0, len(filled), batch)]
 

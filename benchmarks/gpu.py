@@ -1,5 +1,5 @@
-"""How fast the GPU stages are: `python -m benchmarks.gpu --help`. Needs a GPU, and measures with what is installed:
-cuML, CuPy, PyTorch, Keras, and lookalike's own stages where their dependencies are."""
+"""The speed of the GPU stages: `python -m benchmarks.gpu --help`. Needs a GPU, and measures whichever of these are
+installed: cuML, CuPy, PyTorch, Keras, and the dependencies of lookalike's own stages."""
 
 import argparse
 import importlib.metadata
@@ -32,7 +32,7 @@ _Section = Callable[[argparse.Namespace, list[Arrays]], Result]
 
 def _embedding(given: argparse.Namespace, _devices: list[Arrays]) -> Result:
     if importlib.util.find_spec("keras") is None:
-        print("Keras is not installed here: ResNet50 is not measured", file=sys.stderr)
+        print("Keras is not installed: ResNet50 is not measured", file=sys.stderr)
         return Result((), ())
     return embedding.measure(given.pictures, given.rounds, tuple(given.sides))
 
@@ -45,7 +45,7 @@ _SECTIONS: dict[str, _Section] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what the arguments (the command line's, if none are given) name; 1 where there is no GPU."""
+    """Measures the sections that the arguments (the command line's by default) name; 1 without a GPU."""
     given = program.parse(_parser(), tuple(_SECTIONS), arguments)
     gpu = {} if given.cpu else _gpu()
     if not gpu and not given.cpu:
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _gpu() -> dict[str, Any]:
-    """The first GPU's name, its memory and its driver, as nvidia-smi says; empty without one."""
+    """The first GPU's name, memory and driver, according to nvidia-smi; empty without a GPU."""
     question = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(question, capture_output=True, text=True, check=True).stdout
@@ -86,11 +86,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     full = knn.FULL
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="rounds of each measurement")
-    parser.add_argument("--queries", type=int, default=full.queries, metavar="N", help="vectors that are searched for")
-    parser.add_argument("--library", type=int, default=full.library, metavar="N", help="vectors that are searched")
-    parser.add_argument("--dimension", type=int, default=full.dimension, metavar="N", help="numbers of a vector")
-    parser.add_argument("--pictures", type=int, default=4096, metavar="N", help="pictures that are embedded")
-    parser.add_argument("--sides", type=int, nargs="+", default=embedding.SIZES, metavar="N", help="their sizes")
+    parser.add_argument("--queries", type=int, default=full.queries, metavar="N", help="vectors to search for")
+    parser.add_argument("--library", type=int, default=full.library, metavar="N", help="vectors to search")
+    parser.add_argument("--dimension", type=int, default=full.dimension, metavar="N", help="numbers in a vector")
+    parser.add_argument("--pictures", type=int, default=4096, metavar="N", help="pictures to embed")
+    parser.add_argument(
+        "--sides", type=int, nargs="+", default=embedding.SIZES, metavar="N", help="sizes of the pictures"
+    )
     parser.add_argument("--cpu", action="store_true", help="try the benchmark without a GPU")
     return parser
 

@@ -1,4 +1,4 @@
-"""How measurements grow with the size of what is measured, beside n log n. Measures nothing."""
+"""How measurements grow with size, compared with n log n. Measures nothing."""
 
 import math
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from benchmarks.report import Line, line
 
 
 def allowed(size: int, larger: int) -> float:
-    """How many times as much n log n is at the larger size. Sizes are above 1."""
+    """The factor by which n log n grows to the larger size. Sizes are above 1."""
     return larger * math.log(larger) / (size * math.log(size))
 
 
-def growth(measured: Mapping[int, float], what: str = "its growth") -> list[Line]:
-    """A line for each two neighbouring sizes, of the measurements by size: met where they grow no faster."""
+def growth(measured: Mapping[int, float], what: str = "growth") -> list[Line]:
+    """A line for each pair of neighbouring sizes, given the measurements by size: met if they grow no faster."""
     lines = []
     for (size, before), (larger, after) in pairwise(sorted(measured.items())):
         bound, factor = allowed(size, larger), after / before

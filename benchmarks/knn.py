@@ -1,5 +1,5 @@
 """Owns the measurement of nearest-neighbour search on a GPU: the article's table (k = 3, 10,000 queries, 90,000 vectors
-of 2,048 numbers) beside a plain matrix product of the same run, and how far cuML's distances are from the true ones."""
+of 2,048 numbers) beside a plain matrix product of the same run, and the errors of cuML's distances."""
 
 import importlib
 import importlib.util
@@ -21,12 +21,12 @@ ARTICLE = {
     "cuML": (0.791, "NVIDIA P4, the article's figure"),
     "scikit-learn": (454.0, "8 vCPU, the article's figure"),
 }
-"""Seconds of the search at its full size."""
+"""Seconds of the full-size search."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """One of lookalike's: what it is called, where it is in stages.neighbours, and the package that it needs."""
+    """A backend of lookalike: its name, its place in stages.neighbours, and the package that it needs."""
 
     name: str
     module: str
@@ -40,12 +40,12 @@ _BACKENDS = (
     _Backend("FAISS", "faiss", "Faiss", "faiss"),
 )
 
-_CHECKED = 100  # queries whose neighbours are compared with those of float64
+_CHECKED = 100  # queries whose neighbours are compared with those in float64
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is searched."""
+    """The size of a search."""
 
     queries: int
     library: int
@@ -54,7 +54,7 @@ class Size:
 
     @property
     def operations(self) -> float:
-        """Multiplications and additions of the matrix product that every brute-force search holds."""
+        """The multiplications and additions of the matrix product in every brute-force search."""
         return 2.0 * self.queries * self.library * self.dimension
 
 
@@ -64,13 +64,13 @@ Search = Callable[[], NDArray[np.int64]]
 
 
 def measure(size: Size, arrays: list[Arrays], rounds: int) -> Result:
-    """Every way to search that this machine has, each as the best of some rounds after one that warms up."""
+    """Every searcher on this machine, each as the best of several rounds after a warm-up."""
     random = np.random.default_rng(0)
     library = random.standard_normal((size.library, size.dimension), np.float32)
     queries = random.standard_normal((size.queries, size.dimension), np.float32)
     true = _true(queries[:_CHECKED], library, size.k)
     if not _there("cuml"):
-        print("cuML is not installed here: the searches below are comparisons with it", file=sys.stderr)
+        print("cuML is not installed: only the searches that it would be compared with are measured", file=sys.stderr)
     rows, lines = [], []
     bound = None
     for each in arrays:
@@ -89,8 +89,8 @@ def measure(size: Size, arrays: list[Arrays], rounds: int) -> Result:
 
 
 def measure_certificate(size: Size) -> Result:
-    """How far the distances that backends give lie from the true ones, in units of ε (|q|² + |x|²), for vectors of
-    several kinds; and how many pictures cuML finds at another distance than 0 from themselves."""
+    """The errors of the backends' distances, in units of ε (|q|² + |x|²), for several kinds of vectors; and the share
+    of vectors whose distance from themselves is not 0."""
     rows, lines = [], []
     for name, backend in _backends():
         for family, vectors in _families(size):
@@ -166,9 +166,9 @@ def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vec
 
 
 def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
-    """lookalike's own, where it and they are installed."""
+    """The backends of lookalike that are installed."""
     if not (_there("python_pachyderm") and _there("stages")):
-        print("python-pachyderm is not installed here: lookalike's own search is not measured", file=sys.stderr)
+        print("python-pachyderm is not installed: lookalike's own search is not measured", file=sys.stderr)
         return []
     usable = [each for each in _BACKENDS if _there(each.needs)]
     if not importlib.import_module("stages.neighbours.factory").gpu_visible(os.environ):
@@ -188,7 +188,7 @@ def _families(size: Size) -> Iterator[tuple[str, Vectors]]:
 
 
 def _true(queries: Vectors, library: Vectors, k: int) -> NDArray[np.int64]:
-    """The k nearest in float64, by differences for the nearest few that the expansion proposes."""
+    """The k nearest in float64, by differences, among the few that the expansion proposes."""
     double = library.astype(np.float64)
     asked = queries.astype(np.float64)
     squares = (double**2).sum(axis=1) - 2 * asked @ double.T

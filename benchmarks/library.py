@@ -1,5 +1,5 @@
-"""Owns a library and its queries on a localpachd that is measured: filling it, changing it with a look at the sheet
-after each change, forgetting its history. Knows no goal."""
+"""Owns a library and its queries on the localpachd to measure: filling it, changing it and checking the sheet after
+each change, deleting its history. Knows no goals."""
 
 import sys
 import time
@@ -23,9 +23,9 @@ from stages.stl10 import RECORD
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one change cost: seconds from before the put until the last of its jobs had ended, how many of these the put
-    took, the work of each pipeline, how many pictures were put or computed again, and the most memory that the server
-    and its workers held meanwhile, in MiB."""
+    """The cost of one change: seconds from before the put until the end of its last job, the seconds of the put alone,
+    the work of each pipeline, the number of pictures put or computed again, and the peak memory of the server and its
+    workers in MiB."""
 
     name: str
     seconds: float
@@ -36,20 +36,20 @@ class Step:
 
     @property
     def user(self) -> float:
-        """Seconds in which user code ran, at least: those of the longest chain of pipelines. What is not in the chain
-        may have run beside it."""
+        """The least seconds in which user code ran: those of the longest chain of pipelines. The rest may have run at
+        the same time."""
         return longest(
             {each.pipeline: each.user for each in self.works}, {each.name: each.repos for each in reading.load()}
         )
 
     @property
     def engine(self) -> float:
-        """Seconds in which none ran, at most."""
+        """The most seconds in which no user code ran."""
         return self.seconds - self.user
 
 
 class Library:
-    """Pictures and queries of STL-10's format on a server of their own, whose state is in a directory."""
+    """Pictures and queries in STL-10's format on a server of their own, with its state in a directory."""
 
     server: servers.Server
     connection: Connection
@@ -65,23 +65,23 @@ class Library:
 
     @contextmanager
     def running(self) -> Iterator["Library"]:
-        """Starts the server, which collects all garbage at its start, and ends it."""
+        """Runs the server, which collects all garbage when it starts."""
         with servers.localpachd(root=self._root) as self.server, Tree(self.server.process.pid) as self._tree:
             self.connection = connect(Target(f"grpc://127.0.0.1:{self.server.port}"))
             yield self
 
     @property
     def sources(self) -> int:
-        """Bytes of the files that were put and are still there: pictures and backbone."""
+        """The bytes of the files that were put and not removed: pictures and backbone."""
         return self._pictures + self._backbone
 
     @property
     def answers(self) -> sheets.Answers:
-        """The answers as they are now."""
+        """The current answers."""
         return sheets.read(self.connection, stl10.ENTRY)
 
     def fill(self, backbone: Path, labels: bytes) -> Step:
-        """Deploys the specifications, puts a backbone, and then, which is what is measured, all that
+        """Deploys the specifications and puts a backbone; then, and only this is measured, puts everything that
         `lookalike add stl10` puts."""
         deployment.deploy(self.connection, reading.load())
         self._commits.append(self._put_backbone(backbone))
@@ -91,18 +91,17 @@ class Library:
         return self.change("fill", add, pictures, pictures * RECORD)
 
     def swap(self, backbone: Path) -> Step:
-        """Puts another backbone, of which everything is computed again."""
+        """Puts another backbone, so that everything is computed again."""
         before = self.answers.models
         pictures = len(self.split.library) + len(self.split.queries)
         done = self.change("swap the backbone", lambda: [self._put_backbone(backbone)], pictures)
         if before & self.answers.models:
-            raise RuntimeError("the sheet is still of the backbone that was replaced")
+            raise RuntimeError("the sheet still shows answers of the replaced backbone")
         return done
 
     def change(self, name: str, put: Callable[[], Iterable[str]], pictures: int = 1, more: int = 0) -> Step:
-        """Puts so many pictures, waits for what becomes of it, and looks at the sheet. `put` gives the commits that it
-        has made, `more` is by how many bytes the files that were put have grown. Raises RuntimeError where a job fails
-        or the sheet is not as it must be."""
+        """Puts pictures, waits for the jobs, and checks the sheet. `put` returns the commits it has made; `more` is the
+        growth in bytes of the files that were put. Raises RuntimeError if a job fails or the sheet is wrong."""
         print(f" {name} ...", file=sys.stderr, flush=True)
         self._tree.forget_peak()
         begun = time.time()
@@ -116,8 +115,7 @@ class Library:
         return Step(name, settled.ended - begun, put_by - begun, settled.works, pictures, peak)
 
     def forget_history(self) -> None:
-        """Leaves nothing but the newest state of everything. Raises RuntimeError if pipelines computed something for
-        that."""
+        """Keeps only the newest state of everything. Raises RuntimeError if that makes pipelines compute anything."""
         sources = [ingest.REPO, queries.REPO, models.REPO, dataset.LABELS]
         new = storage.forget_history(self.connection, sources, self._commits)
         self._commits = [new]

@@ -1,4 +1,4 @@
-"""How fast localpachd is (`python -m benchmarks.localpachd --help`). Measures servers of its own, through gRPC only."""
+"""The speed of localpachd (`python -m benchmarks.localpachd --help`), measured on servers of its own through gRPC."""
 
 import argparse
 import signal
@@ -22,9 +22,9 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
+    """Measures the sections that the arguments (the command line's by default) name, and prints the table."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
-    # Whoever ends this ends the servers, too.
+    # SIGTERM must end the servers, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     program.run(given, lambda name: SECTIONS[name](given), PACKAGES)
     return 0
@@ -33,15 +33,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.localpachd",
-        description="Measures localpachd beside bare lower bounds, in turns, the best of several rounds each.",
+        description="Measures localpachd beside bare lower bounds, in turns; the best of several rounds counts.",
     )
     parser.add_argument("--rounds", type=positive, default=2, metavar="N", help="rounds of each measurement")
-    parser.add_argument("--put", type=positive, default=10_000, metavar="N", help="files that are put")
-    parser.add_argument("--list", type=positive, default=30_000, metavar="N", help="files that are listed")
-    parser.add_argument("--batched", type=positive, default=2_000, metavar="N", help="datums of a batched job")
-    parser.add_argument("--unbatched", type=positive, default=300, metavar="N", help="datums of an unbatched job")
+    parser.add_argument("--put", type=positive, default=10_000, metavar="N", help="files to put")
+    parser.add_argument("--list", type=positive, default=30_000, metavar="N", help="files to list")
+    parser.add_argument("--batched", type=positive, default=2_000, metavar="N", help="datums of the batched job")
+    parser.add_argument("--unbatched", type=positive, default=300, metavar="N", help="datums of the unbatched job")
     parser.add_argument(
-        "--jobs", type=positive, nargs="+", default=[1_000, 10_000], metavar="N", help="datums of the skipping jobs"
+        "--jobs",
+        type=positive,
+        nargs="+",
+        default=[1_000, 10_000],
+        metavar="N",
+        help="datums of the jobs that skip all but one",
     )
     parser.add_argument("--history", type=positive, default=300, metavar="N", help="commits of the history")
     return parser

@@ -1,4 +1,4 @@
-"""What the server holds, in memory and on disk, as its history grows while its content stays as large as it was."""
+"""The server's memory and disk space as its history grows and its content does not."""
 
 import python_pachyderm
 
@@ -7,12 +7,12 @@ from benchmarks.report import Line, Result, Row, line
 
 FILES = 20
 _ALLOWED = 1.1
-"""Memory at the end by memory after a third of the history: what counts as not growing."""
+"""The largest ratio of memory at the end to memory after a third of the history that counts as no growth."""
 
 
 def measure_history(commits: int) -> Result:
-    """One file of `FILES` is replaced again and again, each time with a job that processes it; memory after a third of
-    that and after all of it. The bound is a bare gRPC server in Python that knows the same messages."""
+    """One file of `FILES` is replaced `commits` times, each time with a job that processes it; memory after a third of
+    the commits and after all of them. The bound is a bare gRPC server in Python that knows the same messages."""
     section = f"history of {commits} commits"
     with servers.localpachd() as server, servers.bare("put") as null:
         client = server.client()
@@ -32,8 +32,8 @@ def measure_history(commits: int) -> Result:
         )
         lines = (
             line(f"memory after a {section}", late, null.peak, "MiB"),
-            _growth("its growth over the last two thirds", early, late),
-            line("disk for each commit of them", 1024 * (late_disk - early_disk) / late_commits, None, "KiB"),
+            _growth("growth over the last two thirds", early, late),
+            line("disk per commit", 1024 * (late_disk - early_disk) / late_commits, None, "KiB"),
         )
     return Result(rows, lines)
 

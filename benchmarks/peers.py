@@ -1,4 +1,4 @@
-"""lookalike beside DVC and Snakemake: one picture more in a library (`python -m benchmarks.peers --help`).
+"""lookalike beside DVC and Snakemake: adding one picture to a library (`python -m benchmarks.peers --help`).
 
 The same stages, pictures, queries and backbone on the same machine, in turns; all answers are compared.
 """
@@ -28,17 +28,17 @@ SECTIONS = {
     "add": "adding one picture",
     "again": "a run with nothing changed",
     "remove": "deleting one picture",
-    "disk": "on disk in the end",
+    "disk": "on disk at the end",
 }
 STEPS = {OURS: "datums", "dvc": "stages", "dvc in batches": "stages", "snakemake": "jobs"}
 
-_FEWEST = 50  # so that hardly a segment is empty
+_FEWEST = 50  # so that hardly any segment is empty
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
+    """Measures the sections that the arguments (the command line's by default) name, and prints the table."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
-    # Whoever ends this ends the server, too.
+    # SIGTERM must end the server, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         tools = environment.tools(given.environment or environment.place(os.environ))
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def makers(inputs: Path, tools: Mapping[str, Tool]) -> dict[str, Make]:
-    """Who takes part, ours first."""
+    """The workflows to race, ours first."""
     found: dict[str, Make] = {OURS: partial(Lookalike, inputs)}
     if "dvc" in tools:
         found["dvc"] = partial(Dvc, inputs, tool=tools["dvc"])
@@ -73,15 +73,15 @@ def makers(inputs: Path, tools: Mapping[str, Tool]) -> dict[str, Make]:
 
 
 def labels(tools: Mapping[str, Tool]) -> dict[str, str]:
-    """What the table calls the peers."""
+    """The names of the peers in the table."""
     versions = {name: tool.version for name, tool in tools.items()}
     names = {"dvc": "DVC {dvc}", "dvc in batches": "DVC {dvc} in batches", "snakemake": "Snakemake {snakemake}"}
     return {name: text.format(**versions) for name, text in names.items()} if tools else {}
 
 
 def result(section: str, found: Found, labels: Mapping[str, str], last: bool) -> Result:
-    """Rows and lines of one section, and of the last one whether all answers were the same. A row's rate is steps
-    (datums, stages or jobs) a second; those of disk have their MiB where others have memory."""
+    """The rows and lines of one section; those of the last also say whether all answers were the same. A row's rate is
+    steps (datums, stages or jobs) a second; rows of disk hold MiB in place of peak memory."""
     what = SECTIONS[section]
     agreement = _agreement(found, labels) if last else []
     if section == "disk":
@@ -96,7 +96,7 @@ def result(section: str, found: Found, labels: Mapping[str, str], last: bool) ->
 
 
 def _beside(what: str, said: Mapping[str, str], values: Mapping[str, float], labels: Mapping[str, str]) -> list[Line]:
-    """A line for each peer, and one for us alone where there is none."""
+    """A line for each peer, or one for ours alone if there are no peers."""
     lines = [
         Line(f"{what}, beside {label}", said[OURS], said[name], f"{values[OURS] / values[name]:.2f}")
         for name, label in labels.items()
@@ -106,15 +106,15 @@ def _beside(what: str, said: Mapping[str, str], values: Mapping[str, float], lab
 
 
 def _agreement(found: Found, labels: Mapping[str, str]) -> list[Line]:
-    """Whether the peers' answers were ours; and of those that gave up, why."""
+    """Whether the peers' answers were ours, or why a peer failed."""
     goal, lines = "the same ids and distances", []
     for name, label in labels.items():
         if name in found.failed:
             why = found.failed[name].strip().splitlines()
-            lines.append(Line(f"answers of {label}", "", f"gave up: {why[-1]}", "", goal, "no"))
+            lines.append(Line(f"answers of {label}", "", f"failed: {why[-1]}", "", goal, "no"))
         else:
             after = found.differing.get(name)
-            said = f"others after: {SECTIONS[after]}" if after else "the same after every step"
+            said = f"different after: {SECTIONS[after]}" if after else "the same after every step"
             lines.append(Line(f"answers of {label}", "", said, "", goal, "no" if after else "yes"))
     return lines
 
@@ -125,14 +125,15 @@ def _parser() -> argparse.ArgumentParser:
         description="Measures adding one picture to a library with lookalike, with DVC and with Snakemake, in turns.",
     )
     parser.add_argument(
-        "--rounds", type=positive, default=2, metavar="N", help="rounds of everything but the first run"
+        "--rounds", type=positive, default=2, metavar="N", help="rounds of everything except the first run"
     )
     parser.add_argument("--pictures", type=_enough, default=1200, metavar="N", help="pictures of the library")
     parser.add_argument(
         "--environment",
         type=Path,
         metavar="DIR",
-        help=f"where DVC and Snakemake are, or will be installed: else ${environment.VARIABLE}, else the user's cache",
+        help="the environment of DVC and Snakemake, created if missing; "
+        f"by default ${environment.VARIABLE} or the user's cache",
     )
     return parser
 

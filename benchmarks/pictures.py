@@ -1,5 +1,5 @@
-"""STL-10's pictures as the stages see them: real ones or made ones, in blocks as `lookalike add` puts them, and the
-packs that preprocess makes of those. Knows no model and no search."""
+"""STL-10's pictures, real or generated, as the stages see them: in blocks as `lookalike add` puts them, and in the
+packs that preprocess makes of the blocks. Knows no model and no search."""
 
 import contextlib
 import io
@@ -20,8 +20,8 @@ _SEED = 0
 
 
 def split(place: Path, count: int, data_dir: Path | None) -> Split:
-    """So many unlabelled pictures, a tenth of them queries: of STL-10's files in a directory; without one, of files
-    that are made in `place`."""
+    """`count` unlabelled pictures, a tenth of them queries, from STL-10's files in `data_dir`, or from files that are
+    generated in `place`."""
     found = stl10.find(data_dir) if data_dir is not None else None
     if found is None:
         found = place / "stl10"
@@ -32,14 +32,14 @@ def split(place: Path, count: int, data_dir: Path | None) -> Split:
 
 
 def write_library(sources: Sequence[Source], place: Path, packs: Path) -> None:
-    """Puts pictures into a directory in blocks; what preprocess makes of each goes to packs/library/<part>."""
+    """Writes pictures to a directory in blocks, and what preprocess makes of each to packs/library/<part>."""
     stage = preprocess.start({})
     for block in _in_blocks(sources, place / "images"):
         process(stage, packs, Input("images", block, block.name, ""))
 
 
 def write_queries(sources: Sequence[Source], place: Path, packs: Path) -> None:
-    """The same as the one entry of queries, which is one datum: packs/queries/<entry>."""
+    """The same for queries, as one entry, which is one datum: packs/queries/<entry>."""
     directory = place / "queries" / stl10.ENTRY
     for _ in _in_blocks(sources, directory):
         pass
@@ -53,13 +53,13 @@ def parts(packs: Path) -> Iterator[list[Pack]]:
 
 
 def process(stage: Callable[[Datum], None], out: Path, *inputs: Input) -> None:
-    """Lets a stage process one datum, without what it says."""
+    """Has a stage process one datum, its output on the terminal suppressed."""
     with contextlib.redirect_stdout(io.StringIO()):
         stage(Datum({each.name: each for each in inputs}, out))
 
 
 def write_block(path: Path, spans: Mapping[str, Span]) -> Path:
-    """Writes the block of these pictures, by true name."""
+    """Writes the block of these pictures, given by true name."""
     with path.open("wb") as file:
         file.writelines(blocks.tar(spans))
     return path

@@ -1,6 +1,6 @@
 """The whole pipeline, from pictures to sheets, at several sizes: `python -m benchmarks.pipeline --help`.
 
-Every size has a localpachd of its own, with the specifications as they stand.
+Each size has a localpachd of its own, with the unchanged specifications.
 """
 
 import argparse
@@ -25,11 +25,11 @@ BACKBONES = (RESNET50, "efficientnet-lite0")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures what the arguments (the command line's, if none are given) name, and prints the table."""
+    """Measures the sizes that the arguments (the command line's by default) name, and prints the table."""
     given = program.parse(_parser(), (), arguments)
     sizes = {f"{size:,} pictures": size for size in sorted(set(given.pictures))}
     given.sections = list(sizes)
-    # Whoever ends this ends the server, too.
+    # SIGTERM must end the server, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     done: dict[int, Whole] = {}
     try:
@@ -54,14 +54,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _make(source: str, directory: Path) -> Path:
-    """Makes a backbone in a new directory, and returns that. Raises LookalikeError or RuntimeError if it cannot."""
+    """Makes a backbone in a new directory and returns the directory. Raises LookalikeError or RuntimeError if it
+    cannot."""
     backbone = random_resnet50(directory.parent) if source == RESNET50 else Backbone(source)
     backbone.write(directory)
     return directory
 
 
 def _check_room(pictures: int) -> None:
-    """Raises RuntimeError unless there is room for what a run writes."""
+    """Raises RuntimeError unless the disk has room for a run."""
     place = tempfile.gettempdir()
     wanted, free = whole.room(pictures), shutil.disk_usage(place).free
     if free < wanted:
@@ -76,21 +77,23 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.pipeline",
         description="Measures the whole pipeline on localpachd: libraries of several sizes, changes of them, storage.",
     )
-    sizes = "sizes of libraries, a tenth of each queries; 60 at least"
+    sizes = "sizes of the libraries, a tenth of each queries; at least 60"
     parser.add_argument("--pictures", type=_sixty, nargs="+", default=[1_000, 3_000], metavar="N", help=sizes)
     named = f"{' or '.join(BACKBONES)}, or a .keras file; {RESNET50} gets random weights"
     parser.add_argument("--model", default=BACKBONES[0], metavar="NAME|FILE", help=named)
-    parser.add_argument("--other", metavar="NAME|FILE", help="the backbone to swap it with; without, another named one")
+    parser.add_argument(
+        "--other", metavar="NAME|FILE", help="the backbone to swap it with; by default another named one"
+    )
     changes = (*CHANGES, SWAP)
     parser.add_argument("--changes", nargs="*", choices=changes, default=changes, help="which changes to make")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write a plot of time and bytes (SVG) to a file, too")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="also write a plot of time and bytes (SVG) to a file")
     return parser
 
 
 def _sixty(text: str) -> int:
     number = positive(text)
     if number < 60:
-        raise argparse.ArgumentTypeError(f"{text} is too few: 60 at least")
+        raise argparse.ArgumentTypeError(f"{text} is too few: at least 60")
     return number
 
 

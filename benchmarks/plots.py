@@ -1,4 +1,4 @@
-"""Plots as SVG, written by hand: bars of what was measured, curves of how it grows. Knows no benchmark."""
+"""Plots as SVG, written by hand: bars of measurements, and curves of their growth. Knows no benchmark."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _COLOURS = (
 
 
 def bars(rows: Sequence[Row], surroundings: Mapping[str, Any]) -> str:
-    """A bar for each row that has a rate, by section, each section on a scale of its own."""
+    """A bar for each row with a rate, by section, each section on its own scale."""
     parts: list[str] = []
     top = 30
     with_rates = [row for row in rows if row.rate is not None and row.seconds is not None]
@@ -59,15 +59,15 @@ def _short(rate: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One diagram: what its upright axis is, and the values of each line of it by size. All are above 0."""
+    """One diagram: the title of its vertical axis, and the values of each line by size. All values are above 0."""
 
     title: str
     lines: Mapping[str, Mapping[int, float]]
 
 
 def curves(panels: Sequence[Panel], surroundings: Mapping[str, Any]) -> str:
-    """Values against size, both logarithmic, a diagram below the other; dashed is n log n from the first line's first
-    value on."""
+    """Values against size, both logarithmic, one diagram below the other. The dashed line is n log n, from the first
+    value of the first line."""
     parts, top = [], 30
     for panel in panels:
         parts += _diagram(panel, top)
@@ -102,13 +102,13 @@ def _diagram(panel: Panel, top: int) -> list[str]:
                 f'<circle cx="{across(size):.1f}" cy="{upright(value):.1f}" r="3" fill="{colour}"/>'
                 for size, value in line.items()
             ]
-        below = max(y + 4, below + 13)  # so that no name lies on another
+        below = max(y + 4, below + 13)  # so that names do not overlap
         parts.append(f'<text x="{across(max(line)) + 8:.1f}" y="{below:.1f}" fill="{colour}">{escape(name)}</text>')
     return parts
 
 
 class _Scale:
-    """Where a value lies on an axis, by its logarithm: the least at `start`, the most `length` further."""
+    """The position of a value on a logarithmic axis: the least at `start`, the greatest `length` further."""
 
     def __init__(self, values: Sequence[float], start: float, length: float) -> None:
         self._least, most = math.log10(min(values)), math.log10(max(values))
@@ -125,7 +125,7 @@ def _path(line: Mapping[int, float], across: _Scale, upright: _Scale, colour: st
 
 
 def _drawing(parts: Sequence[str], height: int, surroundings: Mapping[str, Any]) -> str:
-    """The parts below a line that says where it was."""
+    """The parts below a line that names the machine."""
     title = f"{surroundings['processor']}, {surroundings['cores']} cores, {surroundings['date']}"
     return "\n".join(
         [

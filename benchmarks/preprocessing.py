@@ -1,5 +1,5 @@
-"""Owns the measurement of preprocess: pictures a second of one core, from files into packs. Time is that of the
-processor, so that it does not count what else the machine is busy with."""
+"""Owns the measurement of preprocess: pictures a second of one core, from files to packs. Measured in processor time,
+which does not count the machine's other work."""
 
 import shutil
 import tempfile
@@ -25,7 +25,7 @@ _BLOCK = blocks.file_name("")
 
 
 def measure(rounds: int) -> Result:
-    """The best of some rounds for each kind of file."""
+    """The best of several rounds for each kind of file."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         root = Path(scratch)
         kinds: dict[str, tuple[Path, int, float]] = {
@@ -83,7 +83,7 @@ def _stl10_block(directory: Path) -> Path:
 
 
 def _large(directory: Path) -> Path:
-    """A photograph brought to 4,000 × 3,000 pixels, with a camera's noise so that there is something to decode."""
+    """A photograph scaled to 4,000 × 3,000 pixels, with a camera's noise so that decoding it takes as long as usual."""
     directory.mkdir()
     scaled = np.asarray(open_photograph("rocket").resize((4000, 3000), Image.Resampling.LANCZOS), np.float32)
     noisy = scaled + np.random.default_rng(0).normal(0, 2, (3000, 4000, 1)).astype(np.float32)

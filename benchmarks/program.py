@@ -1,4 +1,5 @@
-"""What the benchmarks share as programs: which sections are measured, and where what they found goes. Knows none."""
+"""The part that all benchmark programs share: choosing sections, printing and writing the results. Knows no
+benchmark."""
 
 import argparse
 import sys
@@ -13,7 +14,7 @@ Surroundings = Mapping[str, Any]
 
 
 def positive(text: str) -> int:
-    """A number of an option, above 0."""
+    """Parses an option's number, above 0."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return int(text)
@@ -22,17 +23,17 @@ def positive(text: str) -> int:
 def parse(
     parser: argparse.ArgumentParser, sections: Sequence[str], arguments: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The arguments (the command line's, if none are given), with the sections that they name, or all, and the options
-    that every benchmark has. Without sections, whoever calls says which there are."""
+    """Parses the arguments (the command line's by default), with the sections that they name, by default all, and the
+    options that every benchmark has. If `sections` is empty the caller fills in `given.sections`."""
     parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
     if sections:
-        parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; without any, all")
-    parser.add_argument("--markdown", action="store_true", help="print the table as docs/benchmarks.md has it")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the measurements to a file, too")
+        parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"{', '.join(sections)}; by default all")
+    parser.add_argument("--markdown", action="store_true", help="print the table in the format of docs/benchmarks.md")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the measurements to a file")
     given = parser.parse_args(arguments)
     if sections:
         for unknown in sorted({*given.sections} - {*sections}):
-            parser.error(f"{unknown} is none of {', '.join(sections)}")
+            parser.error(f"{unknown} is not a section: choose from {', '.join(sections)}")
         given.sections = given.sections or list(sections)
     return given
 
@@ -44,8 +45,8 @@ def run(
     also: Surroundings | None = None,
     beside: str = report.BOUND,
 ) -> tuple[list[report.Row], Surroundings]:
-    """Measures the sections named, prints the table and writes the file; `beside` is what the table calls that which
-    ours is measured beside. Returns the measurements and the machine, which `also` says more of, as it was before."""
+    """Measures the chosen sections, prints the table and writes the file. `also` are further facts about the machine;
+    `beside` is the caption of the comparison. Returns the measurements, and the machine as it was before them."""
     surroundings = {**report.machine(), **(also or {})}
     used, code = report.versions(packages), report.commit()
     results = []

@@ -1,5 +1,5 @@
-"""Owns the race of lookalike and its peers: what is done in which order, in turns, how long it takes, and whether all
-have the same answers. Knows neither tools nor tables."""
+"""Owns the race of lookalike and its peers: the steps and their order, their times, and whether all give the same
+answers. Knows neither tools nor tables."""
 
 import json
 import sys
@@ -19,23 +19,24 @@ from pipelines.library import samples
 
 OURS = "ours"
 ACTS = ("add", "again", "remove")
-"""What is done in each round, in this order, after a first run: see Workflow."""
+"""The steps of each round, in this order, after a first run: see Workflow."""
 
 BATCH = 400
-"""Pictures of a batch at most: as many as a block of `lookalike add` holds."""
+"""The most pictures in a batch: as many as a block of `lookalike add` holds."""
 
 QUERIES = 20
 
 Make = Callable[[Path], Workflow]
-"""Makes a workflow that has this directory for itself."""
+"""Makes a workflow in a directory of its own."""
 
 Answers = Mapping[str, Sequence[tuple[str, float]]]
 
 
 @dataclass(slots=True)
 class Found:
-    """By (act, name), the first run included, the least seconds over all rounds and the steps of the last; by name the
-    MiB on disk in the end, why one gave up, and after which act one's answers were not ours."""
+    """The results. By (act, name), the first run included: the least seconds of all rounds, and the steps of the last.
+    By name: the MiB on disk at the end, the reason of a failure, and the act after which the answers differed from
+    ours."""
 
     seconds: dict[tuple[str, str], float] = field(default_factory=dict)
     steps: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -45,8 +46,8 @@ class Found:
 
 
 def race(makers: Mapping[str, Make], inputs: Path, rounds: int, acts: Sequence[str]) -> Found:
-    """Lets everyone run from nothing, then in each round do those of ACTS that are named, with other pictures than
-    before. Who fails is left out from then on. Raises RuntimeError if that is OURS, which must be among them."""
+    """Has every workflow run from nothing, then do the named ACTS in each round, with new pictures each time. A
+    workflow that fails is left out from then on. Raises RuntimeError if that is OURS, which must be among them."""
     found = Found()
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, ExitStack() as stack:
         running = {
@@ -63,7 +64,7 @@ def race(makers: Mapping[str, Make], inputs: Path, rounds: int, acts: Sequence[s
                 except (RuntimeError, OSError) as error:
                     if name == OURS:
                         raise
-                    print(f"  {name} gives up: {error}", file=sys.stderr, flush=True)
+                    print(f"  {name} fails and is left out: {error}", file=sys.stderr, flush=True)
                     found.failed[name] = str(error)
                     del running[name]
             _compare(found, act, said)
@@ -87,7 +88,7 @@ def _take(found: Found, act: str, name: str, workflow: Workflow, work: Callable[
 
 
 def _compare(found: Found, act: str, said: Mapping[str, str]) -> None:
-    """Notes whose answers are not ours."""
+    """Notes the workflows whose answers differ from ours."""
     right = answers(said[OURS])
     for name, text in said.items():
         if answers(text) != right:
@@ -95,14 +96,14 @@ def _compare(found: Found, act: str, said: Mapping[str, str]) -> None:
 
 
 def answers(text: str) -> Answers:
-    """The ids and distances of each query's neighbours, in the order in which neighbors.jsonl has them."""
+    """The ids and distances of each query's neighbours, in the order of neighbors.jsonl."""
     lines = map(json.loads, text.splitlines())
     return {line["query"]: [(each["id"], each["distance"]) for each in line["neighbors"]] for line in lines}
 
 
 def write_inputs(directory: Path, pictures: int, more: int) -> None:
-    """Cuts so many pictures from the sample photographs: images/<batch>/<name>, queries/<ENTRY>/<name>, and some that
-    are not among them, new/<name>. All are JPEG, as photographs come."""
+    """Crops pictures from the sample photographs: `pictures` of them as images/<batch>/<name>, `more` others as
+    new/<name>, and queries/<ENTRY>/<name>. All are JPEG, like photographs."""
     crops = _crops("library", samples.library_crops)
     for number, (name, crop) in enumerate(islice(crops, pictures)):
         _save(crop, directory / "images" / f"{number // BATCH:03d}" / name)

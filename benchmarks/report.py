@@ -1,4 +1,5 @@
-"""What all benchmarks share: measuring side by side, which machine it was, the table, the JSON. Knows no benchmark."""
+"""The part that all benchmarks share: measuring in turns, describing the machine, the table, the JSON. Knows no
+benchmark."""
 
 import importlib.metadata
 import json
@@ -12,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 BOUND = "lower bound"
-"""What ours is measured beside, if nothing else is said."""
+"""The default caption of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement: `section` says of what, `name` is "ours", "bound" or another thing that it is compared with.
+    """One measurement, of a `section`; `name` is "ours", "bound" or another comparison.
 
-    `seconds` is the best of several, `rate` things per second, `peak_mib` the most memory that the measured server
-    held, in MiB; None where that was not measured.
+    `seconds` is the best of several, `rate` is per second, `peak_mib` is the peak memory of the measured server in MiB;
+    each is None if it was not measured.
     """
 
     section: str
@@ -32,7 +33,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table, in words: what was measured, ours, the lower bound, ours by the bound, the goal, and
+    """One line of the table as text: what was measured, ours, the lower bound, the ratio of ours to it, the goal, and
     whether it is met ("yes", "no", or "" without a goal)."""
 
     what: str
@@ -45,21 +46,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a section of a benchmark found."""
+    """The measurements of one section of a benchmark."""
 
     rows: tuple[Row, ...]
     lines: tuple[Line, ...]
 
 
 def interleaved(rounds: int, *measures: Callable[[], float]) -> list[float]:
-    """The least of what each measure gave over some rounds, in each of which every one has its turn: whatever else the
-    machine is busy with hits all of them."""
+    """The least result of each measure over several rounds. They take turns in each round, so that the machine's other
+    work affects all of them."""
     taken = [[measure() for measure in measures] for _ in range(rounds)]
     return [min(each) for each in zip(*taken, strict=True)]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds that a piece of work takes."""
+    """The seconds that a piece of work takes."""
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
@@ -75,7 +76,7 @@ def line(
 
 
 def machine() -> dict[str, Any]:
-    """Which machine this is, and how busy: the load average of the last minute."""
+    """The machine, and its load average of the last minute."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -92,7 +93,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the code that is measured, with a plus where the tree differs from it; "" outside of a checkout."""
+    """The commit of the measured code, with a plus if the tree differs from it; "" outside of a checkout."""
     command = ("git", "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*")
     try:
         said = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True)
@@ -102,7 +103,7 @@ def commit() -> str:
 
 
 def plain(lines: Sequence[Line], beside: str = BOUND) -> str:
-    """The table for a terminal; `beside` is what ours is measured beside."""
+    """The table for a terminal; `beside` is the caption of the comparison."""
     table = [_header(beside), *(astuple(each) for each in lines)]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in table)
@@ -112,7 +113,7 @@ def plain(lines: Sequence[Line], beside: str = BOUND) -> str:
 def markdown(
     lines: Sequence[Line], surroundings: Mapping[str, Any], used: Mapping[str, str], code: str, beside: str = BOUND
 ) -> str:
-    """The table for a document, below a sentence on where and with what it was measured."""
+    """The table for a document, below a sentence on the machine and the versions."""
     place = (
         f"Measured on {surroundings['date']}: {surroundings['processor']}, {surroundings['cores']} cores, "
         f"{surroundings['memory_gib']} GiB, {surroundings['system']}, load {surroundings['load']} at the start; "
@@ -136,7 +137,7 @@ def _header(beside: str) -> tuple[str, ...]:
 
 
 def _processor() -> str:
-    """The processor's name as the kernel says it."""
+    """The processor's name according to the kernel."""
     try:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:

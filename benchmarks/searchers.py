@@ -1,5 +1,5 @@
-"""The ways to search, and to multiply, that are compared: `python -m benchmarks.searchers NAME DIR`, see
-benchmarks.contenders. DIR holds library.npy and queries.npy; what is found goes to DIR/NAME.npz."""
+"""The contenders that search, or only multiply: `python -m benchmarks.searchers NAME DIR`, see benchmarks.contenders.
+DIR holds library.npy and queries.npy; the answers go to DIR/NAME.npz."""
 
 import importlib
 import sys
@@ -23,7 +23,7 @@ Work = Callable[[], Found | None]
 
 
 def main(name: str, directory: Path) -> None:
-    """Works for as long as it is asked to. Only what one way needs is loaded: the rest would count as its memory."""
+    """Serves one contender. Only what it needs is imported, for the rest would count as its memory."""
     library, queries = (np.load(directory / f"{each}.npy", mmap_mode="r") for each in ("library", "queries"))
 
     def keep(found: Found | None) -> None:
@@ -34,8 +34,8 @@ def main(name: str, directory: Path) -> None:
 
 
 def as_the_article(package: str, library: Vectors, queries: Vectors, k: int, **options: Any) -> Found:
-    """What the article runs: NearestNeighbors of cuML, or of scikit-learn, whose names are the same; fitted, and asked
-    for the distances and rows of the k nearest."""
+    """The search of the article: NearestNeighbors of cuML, or of scikit-learn, which uses the same names. Returns the
+    distances and rows of the k nearest."""
     neighbours = importlib.import_module(f"{package}.neighbors").NearestNeighbors(n_neighbors=k, **options)
     distances, rows = neighbours.fit(library).kneighbors(queries)
     return np.asarray(distances, np.float32), np.asarray(rows, np.int64)
@@ -67,14 +67,14 @@ def _tensorflow(library: Vectors, queries: Vectors) -> Work:
     def multiply() -> None:
         for segment in held:
             for some in asked:
-                # One number of it: .numpy() of the whole would copy it, which is no part of a bare product.
+                # One number of the product: copying all of it is not part of a bare product.
                 tf.linalg.matmul(some, segment, transpose_b=True)[0, 0].numpy()
 
     return multiply
 
 
 def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
-    """With as many threads as it takes by itself."""
+    """With its default number of threads."""
     onnxruntime = importlib.import_module("onnxruntime")
     file = importlib.import_module("stages.neighbours.onnxfile")
     inputs = [file.Variable("queries", "float32", (None, None)), file.Variable("library", "float32", (None, None))]
@@ -93,7 +93,7 @@ def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
 
 
 def _ours(library: Vectors, queries: Vectors) -> Work:
-    """As the stage search does it, segment by segment on the CPU, and the answers merged as render does."""
+    """As in the stage search, segment by segment on the CPU, with the answers merged as in render."""
     open_searcher = importlib.import_module("stages.neighbours.factory").open_searcher
     found_in = importlib.import_module("stages.neighbours.topk")
     points = importlib.import_module("stages.neighbours.vectorset").VectorSet
@@ -112,7 +112,7 @@ def _ours(library: Vectors, queries: Vectors) -> Work:
 
 
 def _faiss(library: Vectors, queries: Vectors) -> Work:
-    """As it comes: a flat index over everything."""
+    """A flat index over everything, with the defaults."""
     faiss = importlib.import_module("faiss")
 
     def search() -> Found:

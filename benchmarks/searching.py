@@ -1,5 +1,5 @@
-"""Owns the measurement of exact search: ours beside scikit-learn, FAISS, cuML where there is a GPU, and the fastest
-bare matrix product of the same run, each warm and in a process of its own, in turns; and how far they agree."""
+"""Owns the measurement of exact search: ours beside scikit-learn, FAISS, cuML if there is a GPU, and the fastest bare
+matrix product of the same run, each warm and in a process of its own, in turns; and their agreement."""
 
 import importlib.util
 import os
@@ -24,15 +24,15 @@ _KERNELS = {
     "SapphireRapids": {"avx512f", "avx512_bf16", "avx512_fp16"},
     "Zen": {"avx2", "fma", "sse4a"},
 }
-"""OpenBLAS's sorts of kernels that can be the fastest, and what a processor must have for each. An older processor has
-the sort that OpenBLAS takes for it."""
+"""The kernels of OpenBLAS that can be the fastest, and the instructions that each needs. On an older processor OpenBLAS
+chooses."""
 
 _MODULE = "benchmarks.searchers"
 _CEILING, _TIMES_FAISS, _TIMES_SKLEARN, _MEMORY = 1.15, 1.0, 3.0, 1536.0
 
 
 def measure(pictures: int, rounds: int, sklearn: bool = True) -> Result:
-    """The search of a tenth of so many made vectors among the rest, 2,048 numbers each, k = 3."""
+    """Searches for a tenth of `pictures` generated vectors among the rest, 2,048 numbers each, k = 3."""
     queries = pictures // 10
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         directory = Path(scratch)
@@ -64,8 +64,8 @@ def measure(pictures: int, rounds: int, sklearn: bool = True) -> Result:
 
 
 def compare(directory: Path, what: str, rounds: int, sklearn: bool, also: Sequence[str] = ()) -> Result:
-    """Every search of the vectors in a directory (library.npy, queries.npy), which are `what`, and how far the answers
-    agree, with those of others that are there already, too."""
+    """Every search of the vectors in a directory (library.npy, queries.npy), described by `what`, and the agreement of
+    the answers with each other and with those of `also`, which are there already."""
     names, _ = _searchers(sklearn)
     taken = race(_MODULE, directory, names, rounds)
     agreed = agreement(directory, [*names, *also], what)
@@ -76,14 +76,14 @@ def compare(directory: Path, what: str, rounds: int, sklearn: bool, also: Sequen
 
 
 def _searchers(sklearn: bool) -> tuple[list[str], list[Line]]:
-    """Who can search here, ours first; and a line on cuML where it cannot."""
+    """The searchers that can run here, ours first; and a line on cuML if it cannot."""
     without = _without_cuml()
     names = ["ours", "faiss", *(["sklearn"] if sklearn else []), *([] if without else ["cuml"])]
     return names, [Line("search, cuml", without)] if without else []
 
 
 def _without_cuml() -> str:
-    """Why cuML cannot be measured, or ""."""
+    """The reason that cuML cannot be measured, or ""."""
     if not gpu_visible(os.environ):
         return "not measured: no NVIDIA GPU"
     return "" if importlib.util.find_spec("cuml") else "not measured: cuML is not installed"
@@ -111,13 +111,13 @@ def _beside(name: str, taken: Mapping[str, Taken], queries: int) -> Line:
 
 
 def _by_kernels() -> dict[str, Mapping[str, str]]:
-    """The bare products with each sort of kernels, and the variable that chooses it."""
+    """The bare products with each kind of kernels, and the variable that chooses it."""
     return {f"numpy:{each}": {"OPENBLAS_CORETYPE": each} for each in _kernels()}
 
 
 def _write_vectors(directory: Path, library: int, queries: int) -> None:
-    """Vectors as a network's pooled ones are: never negative, in clusters, of far fewer directions than numbers; one in
-    a hundred is a copy."""
+    """Writes vectors like those of a pooling network: never negative, in clusters, with far fewer directions than
+    numbers; one in a hundred is a copy."""
     random = np.random.default_rng(0)
     ways = random.standard_normal((48, DIMENSION), np.float32)
     centres = random.standard_normal((200, 48), np.float32)
@@ -142,7 +142,7 @@ def _some(
 
 
 def _kernels(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """The sorts of kernels that this processor can run."""
+    """The kinds of kernels that this processor can run."""
     if not cpuinfo.is_file():
         return []
     flags = set(cpuinfo.read_text(errors="replace").partition("flags")[2].partition("\n")[0].split())

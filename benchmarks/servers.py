@@ -1,4 +1,4 @@
-"""The processes that are measured: a localpachd of one's own, and bare servers for the bounds. Measures nothing."""
+"""The processes to measure: a localpachd, and bare servers for the bounds. Measures nothing."""
 
 import re
 import subprocess
@@ -19,32 +19,32 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server: its process and port, and the directory that it has for itself."""
+    """A running server: its process, its port and its own directory."""
 
     process: subprocess.Popen[str]
     port: int
     directory: Path
 
     def client(self) -> python_pachyderm.Client:
-        """A client of it."""
+        """A new client of the server."""
         return python_pachyderm.Client(host="127.0.0.1", port=self.port)
 
     @property
     def memory(self) -> float:
-        """What it holds in memory, in MiB."""
+        """The memory held now, in MiB."""
         return self._status("VmRSS")
 
     @property
     def peak(self) -> float:
-        """The most that it has held in memory since it was started or `forget_peak` was called, in MiB."""
+        """The most memory held since the start or the last `forget_peak`, in MiB."""
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
-        """Begins to measure the peak anew."""
+        """Restarts the measurement of the peak."""
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def disk(self) -> float:
-        """What its directory takes on disk, in MiB."""
+        """The disk space of its directory, in MiB."""
         return disk.mib(self.directory)
 
     def _status(self, name: str) -> float:
@@ -54,8 +54,8 @@ class Server:
 
 @contextmanager
 def localpachd(*options: str, root: Path | None = None) -> Iterator[Server]:
-    """A localpachd on a free port, and on `root`, which stays, or on an empty root directory. Raises RuntimeError when
-    it does not start."""
+    """A localpachd on a free port and on `root`, which is kept, or on a temporary root directory. Raises RuntimeError
+    if it does not start."""
     with ExitStack() as stack:
         if root is None:
             root = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="localpachd-"))) / "root"

@@ -1,5 +1,5 @@
-"""Owns what a server's state takes on disk, beside what it could not do without: the source files, and one copy each of
-pixels, vectors and thumbnails. Looks at files' sizes, never into them."""
+"""Owns the disk space of a server's state, beside the least that it needs: the source files, and one copy each of
+pixels, vectors and thumbnails. Reads the sizes of the server's files, never their content."""
 
 import io
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _BRANCH = "master"
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Bytes that are needed at least: what was put, and one copy of each other thing."""
+    """The least bytes needed: the files that were put, and one copy of everything else."""
 
     sources: int
     pixels: int
@@ -30,7 +30,7 @@ class Needed:
 
 
 def needed(connection: Connection, sources: int) -> Needed:
-    """What the library and the queries need, as they are now; sources: bytes of the files that were put."""
+    """The bytes that the current library and queries need. `sources` are the bytes of the files that were put."""
     tables = [*_tables(connection, "index", "/*/images.parquet")]
     tables += _tables(connection, "features-queries", "/queries/*/images.parquet")
     return Needed(
@@ -47,7 +47,7 @@ def _tables(connection: Connection, repo: str, pattern: str) -> list[Images]:
 
 
 def on_disk(root: Path) -> dict[str, int]:
-    """Bytes that the files of a root directory take, by what they are for."""
+    """The disk space of the files of a root directory in bytes, by purpose."""
     found: dict[str, int] = {}
     for path, size in disk.files(root):
         kind = _kind(path.relative_to(root))
@@ -62,8 +62,8 @@ def _kind(path: Path) -> str:
 
 
 def by_repo(connection: Connection) -> dict[str, int]:
-    """Bytes of the newest commit of every repo, meta repos too. Content that several hold is stored once, so they may
-    be more than what is on disk."""
+    """The bytes of the newest commit of every repo, meta repos included. Content in several repos is stored once, so
+    the sum may exceed the disk space."""
     stub = pfs_pb2_grpc.APIStub(connection.client._channel)
     found = {}
     for info in stub.ListRepo(pfs_pb2.ListRepoRequest(type="")):
@@ -79,8 +79,8 @@ def by_repo(connection: Connection) -> dict[str, int]:
 
 
 def forget_history(connection: Connection, repos: list[str], old: list[str]) -> str:
-    """Makes a new commit of each of some source repos, all in one commit set, in which nothing changes; then nothing
-    newer needs the old commit sets, and they are squashed, the newest first. Returns the new one's id."""
+    """Makes an empty commit in each source repo, all in one commit set. Then nothing needs the old commit sets any
+    more, and they are squashed, newest first. Returns the id of the new one."""
     client = connection.client
     with client.transaction():
         commits = [client.start_commit(repo, _BRANCH) for repo in repos]

@@ -1,4 +1,4 @@
-"""Owns what a process and everything below it hold in memory, looked at again and again. Knows no server."""
+"""Owns the memory of a process and its descendants, sampled repeatedly. Knows no server."""
 
 import os
 import threading
@@ -7,15 +7,15 @@ from pathlib import Path
 from types import TracebackType
 
 _EVERY = 0.2
-"""Seconds between two looks."""
+"""Seconds between two samples."""
 
 _PROC = Path("/proc")
 
 
 class Tree:
-    """A process with all its descendants, watched for as long as this is open.
+    """A process with all its descendants, sampled while this is open.
 
-    Memory is what is resident, the sum over the processes: what they share counts in each, so the truth is less.
+    Memory is the sum of the processes' resident memory. Shared pages count in each process, so the truth is less.
     """
 
     def __init__(self, root: int) -> None:
@@ -34,12 +34,12 @@ class Tree:
 
     @property
     def peak(self) -> float:
-        """The most that it has held since this was opened or `forget_peak` was called, in MiB."""
+        """The most memory held since this was opened or `forget_peak` was called, in MiB."""
         self._look()
         return self._peak
 
     def forget_peak(self) -> None:
-        """Begins to measure the peak anew."""
+        """Restarts the measurement of the peak."""
         self._peak = 0.0
 
     def _watch(self) -> None:
@@ -51,7 +51,7 @@ class Tree:
 
 
 def parents() -> dict[int, int]:
-    """Of every process its parent."""
+    """The parent of every process."""
     found = {}
     for directory in _PROC.iterdir():
         if directory.name.isdecimal():
@@ -59,7 +59,7 @@ def parents() -> dict[int, int]:
                 # The name, in parentheses, may hold anything.
                 found[int(directory.name)] = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # it has ended
     return found
 
 

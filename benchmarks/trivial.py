@@ -1,4 +1,4 @@
-"""User code that does next to nothing: a batched program that copies each datum's one file to the output."""
+"""Trivial user code: a batched program that copies each datum's one file to the output."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerStub
 
 
 def main() -> None:
-    """Serves NextDatum until there is no more to do."""
+    """Asks for datums until there are none left."""
     root = Path(os.environ.get("LOCALPACHD_PFS", "/pfs"))
     with grpc.insecure_channel(f"127.0.0.1:{os.environ['PPS_WORKER_GRPC_PORT']}") as channel:
         stub = WorkerStub(channel)

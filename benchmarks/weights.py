@@ -1,5 +1,5 @@
-"""Writes random weights of ResNet50 without its top: `python -m benchmarks.weights FILE`. ImageNet's cannot be
-downloaded everywhere, and do not change how fast anything is. A program, so that nobody else must hold Keras."""
+"""Writes random weights of ResNet50 without its top: `python -m benchmarks.weights FILE`. ImageNet's weights cannot be
+downloaded everywhere and make no difference to the speed. A separate program, so that no other process loads Keras."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ import keras
 
 
 def main(path: str) -> None:
-    """Writes them; the name ends in .weights.h5."""
+    """Writes the weights to a file whose name ends in .weights.h5."""
     keras.utils.set_random_seed(0)
     keras.applications.ResNet50(weights=None, include_top=False).save_weights(path)
 

@@ -1,5 +1,5 @@
-"""Owns one run of the whole pipeline: a library of some size and its queries put into an empty server, changes of it,
-another backbone, and what is on disk meanwhile. Says nothing of goals."""
+"""Owns one run of the whole pipeline: filling an empty server with a library and queries, changing it, swapping the
+backbone, and the disk space at each point. Knows no goals."""
 
 import sys
 import tempfile
@@ -18,12 +18,12 @@ SWAP = "swap"
 HISTORY = "with all history"
 _SHARE = 0.9
 _SEED = 0
-_LABELLED = (10, 10)  # what has labels is not put, but for the labels
+_LABELLED = (10, 10)  # of these only the labels are put
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is stored at some time: bytes on disk by what they are for, collected garbage not counted, and needed."""
+    """The bytes on disk at some time, by purpose and without garbage, and the bytes that are needed."""
 
     when: str
     on_disk: dict[str, int]
@@ -37,9 +37,9 @@ class Kept:
 
 @dataclass(slots=True)
 class Whole:
-    """What was measured with a library of `pictures` pictures, queries included: filling it, changes, what was stored
-    when it was full and at the end, bytes of every repo's newest commit when it was full, and the most memory that the
-    server held, in MiB."""
+    """The measurements of a library of `pictures` pictures, queries included: filling it, changing it, what was stored
+    when it was full and at the end, the bytes of every repo's newest commit when it was full, and the server's peak
+    memory in MiB."""
 
     pictures: int
     fill: Step
@@ -52,7 +52,7 @@ class Whole:
 def measure(number: int, backbone: Path, other: Path, changes: Collection[str]) -> Whole:
     """Fills a server with `number` pictures, a tenth of them queries, and makes changes: those named in `CHANGES`, and
     `SWAP`, which puts the other backbone. Backbones are directories, as stages.zoo writes them. Raises RuntimeError
-    where anything comes out wrong."""
+    if any result is wrong."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         place = Path(scratch)
         print(f" writing {number:,} pictures ...", file=sys.stderr, flush=True)
@@ -78,7 +78,7 @@ def measure(number: int, backbone: Path, other: Path, changes: Collection[str]) 
 
 
 def room(pictures: int) -> int:
-    """Bytes of disk that a run of that size may take."""
+    """The bytes of disk that a run of this size may take."""
     return (2 << 30) + pictures * 140_000
 
 

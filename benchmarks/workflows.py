@@ -1,5 +1,5 @@
-"""The same task done by lookalike, by DVC and by Snakemake: pictures in a directory, queries, a model, and one result
-sheet that is kept up to date. Owns how each is used; times and compares nothing."""
+"""The same task for lookalike, DVC and Snakemake: pictures in a directory, queries, a model, and one result sheet that
+is kept up to date. Owns the use of each tool; times and compares nothing."""
 
 import os
 import re
@@ -20,12 +20,12 @@ from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
 
 ENTRY = "holiday"
-"""The one query entry; the files in benchmarks/setups name it, too."""
+"""The only query entry; the files in benchmarks/setups name it, too."""
 
 
 class Workflow(ABC):
-    """What has `inputs` (images/<batch>/<picture>, queries/<ENTRY>/<picture>, models/) and makes a sheet of them in a
-    directory of its own. Everything raises RuntimeError, with what was said, where a program ends badly."""
+    """Makes a sheet of `inputs` (images/<batch>/<picture>, queries/<ENTRY>/<picture>, models/) in a directory of its
+    own. Every method raises RuntimeError with the output of a program that fails."""
 
     def __init__(self, inputs: Path, directory: Path) -> None:
         self.inputs = inputs
@@ -39,35 +39,35 @@ class Workflow(ABC):
 
     @abstractmethod
     def add(self, picture: Path) -> None:
-        """Adds a picture to the library; the sheet is up to date when this returns."""
+        """Adds a picture to the library and brings the sheet up to date."""
 
     @abstractmethod
     def again(self) -> None:
-        """Does it all again with nothing changed."""
+        """Runs everything again with nothing changed."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Takes out a picture of the inputs' images, by <batch>/<picture>; the sheet is up to date afterwards."""
+        """Removes a picture of the inputs' images, <batch>/<picture>, and brings the sheet up to date."""
 
     @abstractmethod
     def steps(self) -> int:
-        """How many datums, jobs or stages the last of these ran."""
+        """The datums, jobs or stages that the last of these ran."""
 
     @abstractmethod
     def sheet(self) -> Path:
         """The directory of the sheet."""
 
     def disk(self) -> float:
-        """What its directory takes on disk, in MiB; a file of several names counts once."""
+        """The disk space of its directory in MiB, hard links counted once."""
         return disk.mib(self.directory)
 
     def close(self) -> None:
-        """Ends what still runs."""
+        """Ends whatever is still running."""
         self.running.close()
 
 
 class Lookalike(Workflow):
-    """localpachd with the specifications as they are, and the `lookalike` command."""
+    """localpachd with the unchanged specifications, and the `lookalike` command."""
 
     def __init__(self, inputs: Path, directory: Path) -> None:
         super().__init__(inputs, directory)
@@ -92,7 +92,7 @@ class Lookalike(Workflow):
         self.add(self.directory / "images")
 
     def remove(self, name: str) -> None:
-        (self.directory / "images" / name).unlink()  # or the next run with nothing changed would bring it back
+        (self.directory / "images" / name).unlink()  # or `again` would add it again
         self._type("remove", f"images/{name}")
         self._type("results", "--output", "results")
 
@@ -119,7 +119,7 @@ class Lookalike(Workflow):
 
 
 class _Peer(Workflow):
-    """A tool that works on plain directories: the inputs are copied into its own, beside the files of its set-up."""
+    """A tool that works on plain directories: the inputs are copied to its own, beside the files of its set-up."""
 
     setup: str
 
@@ -145,7 +145,7 @@ class _Peer(Workflow):
         return self.directory / "render" / ENTRY
 
     def type(self, *words: str) -> None:
-        """Runs the tool in its directory, with what it keeps elsewhere in there, too."""
+        """Runs the tool in its directory, with its caches there, too."""
         here = {
             **_parameters(),
             "XDG_CACHE_HOME": str(self.directory / ".cache"),
@@ -187,7 +187,7 @@ class DvcInBatches(Dvc):
 
 
 class Snakemake(_Peer):
-    """A job for each batch and each segment, as many at once as there are cores."""
+    """A job for each batch and each segment, with one core each."""
 
     setup = "snakemake"
 
@@ -203,18 +203,18 @@ class Snakemake(_Peer):
 
 
 def stages_run(said: str) -> int:
-    """How many stages `dvc repro` ran, by what it said."""
+    """The number of stages that `dvc repro` ran, according to its output."""
     return len(re.findall(r"^Running stage '", said, re.M))
 
 
 def jobs_run(said: str) -> int:
-    """How many jobs Snakemake ran, by what it said; the last is the target, in which nothing is done."""
+    """The number of jobs that Snakemake ran, according to its output, without the empty target."""
     counted = re.findall(r"^(\d+) of \d+ steps \(100%\) done$", said, re.M)
     return int(counted[-1]) - 1 if counted else 0
 
 
 def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
-    """What a program said that ran in a directory with these variables. Raises RuntimeError where it ends badly."""
+    """The output of a program in a directory with further variables. Raises RuntimeError if it fails."""
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **here}
     done = subprocess.run(
         command,
@@ -234,5 +234,5 @@ def run(command: list[str], directory: Path, here: dict[str, str]) -> str:
 
 
 def _parameters() -> dict[str, str]:
-    """The stages' parameters, as the specifications have them."""
+    """The stages' parameters, from the specifications."""
     return {name: value for spec in reading.load() for name, value in spec.document["transform"]["env"].items()}

@@ -1,7 +1,7 @@
 """Links the features of many batches by segment: `by_segment.py OUT FILE…`, with FILE <batch>/library/<segment>/<name>.
 
 Makes OUT/<segment>/library/<segment>/<batch>-<name>, which `stages.index` takes, and all 16 directories OUT/<segment>,
-also where there is nothing to put into them.
+even if they are empty.
 """
 
 import os

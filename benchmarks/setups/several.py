@@ -1,7 +1,7 @@
 """Runs a stage once for each match of a pattern, in one process: `several.py MODULE --input NAME=ROOT::PATTERN …`.
 
-What users of a tool write that has one command for a whole directory, so that Python, TensorFlow and the model are
-loaded once. The stages are the same; a datum is one combination of the inputs' matches, as a cross of Pachyderm's has.
+Users of a tool with one command for a whole directory write such a program, so that Python, TensorFlow and the model
+are loaded once. The stages are the same; a datum is one combination of the inputs' matches, as in a cross of Pachyderm.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from stages.contract import Datum, Input
 
 
 def main() -> None:
-    """Reads the command line; inputs that match nothing give no datum, but the directory for outputs is made."""
+    """Reads the command line. Inputs without a match give no datum; the directory for outputs is created anyway."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("module")
     parser.add_argument("--input", action="append", required=True, metavar="NAME=ROOT::PATTERN")
@@ -34,7 +34,7 @@ def _matches(argument: str) -> list[Input]:
     root, _, pattern = place.partition("::")
     here = Path(root).absolute()
     paths = sorted(here.glob(pattern)) if pattern else [here]
-    # One commit for all: what several datums have in common, such as the model, is loaded once.
+    # One commit for all, so that shared inputs such as the model are loaded once.
     return [Input(name, path, path.relative_to(here).as_posix() if pattern else path.name, "one") for path in paths]
 
 

@@ -43,4 +43,4 @@ def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) 
     for wrong in (["speed"], ["put", "--put", "0"], ["put", "--put", "many"]):
         with pytest.raises(SystemExit):
             localpachd.main(wrong)
-    assert "speed is none of put, list" in capsys.readouterr().err
+    assert "speed is not a section: choose from put, list" in capsys.readouterr().err

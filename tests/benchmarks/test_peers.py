@@ -100,8 +100,8 @@ def test_the_table_says_all_that_was_found() -> None:
     assert {row.name: row.peak_mib for row in disk.rows} == found.disk
     assert [(each.bound, each.met) for each in disk.lines[2:]] == [
         ("the same after every step", "yes"),
-        ("gave up: dvc: no room", "no"),
-        ("others after: deleting one picture", "no"),
+        ("failed: dvc: no room", "no"),
+        ("different after: deleting one picture", "no"),
     ]
 
 
@@ -109,7 +109,7 @@ def test_the_table_says_all_that_was_found() -> None:
 def test_an_environment_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text("keep")
     with pytest.raises(
-        Unavailable, match="there is no .*/bin/dvc: install it there, or name a directory that does not"
+        Unavailable, match="/bin/dvc does not exist: install it there, or name a directory that does not"
     ):
         environment.tools(tmp_path)
     assert (tmp_path / "mine").read_text() == "keep"
@@ -161,7 +161,7 @@ def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, caps
     broken = partial(Dvc, inputs, tool=Tool(Path("/bin/false"), "0"))
     found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, ["remove", "again"])
     assert found.failed.keys() == {"dvc"}
-    assert "dvc gives up: false ended with status 1" in capsys.readouterr().err
+    assert "dvc fails and is left out: false ended with status 1" in capsys.readouterr().err
     assert found.seconds.keys() == {("first", OURS), ("remove", OURS), ("again", OURS)}
     assert found.steps["remove", OURS] > 0
     assert found.steps["again", OURS] == 0  # what was removed does not come back
