@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -12,9 +12,8 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import branches
 from localpachd.pfs.entities import Branch, Repo
 from localpachd.pps.entities import JobState, Pipeline, PipelineState
-
-if TYPE_CHECKING:
-    from conftest import Engine
+from localpachd.pps.inputs import PfsInput
+from tests.localpachd.pps.engine import Engine
 
 LIST = 'for f in "$PFS"/*/2*; do touch "$PFS/out/$(basename "$f")"; done'
 HOUR = 3600
@@ -192,7 +191,8 @@ def test_an_input_with_a_trigger_reads_a_branch_that_follows(engine: Engine) -> 
     engine.put("in", {"/c": "3"})
     engine.until(lambda: len(engine.jobs("p")) == 2)
     assert engine.settle("p").counters.processed == 3
-    assert engine.jobs("p")[0].spec.input.branch == "p-trigger-1"
+    read = engine.jobs("p")[0].spec.input
+    assert isinstance(read, PfsInput) and read.branch == "p-trigger-1"
     assert set(engine.files("p")) == {"/a", "/b", "/c"}
 
 

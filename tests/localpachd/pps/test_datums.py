@@ -2,8 +2,9 @@
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ Files = Mapping[str, tuple[str, ...]]
 """Repo name -> the keys of its files; file `<key>-<n>` is captured as (key, n)."""
 
 
-def find_in(files: Files):
+def find_in(files: Files) -> Callable[[PfsInput], list[Match]]:
     def find(leaf: PfsInput) -> list[Match]:
         return [
             Match(
@@ -32,7 +33,7 @@ def find_in(files: Files):
     return find
 
 
-def leaf(repo: str, name: str = "", **fields: object) -> PfsInput:
+def leaf(repo: str, name: str = "", **fields: Any) -> PfsInput:
     return PfsInput(name=name or repo, project="default", repo=repo, **fields)
 
 
@@ -99,13 +100,15 @@ def with_names(tree: Input, taken: Iterator[int]) -> Input:
     if isinstance(tree, PfsInput):
         return replace(tree, name=f"{tree.repo}{next(taken)}")
     if isinstance(tree, Twins):
-        name = f"twin{next(taken)}{tree.members[0].repo}"
-        return Union(tuple(replace(member, name=name) for member in tree.members))
+        leaves = [member for member in tree.members if isinstance(member, PfsInput)]
+        name = f"twin{next(taken)}{leaves[0].repo}"
+        return Union(tuple(replace(each, name=name) for each in leaves))
+    assert not isinstance(tree, CronInput)
     return type(tree)(tuple(with_names(member, taken) for member in tree.members))
 
 
 class Twins(Union):
-    """A union of the same files under the same name, read in different ways."""
+    """A union of the same files under the same name, read in different ways: its members are all pfs inputs."""
 
 
 keys = st.sampled_from(["a", "b", "c"])

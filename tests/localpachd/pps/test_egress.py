@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps.entities import JobState, Pipeline
 from localpachd.pps.logs import LogQuery
-
-if TYPE_CHECKING:
-    from conftest import Engine
+from tests.localpachd.pps.engine import Engine
 
 COPY = 'cp "$PFS"/in/* "$PFS/out/"'
 

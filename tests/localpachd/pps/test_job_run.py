@@ -2,32 +2,35 @@
 
 import queue
 import sys
+from sqlite3 import Connection
 
 import pytest
 
 from localpachd.errors import PachError
 from localpachd.pfs import branches, commits, removal
 from localpachd.pfs.entities import Branch, Repo
+from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, logs
-from localpachd.pps.entities import Counters, JobState, Pipeline, PipelineState
+from localpachd.pps.entities import Counters, JobInfo, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.logs import LogQuery
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import Pod, Stats
+from tests.localpachd.pps.engine import Engine
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
 
 
 @pytest.fixture
-def texts(engine):
+def texts(engine: Engine) -> Engine:
     engine.repo("texts")
     engine.put("texts", {"/a": "one", "/b": "two"})
     return engine
 
 
-def test_trouble_of_the_machine_is_tried_again_and_counted(texts):
-    def refuse(conn):
+def test_trouble_of_the_machine_is_tried_again_and_counted(texts: Engine) -> None:
+    def refuse(conn: Connection) -> None:
         conn.execute("CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
 
     texts.db.write(refuse)
@@ -42,7 +45,7 @@ def test_trouble_of_the_machine_is_tried_again_and_counted(texts):
 
 
 @pytest.mark.parametrize("kind", ["user", "meta"])
-def test_a_commit_finished_by_force_ends_its_job(texts, kind):
+def test_a_commit_finished_by_force_ends_its_job(texts: Engine, kind: str) -> None:
     texts.create("hang", ONE, "echo hanging\nsleep 60")
     texts.until(lambda: texts.lines("hang"))
     commit = texts.commit("hang", kind=kind).commit
@@ -53,7 +56,7 @@ def test_a_commit_finished_by_force_ends_its_job(texts, kind):
     texts.until(lambda: texts.pps.jobs.inspect(job.job).worker_status == ())
 
 
-def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_again(texts):
+def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_again(texts: Engine) -> None:
     copy = texts.request("copy", ONE, 'cp "$PFS"/in/* "$PFS/out/"')
     texts.submit(copy)
     texts.settle("copy")
@@ -65,7 +68,7 @@ def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_agai
     assert sorted(texts.files("copy")) == ["/a", "/b", "/c"]
 
 
-def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(texts):
+def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(texts: Engine) -> None:
     for name, source in (("first", "texts"), ("second", "first"), ("third", "second")):
         texts.create(name, {"pfs": {"repo": source, "name": "in", "glob": "/*"}}, "true")
         texts.settle(name)
@@ -74,7 +77,9 @@ def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(text
 
 
 @pytest.mark.parametrize("with_pipeline", [False, True])
-def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(texts, caplog, with_pipeline):
+def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(
+    texts: Engine, caplog: pytest.LogCaptureFixture, with_pipeline: bool
+) -> None:
     texts.create("hang", ONE, "sleep 60")
     texts.put("texts", {"/c": "three"})
     info = texts.jobs("hang")[0]
@@ -82,18 +87,18 @@ def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(te
         texts.pps.delete_pipeline(Pipeline("default", "hang"))
     else:
         texts.pfs.transact(lambda txn: removal.drop_set(txn, info.job.id))
-    over = queue.Queue()
+    over: queue.Queue[JobRun] = queue.Queue()
     JobRun(texts.pfs, texts.runner, info, Pod(), over.put).start()
     assert over.get(timeout=60).job == info.job
     assert caplog.records == []
 
 
-def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(texts):
+def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(texts: Engine) -> None:
     texts.create("hang", ONE, "sleep 60")
     texts.put("texts", {"/c": "three"})
     job = texts.jobs("hang")[0].job
 
-    def step(txn):
+    def step(txn: Transaction) -> None:
         removal.drop_set(txn, job.id)
         jobs.stop(txn, job, "enough")
 
@@ -102,12 +107,12 @@ def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(text
     assert (info.state, info.reason) == (JobState.KILLED, "enough")
 
 
-def test_a_job_can_be_told_its_state(texts):
+def test_a_job_can_be_told_its_state(texts: Engine) -> None:
     texts.create("hang", ONE, "echo hanging\nsleep 60")
     texts.until(lambda: texts.lines("hang"))
     job, counters = texts.jobs("hang")[0].job, Counters(processed=1, total=2)
 
-    def tell(state, reason=""):
+    def tell(state: JobState, reason: str = "") -> JobInfo:
         texts.pfs.transact(lambda txn: jobs.update(txn, job, state, reason, 4, counters, Stats(upload_bytes=9)))
         return texts.pps.jobs.inspect(job)
 
@@ -123,7 +128,7 @@ def test_a_job_can_be_told_its_state(texts):
         tell(JobState.RUNNING)
 
 
-def test_a_batched_process_takes_its_datums_one_after_the_other(texts):
+def test_a_batched_process_takes_its_datums_one_after_the_other(texts: Engine) -> None:
     # The client's own loop: NextDatum, work, NextDatum.
     code = """
 import os, shutil, pathlib
@@ -152,7 +157,7 @@ while True:
     assert (bad.reason, failed.counters.processed) == ("bad content", 1)
 
 
-def test_what_is_said_of_a_deleted_pipeline_is_not_in_the_log_of_its_successor(texts):
+def test_what_is_said_of_a_deleted_pipeline_is_not_in_the_log_of_its_successor(texts: Engine) -> None:
     texts.create("copy", ONE, "true")
     job = texts.settle("copy").job
     texts.pps.delete_pipeline(job.pipeline)
@@ -164,10 +169,10 @@ def test_what_is_said_of_a_deleted_pipeline_is_not_in_the_log_of_its_successor(t
 
 class TestStrictGpus:
     @pytest.fixture
-    def gpus(self):
+    def gpus(self) -> GpuPool:
         return GpuPool(strict=True)
 
-    def test_what_wants_a_gpu_waits_and_the_rest_runs(self, texts):
+    def test_what_wants_a_gpu_waits_and_the_rest_runs(self, texts: Engine) -> None:
         texts.create("wants", ONE, "true", resource_limits=GPU)
         texts.create("does-not", ONE, "true")
         assert texts.settle("does-not").state is JobState.SUCCESS
@@ -183,10 +188,10 @@ class TestStrictGpus:
 
 class TestOneGpu:
     @pytest.fixture
-    def gpus(self):
+    def gpus(self) -> GpuPool:
         return GpuPool(("0",))
 
-    def test_workers_take_turns_on_the_only_one(self, texts):
+    def test_workers_take_turns_on_the_only_one(self, texts: Engine) -> None:
         say = 'echo "$CUDA_VISIBLE_DEVICES" > "$PFS/out/$PACH_DATUM_ID"'
         texts.create("wants", ONE, say, resource_limits=GPU, parallelism_spec={"constant": "2"})
         assert texts.settle("wants").state is JobState.SUCCESS

@@ -1,47 +1,50 @@
 """Jobs end to end: real files, real processes, the rules of skipping, failing and cascading."""
 
 import json
+from typing import Any
 
 import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pps.entities import Counters, Job, JobState, Pipeline, PipelineState
+from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
 from localpachd.worker.tasks import Outcome
+from tests.localpachd.pps.engine import Engine
 
 SHOUT = 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/$(basename "$f")"; echo "read $(basename "$f")"; done'
 LIST = 'ls "$PFS/in" > "$PFS/out/list"'
 
 
-def only(repo, glob="/*", **fields):
+def only(repo: str, glob: str = "/*", **fields: Any) -> dict[str, Any]:
     return {"pfs": {"repo": repo, "name": "in", "glob": glob, **fields}}
 
 
-def counted(job):
+def counted(job: JobInfo) -> tuple[int, int, int]:
     return (job.counters.processed, job.counters.skipped, job.counters.total)
 
 
 @pytest.fixture
-def shout(engine):
+def shout(engine: Engine) -> Engine:
     engine.repo("texts")
     engine.put("texts", {"/a": "one", "/b": "two"})
     engine.create("shout", only("texts"), SHOUT)
     return engine
 
 
-def test_a_first_job_processes_everything(shout):
+def test_a_first_job_processes_everything(shout: Engine) -> None:
     job = shout.settle("shout")
     assert (job.state, job.reason) == (JobState.SUCCESS, "")
     assert counted(job) == (2, 0, 2)
     assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
+    assert job.started is not None and job.finished is not None
     assert job.created <= job.started <= job.finished
     assert job.stats.upload_bytes == 6
     assert sorted(shout.lines("shout")) == ["read a", "read b"]
 
 
-def test_only_what_changed_is_processed_again(shout):
+def test_only_what_changed_is_processed_again(shout: Engine) -> None:
     shout.settle("shout")
     shout.put("texts", {"/b": "three", "/c": "new"})
     job = shout.settle("shout")
@@ -52,7 +55,7 @@ def test_only_what_changed_is_processed_again(shout):
     assert {each.outcome for each in found.values()} == {Outcome.PROCESSED}
 
 
-def test_a_deleted_input_takes_its_output_with_it(shout):
+def test_a_deleted_input_takes_its_output_with_it(shout: Engine) -> None:
     shout.settle("shout")
     shout.put("texts", {"/a": None})
     job = shout.settle("shout")
@@ -62,7 +65,7 @@ def test_a_deleted_input_takes_its_output_with_it(shout):
     assert not any(path.startswith("/pfs/") and path.endswith("/a") for path in shout.files("shout", kind="meta"))
 
 
-def test_deleting_and_adding_again_gives_the_same_output(shout):
+def test_deleting_and_adding_again_gives_the_same_output(shout: Engine) -> None:
     shout.settle("shout")
     before = shout.files("shout")
     shout.put("texts", {"/a": None})
@@ -72,14 +75,14 @@ def test_deleting_and_adding_again_gives_the_same_output(shout):
     assert shout.files("shout") == before
 
 
-def test_no_datums_is_success(engine):
+def test_no_datums_is_success(engine: Engine) -> None:
     engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     job = engine.settle("shout")
     assert (job.state, job.counters) == (JobState.SUCCESS, Counters())
 
 
-def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout):
+def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout: Engine) -> None:
     job = shout.settle("shout")
     datum = shout.datums(job.job)["/a"]
     found = shout.files("shout", job.job.id, "meta")
@@ -94,7 +97,7 @@ def test_the_meta_commit_keeps_record_inputs_environment_and_output(shout):
         shout.pps.inspect_datum(job.job, "nothing")
 
 
-def test_lazy_inputs_leave_no_copy_in_the_meta_commit(engine):
+def test_lazy_inputs_leave_no_copy_in_the_meta_commit(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("shout", only("texts", lazy=True), 'cat "$PFS/in/a" > "$PFS/out/a"')
@@ -104,7 +107,7 @@ def test_lazy_inputs_leave_no_copy_in_the_meta_commit(engine):
     assert found[f"/pfs/{datum.id}/out/a"] == "one"
 
 
-def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout):
+def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout: Engine) -> None:
     shout.settle("shout")
     shout.create("shout", only("texts"), f'test ! -e "$PFS/in/bad"\n{SHOUT}', datum_tries="1", update=True)
     shout.settle("shout")
@@ -124,7 +127,7 @@ def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout):
     assert shout.files("shout") == {"/a": "ONE", "/b": "CHANGED", "/c": "NEW"}
 
 
-def test_a_recovered_datum_does_not_fail_the_job_and_is_tried_again(engine):
+def test_a_recovered_datum_does_not_fail_the_job_and_is_tried_again(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one", "/bad": "x"})
     recover = {"err_cmd": ["true"]}
@@ -137,7 +140,7 @@ def test_a_recovered_datum_does_not_fail_the_job_and_is_tried_again(engine):
     assert again.counters == Counters(processed=1, skipped=1, total=3, recovered=1)
 
 
-def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine):
+def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one", "/b": "two"})
     engine.create("clash", only("texts"), 'cat "$PFS"/in/* > "$PFS/out/same"')
@@ -151,7 +154,7 @@ def test_two_datums_with_one_output_path_fail_the_job_at_its_end(engine):
     assert engine.files("clash") == {"/same": "one"}
 
 
-def test_failure_cascades_downstream_without_running_anything(shout):
+def test_failure_cascades_downstream_without_running_anything(shout: Engine) -> None:
     shout.settle("shout")
     shout.create("list", only("shout", "/"), LIST)
     shout.create("list2", only("list", "/"), LIST)
@@ -165,7 +168,7 @@ def test_failure_cascades_downstream_without_running_anything(shout):
         assert shout.commit(name).error == reason
 
 
-def test_one_write_runs_the_whole_chain_under_one_id(shout):
+def test_one_write_runs_the_whole_chain_under_one_id(shout: Engine) -> None:
     shout.create("list", only("shout", "/"), LIST)
     shout.settle("list")
     shout.put("texts", {"/c": "x"})
@@ -177,7 +180,7 @@ def test_one_write_runs_the_whole_chain_under_one_id(shout):
     assert shout.files("list") == {"/list": "a\nb\nc\n"}
 
 
-def test_an_update_skips_everything_and_reprocess_nothing(shout):
+def test_an_update_skips_everything_and_reprocess_nothing(shout: Engine) -> None:
     shout.settle("shout")
     shout.create("shout", only("texts"), SHOUT.replace("a-z A-Z", "a-z b-za"), update=True)
     job = shout.settle("shout")
@@ -190,7 +193,7 @@ def test_an_update_skips_everything_and_reprocess_nothing(shout):
     assert [each.version for each in shout.jobs("shout")] == [3, 2, 1]
 
 
-def test_every_job_reprocesses_every_time(engine):
+def test_every_job_reprocesses_every_time(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("shout", only("texts"), SHOUT, reprocess_spec="every_job")
@@ -200,7 +203,7 @@ def test_every_job_reprocesses_every_time(engine):
     assert engine.files("shout") == {"/a": "ONE", "/b": "TWO"}
 
 
-def test_cross_union_and_join_run_their_combinations(engine):
+def test_cross_union_and_join_run_their_combinations(engine: Engine) -> None:
     for repo in ("left", "right"):
         engine.repo(repo)
         engine.put(repo, {"/1.txt": repo, "/2.txt": repo})
@@ -220,7 +223,7 @@ def test_cross_union_and_join_run_their_combinations(engine):
     assert counted(engine.settle("union")) == (1, 4, 5)
 
 
-def test_datum_sets_run_side_by_side_and_keep_every_output(engine):
+def test_datum_sets_run_side_by_side_and_keep_every_output(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {f"/{number}": str(number) for number in range(12)})
     engine.create("shout", only("texts"), SHOUT, parallelism_spec={"constant": "3"}, datum_set_spec={"number": "2"})
@@ -229,7 +232,7 @@ def test_datum_sets_run_side_by_side_and_keep_every_output(engine):
     assert engine.files("shout") == {f"/{number}": str(number) for number in range(12)}
 
 
-def test_a_job_waits_for_an_open_input_commit(engine):
+def test_a_job_waits_for_an_open_input_commit(engine: Engine) -> None:
     repo = engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")
@@ -241,7 +244,7 @@ def test_a_job_waits_for_an_open_input_commit(engine):
     assert engine.settle("shout").state is JobState.SUCCESS
 
 
-def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine):
+def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine: Engine) -> None:
     repo = engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")
@@ -253,7 +256,7 @@ def test_a_user_error_on_the_input_makes_the_job_unrunnable(engine):
 HANG = "echo hanging; sleep 60"
 
 
-def hanging(engine, **fields):
+def hanging(engine: Engine, **fields: Any) -> Job:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("hang", only("texts"), HANG, **fields)
@@ -261,7 +264,7 @@ def hanging(engine, **fields):
     return engine.jobs("hang")[0].job
 
 
-def test_stop_job_kills_it_and_errors_its_commits(engine):
+def test_stop_job_kills_it_and_errors_its_commits(engine: Engine) -> None:
     job = hanging(engine)
     [status] = engine.pps.jobs.inspect(job).worker_status
     assert (status.job, [each.path for each in status.data]) == (job.id, ["/a"])
@@ -275,7 +278,7 @@ def test_stop_job_kills_it_and_errors_its_commits(engine):
     engine.until(lambda: engine.pps.jobs.inspect(job).worker_status == ())
 
 
-def test_a_job_that_takes_too_long_is_killed(engine):
+def test_a_job_that_takes_too_long_is_killed(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("hang", only("texts"), HANG, job_timeout="0.5s")
@@ -283,7 +286,7 @@ def test_a_job_that_takes_too_long_is_killed(engine):
     assert (info.state, info.reason) == (JobState.KILLED, " jobtimed out")
 
 
-def test_update_kills_the_running_job_and_covers_its_input(engine):
+def test_update_kills_the_running_job_and_covers_its_input(engine: Engine) -> None:
     old = hanging(engine)
     engine.create("hang", only("texts"), SHOUT, update=True)
     info = engine.pps.jobs.inspect(old)
@@ -293,7 +296,7 @@ def test_update_kills_the_running_job_and_covers_its_input(engine):
     assert engine.files("hang") == {"/a": "ONE"}
 
 
-def test_stop_and_start_a_pipeline(engine):
+def test_stop_and_start_a_pipeline(engine: Engine) -> None:
     job = hanging(engine)
     pipeline = job.pipeline
     engine.pps.stop_pipeline(pipeline)
@@ -312,7 +315,7 @@ def test_stop_and_start_a_pipeline(engine):
     assert len(engine.jobs("hang")) == 2
 
 
-def test_delete_pipeline_ends_everything_of_it(engine):
+def test_delete_pipeline_ends_everything_of_it(engine: Engine) -> None:
     job = hanging(engine)
     engine.pps.delete_pipeline(job.pipeline)
     with pytest.raises(NotFound, match=f"jobs default/hang@{job.id} not found"):
@@ -326,7 +329,7 @@ def test_delete_pipeline_ends_everything_of_it(engine):
     assert engine.settle("hang").state is JobState.SUCCESS
 
 
-def test_keep_repo_leaves_the_output_as_an_ordinary_repo(shout):
+def test_keep_repo_leaves_the_output_as_an_ordinary_repo(shout: Engine) -> None:
     shout.settle("shout")
     shout.pps.delete_pipeline(Pipeline("default", "shout"), keep_repo=True)
     assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
@@ -336,7 +339,7 @@ def test_keep_repo_leaves_the_output_as_an_ordinary_repo(shout):
         shout.create("shout", only("texts"), SHOUT)
 
 
-def test_a_pipeline_with_readers_is_deleted_only_by_force(shout):
+def test_a_pipeline_with_readers_is_deleted_only_by_force(shout: Engine) -> None:
     shout.create("list", only("shout", "/"), LIST)
     shout.settle("list")
     pipeline = Pipeline("default", "shout")
@@ -348,7 +351,7 @@ def test_a_pipeline_with_readers_is_deleted_only_by_force(shout):
     assert {each.name for each in shout.pps.delete_pipelines()} == {"list"}
 
 
-def test_a_pipeline_without_a_command_fails(engine):
+def test_a_pipeline_without_a_command_fails(engine: Engine) -> None:
     engine.repo("texts")
     engine.submit({"pipeline": {"name": "idle"}, "transform": {}, "input": only("texts")})
     job = engine.settle("idle")
@@ -357,7 +360,7 @@ def test_a_pipeline_without_a_command_fails(engine):
     assert (info.state, info.reason) == (PipelineState.FAILURE, "nothing to run: no transform.cmd")
 
 
-def test_autoscaling_pipelines_stand_by_between_jobs(engine):
+def test_autoscaling_pipelines_stand_by_between_jobs(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("shout", only("texts"), SHOUT, autoscaling=True)
@@ -367,7 +370,7 @@ def test_autoscaling_pipelines_stand_by_between_jobs(engine):
     assert engine.pps.inspect_pipeline(pipeline).workers_available == 0
 
 
-def test_gpu_pipelines_run_on_the_cpu_and_say_so(engine):
+def test_gpu_pipelines_run_on_the_cpu_and_say_so(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     limits = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
@@ -376,7 +379,7 @@ def test_gpu_pipelines_run_on_the_cpu_and_say_so(engine):
     assert engine.pps.inspect_pipeline(Pipeline("default", "shout")).reason == "no GPU here: running on the CPU"
 
 
-def test_names_and_versions(shout):
+def test_names_and_versions(shout: Engine) -> None:
     shout.settle("shout")
     with pytest.raises(AlreadyExists, match='pipeline "default/shout" already exists'):
         shout.create("shout", only("texts"), SHOUT)
@@ -400,7 +403,7 @@ def test_names_and_versions(shout):
     shout.pps.stop_pipeline(Pipeline("default", "none"))  # silent
 
 
-def test_jobs_are_filtered_by_the_commits_they_read(shout):
+def test_jobs_are_filtered_by_the_commits_they_read(shout: Engine) -> None:
     first = shout.commit("texts")
     shout.settle("shout")
     shout.put("texts", {"/c": "x"})
@@ -411,7 +414,7 @@ def test_jobs_are_filtered_by_the_commits_they_read(shout):
     assert old.job.id != found[0].job.id
 
 
-def test_datums_of_an_input_are_listed_before_there_is_a_pipeline(engine):
+def test_datums_of_an_input_are_listed_before_there_is_a_pipeline(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "1", "/b": "2"})
     found = list(engine.pps.list_input_datums(only("texts")))
@@ -420,7 +423,7 @@ def test_datums_of_an_input_are_listed_before_there_is_a_pipeline(engine):
     assert {each.outcome for each in found} == {None}
 
 
-def test_rewinding_the_input_gives_the_old_output_again(shout):
+def test_rewinding_the_input_gives_the_old_output_again(shout: Engine) -> None:
     old = shout.commit("texts").commit
     shout.settle("shout")
     shout.put("texts", {"/a": "changed", "/c": "new"})
@@ -431,7 +434,7 @@ def test_rewinding_the_input_gives_the_old_output_again(shout):
     assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
 
 
-def test_deleting_a_job_row_does_not_confuse_the_next_job(shout):
+def test_deleting_a_job_row_does_not_confuse_the_next_job(shout: Engine) -> None:
     shout.settle("shout")
     shout.put("texts", {"/a": None})
     job = shout.settle("shout").job
@@ -441,7 +444,7 @@ def test_deleting_a_job_row_does_not_confuse_the_next_job(shout):
     assert shout.files("shout") == {"/a": "ONE", "/b": "TWO"}
 
 
-def test_logs_are_filtered_and_followed(shout):
+def test_logs_are_filtered_and_followed(shout: Engine) -> None:
     job = shout.settle("shout").job
     datum = shout.datums(job)["/a"]
     pps = shout.pps
@@ -470,7 +473,7 @@ def test_logs_are_filtered_and_followed(shout):
     assert next(line.message for line in following if line.user) == "read late"
 
 
-def test_restart_datum_ends_the_attempt(engine):
+def test_restart_datum_ends_the_attempt(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("hang", only("texts"), HANG, datum_tries="2")
@@ -488,7 +491,7 @@ def test_restart_datum_ends_the_attempt(engine):
         engine.pps.restart_datum(job, ["/a"])
 
 
-def test_subscribing_shows_each_unfinished_job_once(engine):
+def test_subscribing_shows_each_unfinished_job_once(engine: Engine) -> None:
     engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")

@@ -73,12 +73,12 @@ class World:
 
 def request(name: str, sources: list[str], kind: str, update: bool) -> dict[str, Any]:
     leaves = [{"pfs": {"repo": each, "name": f"in{place}", "glob": "/"}} for place, each in enumerate(sources)]
-    own = {
+    kinds: dict[str, dict[str, Any]] = {
         "transform": {"input": {"cross": leaves}},
         "service": {"input": {"cross": leaves}, "service": {"internal_port": 80}},
         "spout": {"spout": {}},
-    }[kind]
-    return {"pipeline": {"name": name}, "transform": {"cmd": ["true"]}, "update": update, **own}
+    }
+    return {"pipeline": {"name": name}, "transform": {"cmd": ["true"]}, "update": update, **kinds[kind]}
 
 
 def failed(txn: Transaction, job: Job) -> None:

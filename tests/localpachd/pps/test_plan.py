@@ -42,16 +42,16 @@ def planned(view: PipelineView, *in_hand: Job) -> tuple[object, ...]:
     return plan(Snapshot((view,), frozenset(in_hand)))
 
 
-def test_a_new_pipeline_starts_running():
+def test_a_new_pipeline_starts_running() -> None:
     view = replace(RUNNING, state=PipelineState.STARTING)
     assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
 
 
-def test_nothing_to_do_is_nothing():
+def test_nothing_to_do_is_nothing() -> None:
     assert planned(RUNNING) == ()
 
 
-def test_the_first_job_goes_from_created_over_starting_to_running():
+def test_the_first_job_goes_from_created_over_starting_to_running() -> None:
     created = replace(RUNNING, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
     assert planned(created) == (PickUp(FIRST),)
     waiting = replace(RUNNING, jobs=(job(JobState.STARTING, OPEN), job(JobState.CREATED, job=SECOND)))
@@ -60,17 +60,17 @@ def test_the_first_job_goes_from_created_over_starting_to_running():
     assert planned(ready) == (Run(FIRST),)
 
 
-def test_one_job_of_a_pipeline_is_in_hand_at_a_time():
+def test_one_job_of_a_pipeline_is_in_hand_at_a_time() -> None:
     busy = replace(RUNNING, jobs=(job(JobState.RUNNING), job(JobState.CREATED, job=SECOND)))
     assert planned(busy, FIRST) == ()
 
 
-def test_a_running_job_that_nobody_has_in_hand_is_taken_again():
+def test_a_running_job_that_nobody_has_in_hand_is_taken_again() -> None:
     orphan = replace(RUNNING, jobs=(job(JobState.RUNNING),))
     assert planned(orphan) == (Run(FIRST),)
 
 
-def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished():
+def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished() -> None:
     models = InputView("models", finished=True, failed=True)
     half = replace(RUNNING, jobs=(job(JobState.STARTING, FAILED, OPEN),))
     assert planned(half) == ()
@@ -79,7 +79,7 @@ def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished():
     assert planned(both) == (GiveUp(FIRST, reason),)
 
 
-def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it():
+def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it() -> None:
     view = replace(RUNNING, has_command=False, jobs=(job(JobState.CREATED, OPEN), job(JobState.CREATED, job=SECOND)))
     assert planned(view) == (
         SetState(EDGES, 1, PipelineState.FAILURE, NO_COMMAND),
@@ -88,12 +88,12 @@ def test_a_pipeline_without_a_command_fails_and_its_jobs_with_it():
     )
 
 
-def test_a_stopped_pipeline_is_paused():
+def test_a_stopped_pipeline_is_paused() -> None:
     assert planned(replace(RUNNING, stopped=True)) == (SetState(EDGES, 1, PipelineState.PAUSED, "", stopped=True),)
     assert planned(replace(RUNNING, state=PipelineState.PAUSED)) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
 
 
-def test_an_autoscaling_pipeline_rests_until_a_job_can_run():
+def test_an_autoscaling_pipeline_rests_until_a_job_can_run() -> None:
     idle = replace(RUNNING, autoscaling=True)
     assert planned(idle) == (SetState(EDGES, 1, PipelineState.STANDBY, ""),)
     resting = replace(idle, state=PipelineState.STANDBY)
@@ -104,7 +104,7 @@ def test_an_autoscaling_pipeline_rests_until_a_job_can_run():
     )
 
 
-def test_an_image_on_its_way_holds_a_pipeline_up_without_a_crash():
+def test_an_image_on_its_way_holds_a_pipeline_up_without_a_crash() -> None:
     view = replace(RUNNING, delay="pulling image a:1", jobs=(job(JobState.STARTING, READY),))
     assert planned(view) == (SetState(EDGES, 1, PipelineState.STARTING, "pulling image a:1"),)
     assert planned(replace(view, state=PipelineState.STARTING, reason="pulling image a:1")) == ()
@@ -113,22 +113,22 @@ def test_an_image_on_its_way_holds_a_pipeline_up_without_a_crash():
     )  # fmt: skip
 
 
-def test_workers_that_cannot_be_had_leave_the_job_waiting():
+def test_workers_that_cannot_be_had_leave_the_job_waiting() -> None:
     view = replace(RUNNING, obstacle="unschedulable: no GPU", jobs=(job(JobState.CREATED, READY),))
     assert planned(view) == (SetState(EDGES, 1, PipelineState.CRASHING, "unschedulable: no GPU"),)
 
 
-def test_what_a_user_should_know_stands_in_the_reason():
+def test_what_a_user_should_know_stands_in_the_reason() -> None:
     view = replace(RUNNING, remark="no GPU here: running on the CPU")
     assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, "no GPU here: running on the CPU"),)
 
 
-def test_jobs_of_an_older_version_are_not_picked_up():
+def test_jobs_of_an_older_version_are_not_picked_up() -> None:
     view = replace(RUNNING, version=2, jobs=(job(JobState.CREATED, READY), job(JobState.CREATED, READY, job=SECOND)))
     assert planned(view) == ()
 
 
-def test_what_is_in_hand_of_a_job_that_is_over_is_let_go():
+def test_what_is_in_hand_of_a_job_that_is_over_is_let_go() -> None:
     assert planned(RUNNING, FIRST) == (LetGo(FIRST),)
 
 
@@ -177,7 +177,9 @@ def _with_state(view: PipelineView, one: Job, state: JobState) -> PipelineView:
 
 
 @given(views, st.frozensets(st.sampled_from([FIRST, SECOND])))
-def test_applying_the_plan_comes_to_rest_with_at_most_one_job_taken(view: PipelineView, in_hand: frozenset[Job]):
+def test_applying_the_plan_comes_to_rest_with_at_most_one_job_taken(
+    view: PipelineView, in_hand: frozenset[Job]
+) -> None:
     for _ in range(10):
         actions = plan(Snapshot((view,), in_hand))
         if not actions:
@@ -192,7 +194,7 @@ SERVICE = replace(RUNNING, kind=Kind.SERVICE)
 SPOUT = replace(RUNNING, kind=Kind.SPOUT, spec_commit="first")
 
 
-def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it():
+def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it() -> None:
     jobs = (job(JobState.RUNNING), job(JobState.STARTING, READY, job=SECOND))
     # The one that is served must let go first.
     assert planned(replace(SERVICE, jobs=jobs), FIRST) == (Conclude(FIRST),)
@@ -200,7 +202,7 @@ def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it():
     assert planned(replace(SERVICE, jobs=jobs[1:])) == (Run(SECOND),)
 
 
-def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed():
+def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed() -> None:
     first = job(JobState.RUNNING)
     waiting = replace(SERVICE, jobs=(first, job(JobState.STARTING, OPEN, job=SECOND)))
     assert planned(waiting, FIRST) == ()
@@ -208,7 +210,7 @@ def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed():
     assert planned(failed, FIRST) == (GiveUp(SECOND, unrunnable(["images"])),)
 
 
-def test_a_spout_runs_in_its_newest_version_alone_and_only_while_its_pipeline_does():
+def test_a_spout_runs_in_its_newest_version_alone_and_only_while_its_pipeline_does() -> None:
     def spouts(view: PipelineView, *in_hand: str) -> tuple[object, ...]:
         return plan(Snapshot((view,), spouts=frozenset((EDGES, each) for each in in_hand)))
 

@@ -43,11 +43,11 @@ records = st.builds(
 
 
 @given(records)
-def test_a_record_comes_back_as_it_was(record: Record):
+def test_a_record_comes_back_as_it_was(record: Record) -> None:
     assert decode(record.id, encode(record)) == record
 
 
-def test_the_form_is_protojson():
+def test_the_form_is_protojson() -> None:
     file = DatumInput("in", "default", "images", "user", "master", "/a", b"\0" * 32, 5, "c" * 32, lazy=True)
     job = Job(Pipeline("default", "edges"), "1" * 32)
     message = json.loads(encode(Record("d", job, (file,), "h", Outcome.FAILED, "too bad", Stats(process_time=1.5), 3)))
@@ -65,11 +65,11 @@ def test_the_form_is_protojson():
     }
 
 
-def test_defaults_are_left_out():
+def test_defaults_are_left_out() -> None:
     job = Job(Pipeline("default", "edges"), "1" * 32)
     assert "state" not in json.loads(encode(Record("d", job, (), "h", Outcome.PROCESSED, "", Stats(), 0)))
 
 
-def test_where_records_lie():
+def test_where_records_lie() -> None:
     assert meta_path("d") == "/meta/d/meta"
     assert pfs_path("d") == "/pfs/d"

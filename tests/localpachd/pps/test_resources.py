@@ -1,5 +1,7 @@
 """Resources that no cluster could give."""
 
+from typing import Any
+
 import pytest
 
 from localpachd.errors import PachError
@@ -43,7 +45,7 @@ def test_what_is_usual() -> None:
         ),
     ],
 )
-def test_what_no_cluster_could_give(raw, text) -> None:
+def test_what_no_cluster_could_give(raw: dict[str, Any], text: str) -> None:
     with pytest.raises(PachError) as refused:
         resources.check(raw)
     assert str(refused.value).startswith(text)

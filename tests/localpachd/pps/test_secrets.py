@@ -1,16 +1,19 @@
 """What pipelines ask of secrets, checked and carried out."""
 
+from pathlib import Path
+
 import pytest
 
 from localpachd.errors import PachError
 from localpachd.pps import secrets
 from localpachd.worker.secrets import Secret, Secrets
+from tests.localpachd.pps.engine import Engine
 
 WORD = b"open sesame"
 
 
 @pytest.fixture
-def kept(tmp_path) -> Secrets:
+def kept(tmp_path: Path) -> Secrets:
     store = Secrets(tmp_path / "secrets")
     store.create(Secret("s", "Opaque", 0, {"word": WORD}))
     return store
@@ -20,7 +23,7 @@ def check(kept: Secrets, *uses: dict[str, str]) -> None:
     secrets.check({"transform": {"secrets": list(uses)}}, kept)
 
 
-def test_nothing_asked_is_nothing_wrong(kept) -> None:
+def test_nothing_asked_is_nothing_wrong(kept: Secrets) -> None:
     secrets.check({}, kept)
     secrets.check({"transform": {}}, kept)
     check(kept, {"name": "s"})
@@ -54,13 +57,13 @@ def test_nothing_asked_is_nothing_wrong(kept) -> None:
         ),
     ],
 )
-def test_what_cannot_be_given_is_refused(kept, uses, text) -> None:
+def test_what_cannot_be_given_is_refused(kept: Secrets, uses: list[dict[str, str]], text: str) -> None:
     with pytest.raises(PachError) as refused:
         check(kept, *uses)
     assert str(refused.value).startswith(text)
 
 
-def test_a_value_is_kept_with_no_datum_and_no_log(engine) -> None:
+def test_a_value_is_kept_with_no_datum_and_no_log(engine: Engine) -> None:
     engine.repo("texts")
     engine.secrets.create(Secret("s", "Opaque", 0, {"word": WORD}))
     transform = {"secrets": [{"name": "s", "key": "word", "env_var": "WORD"}]}
@@ -76,7 +79,7 @@ def test_a_value_is_kept_with_no_datum_and_no_log(engine) -> None:
     assert WORD.decode() not in str(job)
 
 
-def test_a_secret_that_is_gone_fails_the_datum_and_may_come_back(engine) -> None:
+def test_a_secret_that_is_gone_fails_the_datum_and_may_come_back(engine: Engine) -> None:
     engine.repo("texts")
     secret = Secret("s", "Opaque", 0, {"word": WORD})
     engine.secrets.create(secret)

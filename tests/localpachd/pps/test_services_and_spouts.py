@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,8 @@ from localpachd.pps import pipelines
 from localpachd.pps.entities import JobState, Pipeline, PipelineState, Written
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.spec import Kind
+from tests.localpachd.pps.engine import Engine
 from tests.servers import OwnPort
-
-if TYPE_CHECKING:
-    from conftest import Engine
 
 # Answers with the text of /pfs/in/name; asked for /exit it ends.
 SERVER = """
@@ -167,7 +165,14 @@ def test_stopping_the_pipeline_stops_the_service(engine: Engine, service: Servic
     assert get(service.port) == "one"
     engine.pps.delete_pipeline(Pipeline("default", "web"))
     with socket.create_server(("127.0.0.1", 0)):
-        engine.until(lambda: _refused(service.port) or engine.pfs.changes.wake())
+
+        def refused() -> bool:
+            if not _refused(service.port):
+                engine.pfs.changes.wake()
+                return False
+            return True
+
+        engine.until(refused)
 
 
 def _refused(port: int) -> bool:
@@ -199,7 +204,7 @@ def test_a_taken_port_is_waited_for(engine: Engine, service: Service) -> None:
     engine.put("in", {"/name": "one"})
     with socket.create_server(("127.0.0.1", service.port)):
         service.create()
-        engine.until(lambda: any(f"external_port {service.port} cannot be had" in x for x in said(engine, "web")))
+        engine.until(lambda: any(f"external_port {service.port} is not available" in x for x in said(engine, "web")))
     assert get(service.port, wanted="one") == "one"
 
 

@@ -27,14 +27,14 @@ def chosen(numbered: tuple[Numbered, ...]) -> list[Datum]:
     return [each.datum for each in numbered]
 
 
-def test_without_a_base_everything_is_new():
+def test_without_a_base_everything_is_new() -> None:
     decision = decide([A, B], {}, (), SALT)
     assert chosen(decision.parallel) == [A, B]
     assert [each.index for each in decision.parallel] == [0, 1]
     assert (decision.serial, decision.outdated, decision.skipped, decision.total) == ((), (), 0, 2)
 
 
-def test_equal_hashes_are_skipped_changed_ones_replaced_missing_ones_removed():
+def test_equal_hashes_are_skipped_changed_ones_replaced_missing_ones_removed() -> None:
     changed = datum("/b", b"other")
     decision = decide([A, changed], record(A) | record(B) | record(C), (), SALT)
     assert decision.skipped == 1
@@ -43,18 +43,18 @@ def test_equal_hashes_are_skipped_changed_ones_replaced_missing_ones_removed():
     assert set(decision.outdated) == {B.id, C.id}
 
 
-def test_what_was_not_processed_well_is_never_skipped():
+def test_what_was_not_processed_well_is_never_skipped() -> None:
     decision = decide([A], {A.id: ""}, (), SALT)
     assert chosen(decision.serial) == [A]
     assert decision.outdated == (A.id,)
 
 
-def test_every_job_and_another_salt_skip_nothing():
+def test_every_job_and_another_salt_skip_nothing() -> None:
     assert decide([A, B], record(A) | record(B), (), SALT, skipping=False).skipped == 0
     assert decide([A, B], record(A) | record(B), (), "other").skipped == 0
 
 
-def test_what_this_job_recorded_before_a_restart_is_neither_run_nor_removed_again():
+def test_what_this_job_recorded_before_a_restart_is_neither_run_nor_removed_again() -> None:
     changed = datum("/b", b"other")
     decision = decide([A, changed, C], record(B), {A.id, changed.id}, SALT)
     assert chosen(decision.parallel) == [C]
@@ -67,7 +67,7 @@ paths = st.dictionaries(st.sampled_from([f"/{name}" for name in "abcdefgh"]), st
 
 
 @given(paths, paths, st.sets(st.sampled_from([f"/{name}" for name in "abcdefgh"])))
-def test_each_datum_has_exactly_one_fate(before: dict[str, bytes], now: dict[str, bytes], done_paths: set[str]):
+def test_each_datum_has_exactly_one_fate(before: dict[str, bytes], now: dict[str, bytes], done_paths: set[str]) -> None:
     base = {key: value for path in before for key, value in record(datum(path, before[path])).items()}
     wanted = [datum(path, now[path]) for path in sorted(now)]
     done = {each.id for each in wanted if each.inputs[0].path in done_paths and base.get(each.id) != each.hash(SALT)}
@@ -90,7 +90,7 @@ def lengths(count: int, spec: DatumSetSpec, workers: int = 1, size: int = 1) -> 
     return [len(each) for each in sets(numbered(count, size), spec, workers)]
 
 
-def test_sets_are_dealt_by_count_by_bytes_or_evenly():
+def test_sets_are_dealt_by_count_by_bytes_or_evenly() -> None:
     assert lengths(5, DatumSetSpec(number=2)) == [2, 2, 1]
     assert lengths(5, DatumSetSpec(size_bytes=30), size=10) == [3, 2]
     assert lengths(5, DatumSetSpec(number=2, size_bytes=30), size=10) == [2, 2, 1]
@@ -105,6 +105,6 @@ def test_sets_are_dealt_by_count_by_bytes_or_evenly():
     st.builds(DatumSetSpec, st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
     st.integers(1, 5),
 )
-def test_sets_hold_every_datum_once_in_order(count: int, spec: DatumSetSpec, workers: int):
+def test_sets_hold_every_datum_once_in_order(count: int, spec: DatumSetSpec, workers: int) -> None:
     dealt = [each.index for one in sets(numbered(count), spec, workers) for each in one]
     assert dealt == list(range(count))

@@ -1,18 +1,13 @@
 """What user code knows of its pipeline, its job, its datum and its worker, and how many workers there are at once."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from localpachd.pps.datum_tasks import environment
 from localpachd.pps.datums import Datum, DatumInput
 from localpachd.pps.entities import Job, JobState, Pipeline
 from localpachd.pps.skipping import Numbered
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from conftest import Engine
+from tests.localpachd.pps.engine import Engine
 
 
 def file(name: str, path: str, **fields: Any) -> DatumInput:

@@ -1,0 +1,165 @@
+"""A whole engine for the tests of the pps room: real pfs, real processes, everything but the wire."""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from localpachd.api.worker import GrpcBatchServer
+from localpachd.db import Database
+from localpachd.pfs import commits, contents, modify, repos, staging
+from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.service import Pfs
+from localpachd.pps import jobs
+from localpachd.pps.entities import DatumInfo, Job, JobInfo, Pipeline, Written
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.service import Pps
+from localpachd.storage.chunks import Chunks
+from localpachd.storage.filesets import DEFAULT_TAG
+from localpachd.worker.gpu_pool import GpuPool
+from localpachd.worker.machine.workplaces import Machine
+from localpachd.worker.runner import LocalRunner
+from localpachd.worker.secrets import Secrets
+from localpachd.worker.workplace import Stores
+
+COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
+
+
+class NoSidecars:
+    """For engines without a wire: a spout here has no server to call."""
+
+    def open(self, output: Branch) -> int:
+        return 9
+
+    def close(self, port: int) -> None:
+        pass
+
+
+class Clock:
+    """Nanoseconds since the epoch as a test says they are; it starts at the machine's time. `asked` is done once,
+    before the clock is read next."""
+
+    def __init__(self) -> None:
+        self.time = time.time_ns()
+        self.asked: Callable[[], None] | None = None
+
+    def __call__(self) -> int:
+        asked, self.asked = self.asked, None
+        if asked is not None:
+            asked()
+        return self.time
+
+
+class Engine:
+    """Pfs and pps over one directory, with the few verbs that tests speak in. Names are in project `default`."""
+
+    def __init__(self, root: Path, gpus: GpuPool) -> None:
+        self.root = root
+        self.db = Database(root / "state.sqlite")
+        self.chunks = Chunks(root / "chunks")
+        self.pfs = Pfs.open(self.db, self.chunks, jobs)
+        self.gpus = gpus
+        self.secrets = Secrets(root / "secrets")
+        self.clock = Clock()
+        self._begin()
+
+    def _begin(self) -> None:
+        scratch = self.root / "scratch"
+        machine = Machine(Stores(self.db, self.chunks, self.secrets), scratch)
+        self.runner = LocalRunner(scratch, self.gpus, GrpcBatchServer(), machine)
+        self.pps = Pps(self.pfs, self.runner, self.gpus, 0, self.secrets, NoSidecars(), self.clock)
+        self.pps.start()
+
+    def _end(self) -> None:
+        self.pps.stop()
+        self.runner.close()
+
+    def restart(self) -> None:
+        """Lets go of all that runs and goes on with it, as a server does that is stopped and started again."""
+        self._end()
+        self._begin()
+
+    def close(self) -> None:
+        self._end()
+        self.chunks.close()
+        self.db.close()
+
+    def sleep(self, seconds: float) -> None:
+        """Moves the engine's clock on."""
+        self.clock.time += int(seconds * 1e9)
+        self.pfs.changes.wake()
+
+    def repo(self, name: str) -> Repo:
+        made = Repo("default", name)
+        self.pfs.transact(lambda txn: repos.create(txn, made))
+        return made
+
+    def put(self, repo: str, files: Mapping[str, str | None], branch: str = "master") -> None:
+        """Writes files in one commit; None deletes."""
+        changes: list[staging.Change] = []
+        for path, text in files.items():
+            changes.append(staging.Removal(path, DEFAULT_TAG))
+            if text is not None:
+                content = self.chunks.store([text.encode()])
+                changes.append(staging.Addition(path, DEFAULT_TAG, content))
+        modify.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
+
+    def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:
+        """Makes a pipeline that runs a line of shell, in which $PFS is /pfs wherever that is."""
+        self.submit(self.request(name, tree, shell, **fields))
+
+    def request(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> dict[str, Any]:
+        """What `create` asks for."""
+        script = f'PFS="${{LOCALPACHD_PFS:-/pfs}}"\n{shell}'
+        transform = {"cmd": ["sh", "-e"], "stdin": script.split("\n"), **fields.pop("transform", {})}
+        return {"pipeline": {"name": name}, "transform": transform, "input": dict(tree), **fields}
+
+    def submit(self, request: Mapping[str, Any]) -> None:
+        """Makes or updates a pipeline."""
+        self.pfs.transact(lambda txn: self.pps.add_pipeline(txn, request, Written()))
+
+    def stop(self, job: Job, reason: str = "") -> None:
+        """Kills a job."""
+        self.pfs.transact(lambda txn: jobs.stop(txn, job, reason))
+
+    def jobs(self, name: str) -> list[JobInfo]:
+        """Newest first, of all versions."""
+        return list(self.pps.jobs.list_all(Pipeline("default", name), history=-1))
+
+    def settle(self, name: str) -> JobInfo:
+        """The newest job of a pipeline, once it is over."""
+        return self.pps.jobs.inspect(self.jobs(name)[0].job, wait=True, active=deadline(60))
+
+    def until(self, look: Callable[[], Any]) -> Any:
+        """Waits for a condition that some change will make true."""
+        found = self.pfs.changes.wait_for(lambda: look() or None, deadline(60))
+        assert found is not None, "what the test waits for did not happen"
+        return found
+
+    def commit(self, name: str, ref: str = "", kind: str = "user") -> CommitInfo:
+        with self.db.read() as conn:
+            return commits.resolve(conn, Commit(Repo("default", name, kind), ref, "" if ref else "master"))
+
+    def files(self, name: str, ref: str = "", kind: str = "user") -> dict[str, str]:
+        """Path to text of a commit's whole content."""
+        info = self.commit(name, ref, kind)
+        with self.db.read() as conn:
+            found = list(contents.fileset(conn, info).walk())
+        return {file.path: b"".join(self.chunks.read(file.content)).decode() for file in found}
+
+    def datums(self, job: Job) -> dict[str, DatumInfo]:
+        """A job's datums by the paths of their inputs."""
+        return {",".join(each.path for each in info.data): info for info in self.pps.list_datums(job)}
+
+    def lines(self, name: str) -> list[str]:
+        """What user code of a pipeline has said."""
+        return [line.message for line in self.pps.logs(LogQuery(Pipeline("default", name))) if line.user]
+
+
+def deadline(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() < end
+
+
+def pfs_input(repo: str, glob: str = "/*", **fields: Any) -> dict[str, Any]:
+    return {"pfs": {"repo": repo, "glob": glob, **fields}}
