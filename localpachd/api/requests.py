@@ -96,7 +96,7 @@ def _start_commit(txn: Transaction, request: pfs_pb2.StartCommitRequest) -> pfs_
         # The parent is in the branch's repo; pachctl 2.7 misspells that repo ("default/default/repo").
         named = request.parent
         parent = Commit(branch.repo, named.id, named.branch.name or ("" if named.id else branch.name))
-    return pfs_messages.commit(commits.start(txn, branch, parent, request.description))
+    return pfs_messages.commit(commits.start(txn, branch, parent, request.description).commit)
 
 
 def _finish_commit(txn: Transaction, request: pfs_pb2.FinishCommitRequest) -> None:

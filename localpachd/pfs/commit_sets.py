@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from localpachd.errors import NotFound
 from localpachd.pfs import commits
-from localpachd.pfs.entities import CommitInfo
+from localpachd.pfs.entities import Commit, CommitInfo
 
 
 def inspect(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
@@ -29,23 +29,19 @@ def members(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
 
 
 def upstream_first(conn: sqlite3.Connection, seqs: list[int]) -> list[CommitInfo]:
-    """Commits in topological order of their provenance, stable in the order given."""
-    wanted = set(seqs)
+    """Commits in topological order of their provenance, otherwise in order of creation."""
+    waiting = {info.commit: info for info in commits.by_seqs(conn, seqs)}
     ordered: list[CommitInfo] = []
-    seen: set[int] = set()
 
-    def visit(seq: int) -> None:
-        if seq in seen:
-            return
-        seen.add(seq)
-        above = conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ? ORDER BY position", (seq,))
-        for row in above.fetchall():
-            if row[0] in wanted:
-                visit(row[0])
-        ordered.append(commits.by_seq(conn, seq))
+    def visit(commit: Commit) -> None:
+        info = waiting.pop(commit, None)
+        if info is not None:
+            for above in info.provenance:
+                visit(above)
+            ordered.append(info)
 
-    for seq in seqs:
-        visit(seq)
+    for commit in list(waiting):
+        visit(commit)
     return ordered
 
 

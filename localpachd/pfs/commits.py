@@ -1,19 +1,27 @@
 """Commits: starting, finishing, resolving and listing them. Their content is `contents`' business."""
 
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import contents, graph, lineage, lookup, metadata, names
+from localpachd.pfs import contents, lineage, lookup, metadata, names
 from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
 
-_COLUMNS = """c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, c.description, c.parent,
-    c.started, c.finishing, c.finished, c.error, c.size"""
-_FROM = "commits c JOIN repos r ON r.id = c.repo"
+# All of a commit in one statement. A parent and its children are in one repo.
+_SELECT = f"""SELECT c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, c.description,
+        c.started, c.finishing, c.finished, c.error, c.size, p.id AS parent_id, p.branch AS parent_branch,
+        (SELECT json_group_array(json_array(k.seq, k.id, k.branch)) FROM commits k WHERE k.parent = c.seq) AS children,
+        (SELECT json_group_array(json_array(l.position, s.project, s.name, s.type, u.id, u.branch))
+            FROM commit_provenance l JOIN commits u ON u.seq = l.upstream JOIN repos s ON s.id = u.repo
+            WHERE l.commit_seq = c.seq) AS provenance,
+        {metadata.column("commit", "c.seq")} AS metadata
+    FROM commits c JOIN repos r ON r.id = c.repo LEFT JOIN commits p ON p.seq = c.parent"""
 
 
 def insert(
@@ -21,20 +29,22 @@ def insert(
 ) -> int:
     """Adds an open commit with the transaction's id to the branch's repo and returns its sequence number. The branch's
     head is the caller's to move."""
-    repo = lookup.repo_id(txn.conn, branch.repo)
-    taken = txn.conn.execute("SELECT 1 FROM commits WHERE repo = ? AND id = ?", (repo, txn.id)).fetchone()
-    if taken:
+    repo = branch.repo
+    made = txn.conn.execute(
+        "INSERT INTO commits (repo, id, branch, origin, description, parent, started) "
+        "SELECT id, ?, ?, ?, ?, ?, ? FROM repos WHERE project = ? AND name = ? AND type = ? "
+        "ON CONFLICT (repo, id) DO NOTHING",
+        (txn.id, branch.name, origin, description, parent, txn.now, repo.project, repo.name, repo.type),
+    )
+    if not made.rowcount:
+        lookup.repo_id(txn.conn, repo)
         raise PachError(
-            f"inconsistent dependencies: cannot create commit from {branch.repo}@{txn.id}; repo ({branch.repo.name}) "
+            f"inconsistent dependencies: cannot create commit from {repo}@{txn.id}; repo ({repo.name}) "
             "already has a commit in this transaction"
         )
-    cursor = txn.conn.execute(
-        "INSERT INTO commits (repo, id, branch, origin, description, parent, started) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (repo, txn.id, branch.name, origin, description, parent, txn.now),
-    )
-    seq = cursor.lastrowid
+    seq = made.lastrowid
     assert seq is not None
-    set_provenance(txn, seq, provenance)
+    _add_provenance(txn, seq, provenance)
     txn.opened.append(seq)
     return seq
 
@@ -42,19 +52,24 @@ def insert(
 def set_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> None:
     """Makes a commit one that is made from these and no others."""
     txn.conn.execute("DELETE FROM commit_provenance WHERE commit_seq = ?", (seq,))
-    txn.conn.executemany(
-        "INSERT OR IGNORE INTO commit_provenance (commit_seq, upstream, position) VALUES (?, ?, ?)",
-        [(seq, each, position) for position, each in enumerate(provenance)],
-    )
+    _add_provenance(txn, seq, provenance)
 
 
-def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> Commit:
+def _add_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> None:
+    if provenance:
+        txn.conn.execute(
+            "INSERT OR IGNORE INTO commit_provenance (commit_seq, upstream, position) "
+            "SELECT ?, value, key FROM json_each(?)",
+            (seq, json.dumps(list(provenance))),
+        )
+
+
+def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> CommitInfo:
     """Opens a commit on a branch, which is made where it is missing. The parent must be finished."""
-    row = check_start(txn.conn, branch, txn.spout)
+    row, read = _check_start(txn.conn, branch, txn.spout)
     above = _parent(txn.conn, parent) if parent is not None else by_seq(txn.conn, row["head"]) if row else None
     if above is not None and above.finishing is None:
         raise PachError(f"parent commit {above.commit} has not been finished")
-    read = [lookup.head_of(txn.conn, each) for each in graph.direct(txn.conn, row["id"])] if row else []
     seq = insert(txn, branch, "USER", above.seq if above else None, read, description)
     if row:
         branch_id = row["id"]
@@ -65,20 +80,29 @@ def start(txn: Transaction, branch: Branch, parent: Commit | None = None, descri
             (lookup.repo_id(txn.conn, branch.repo), branch.name, seq, txn.now),
         ).lastrowid
     txn.moved.append(branch_id)
-    return Commit(branch.repo, txn.id, branch.name)
+    return by_seq(txn.conn, seq)
 
 
-def check_start(conn: sqlite3.Connection, branch: Branch, spout: Branch | None = None) -> sqlite3.Row | None:
-    """Refuses a branch that users may not commit to, and neither may the spout of output `spout`; returns its row, None
-    for one that is to be made."""
+def check_start(conn: sqlite3.Connection, branch: Branch, spout: Branch | None = None) -> None:
+    """Refuses a branch that users may not commit to, and neither may the spout of output `spout`."""
+    _check_start(conn, branch, spout)
+
+
+def _check_start(
+    conn: sqlite3.Connection, branch: Branch, spout: Branch | None
+) -> tuple[sqlite3.Row | None, list[int]]:
+    """The branch's row, None for one that is to be made, and the heads of the branches in its provenance."""
     if not branch.name:
         raise PachError("branch must be specified")
     names.check_branch(branch.name)
-    lookup.repo_id(conn, branch.repo)
     row = lookup.find_branch(conn, branch)
-    if row and branch != spout and graph.direct(conn, row["id"]):
+    if row is None:
+        lookup.repo_id(conn, branch.repo)
+        return None, []
+    read = lookup.heads_above(conn, row["id"])
+    if read and branch != spout:
         raise PachError(f"cannot start a commit on an output branch: {branch}")
-    return row
+    return row, read
 
 
 def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
@@ -88,21 +112,23 @@ def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
         raise type(error)(f"parent commit not found: {error}") from error
 
 
-def finish(txn: Transaction, commit: Commit, error: str = "", description: str = "") -> CommitInfo:
+def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str = "") -> CommitInfo:
     """Closes a commit: validates its content (a fault becomes its error) and pins its layers. An `error` given
     here is final: such a commit is no base for later ones."""
-    info = resolve(txn.conn, commit)
-    if info.finishing is not None:
-        raise PachError(f"commit {info.commit} has already finished")
+    contents.check_open(info)
     size: int | None = None
     if not error:
         error, size = contents.pin_layers(txn, info)
-    txn.conn.execute(
-        "UPDATE commits SET finishing = ?, finished = ?, error = ?, size = ?, description = ? WHERE seq = ?",
-        (txn.now, txn.now, error, size, description or info.description, info.seq),
+    description = description or info.description
+    done = txn.conn.execute(
+        "UPDATE commits SET finishing = ?, finished = ?, error = ?, size = ?, description = ? "
+        "WHERE seq = ? AND finishing IS NULL",
+        (txn.now, txn.now, error, size, description, info.seq),
     )
+    if not done.rowcount:
+        raise contents.already_finished(info)
     txn.finished.append(info.seq)
-    return by_seq(txn.conn, info.seq)
+    return replace(info, finishing=txn.now, finished=txn.now, error=error, size=size, description=description)
 
 
 def finish_by_user(txn: Transaction, commit: Commit, error: str, description: str, force: bool) -> None:
@@ -111,7 +137,7 @@ def finish_by_user(txn: Transaction, commit: Commit, error: str, description: st
     made_by_job = lookup.find_repo(txn.conn, Repo(info.commit.repo.project, info.commit.repo.name, META)) is not None
     if info.finishing is None and info.provenance and made_by_job and not force:
         raise PachError("cannot finish a pipeline output or meta commit, use 'stop job' instead")
-    finish(txn, commit, error, description)
+    finish(txn, info, error, description)
 
 
 def clear(txn: Transaction, commit: Commit) -> None:
@@ -124,17 +150,24 @@ def clear(txn: Transaction, commit: Commit) -> None:
 
 def by_seq(conn: sqlite3.Connection, seq: int) -> CommitInfo:
     """The commit with a sequence number that is known to exist."""
-    row = conn.execute(f"SELECT {_COLUMNS} FROM {_FROM} WHERE c.seq = ?", (seq,)).fetchone()
-    return _info(conn, row)
+    return _info(conn.execute(f"{_SELECT} WHERE c.seq = ?", (seq,)).fetchone())
+
+
+def by_seqs(conn: sqlite3.Connection, seqs: Sequence[int]) -> list[CommitInfo]:
+    """The commits with these sequence numbers, oldest first, as far as they exist."""
+    rows = conn.execute(
+        f"{_SELECT} WHERE c.seq IN (SELECT value FROM json_each(?)) ORDER BY c.seq", (json.dumps(list(seqs)),)
+    )
+    return [_info(row) for row in rows]
 
 
 def find(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo | None:
     """The commit of exactly this repo and id, or None."""
     row = conn.execute(
-        f"SELECT {_COLUMNS} FROM {_FROM} WHERE r.project = ? AND r.name = ? AND r.type = ? AND c.id = ?",
+        f"{_SELECT} WHERE r.project = ? AND r.name = ? AND r.type = ? AND c.id = ?",
         (repo.project, repo.name, repo.type, commit_set),
     ).fetchone()
-    return _info(conn, row) if row else None
+    return _info(row) if row else None
 
 
 def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
@@ -164,13 +197,13 @@ def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
         f"""WITH RECURSIVE above(seq) AS (
                 SELECT seq FROM commits WHERE id = ?
                 UNION SELECT p.upstream FROM commit_provenance p JOIN above a ON p.commit_seq = a.seq
-            ) SELECT {_COLUMNS} FROM {_FROM} JOIN above ON above.seq = c.seq
+            ) {_SELECT} JOIN above ON above.seq = c.seq
             WHERE r.project = ? AND r.name = ? AND r.type = ? ORDER BY c.seq DESC LIMIT 1""",
         (commit_set, repo.project, repo.name, repo.type),
     ).fetchone()
     if row is None:
         raise NotFound(f"commit {Commit(repo, commit_set)} not found")
-    return _info(conn, row)
+    return _info(row)
 
 
 def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps: int) -> CommitInfo:
@@ -207,29 +240,23 @@ def delete(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
     txn.removed.extend(doomed)
 
 
-def _info(conn: sqlite3.Connection, row: sqlite3.Row) -> CommitInfo:
-    seq = row["seq"]
+def _info(row: sqlite3.Row) -> CommitInfo:
     repo = Repo(row["project"], row["name"], row["type"])
-    parent = None
-    if row["parent"] is not None:
-        parent = _reference(conn, "c.seq = ?", row["parent"])[0]
-    children = _reference(conn, "c.parent = ?", seq)
-    provenance = conn.execute(
-        "SELECT r.project, r.name, r.type, c.id, c.branch FROM commit_provenance p "
-        "JOIN commits c ON c.seq = p.upstream "
-        "JOIN repos r ON r.id = c.repo WHERE p.commit_seq = ? ORDER BY p.position",
-        (seq,),
-    )
     return CommitInfo(
-        seq, Commit(repo, row["id"], row["branch"]), row["origin"], row["description"], parent, children,
-        row["started"], row["finishing"], row["finished"],
-        tuple(Commit(Repo(*each[:3]), each[3], each[4]) for each in provenance), row["error"], row["size"],
-        metadata.of(conn, "commit", seq),
-    )  # fmt: skip
-
-
-def _reference(conn: sqlite3.Connection, where: str, value: int) -> tuple[Commit, ...]:
-    rows = conn.execute(
-        f"SELECT r.project, r.name, r.type, c.id, c.branch FROM {_FROM} WHERE {where} ORDER BY c.seq", (value,)
+        seq=row["seq"],
+        commit=Commit(repo, row["id"], row["branch"]),
+        origin=row["origin"],
+        description=row["description"],
+        parent=Commit(repo, row["parent_id"], row["parent_branch"]) if row["parent_id"] is not None else None,
+        children=tuple(Commit(repo, id_, branch) for _, id_, branch in sorted(json.loads(row["children"]))),
+        started=row["started"],
+        finishing=row["finishing"],
+        finished=row["finished"],
+        provenance=tuple(
+            Commit(Repo(project, name, type_), id_, branch)
+            for _, project, name, type_, id_, branch in sorted(json.loads(row["provenance"]))
+        ),
+        error=row["error"],
+        size=row["size"],
+        metadata=metadata.decoded(row["metadata"]),
     )
-    return tuple(Commit(Repo(*each[:3]), each[3], each[4]) for each in rows)

@@ -1,14 +1,16 @@
 """The content of commits: the layers they read as, the layers written into them, and how the first are pinned."""
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from localpachd.errors import PachError
 from localpachd.pfs import lineage
 from localpachd.pfs.entities import Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.faults import survey
-from localpachd.storage.filesets import Entry, FileSet, compact, write_layer
+from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, write_layer
 
 _DIFF = "diff"
 TOTAL = "total"
@@ -16,15 +18,15 @@ TOTAL = "total"
 _LAYERS = 24
 
 
-def layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
+def layers(conn: sqlite3.Connection, info: CommitInfo) -> FileSetRef:
     """The layers, oldest first, that a commit reads as. An open or an errored commit reads as the content it stands on
     with its own writes on top."""
     if info.finished is not None and not info.error:
         return _total(conn, info.seq)
-    return _base_layers(conn, info) + stored(conn, info.seq, _DIFF)
+    return _base(conn, info).layers + diff_layers(conn, info)
 
 
-def diff_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
+def diff_layers(conn: sqlite3.Connection, info: CommitInfo) -> FileSetRef:
     """The layers, oldest first, that were written into this very commit."""
     return stored(conn, info.seq, _DIFF)
 
@@ -36,20 +38,20 @@ def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
 
 def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> None:
     """Writes entries into an open commit, all of them at once."""
-    _check_open(info)
+    check_open(info)
     attach(txn, info, (write_layer(txn.conn, entries),))
 
 
 def attach(txn: Transaction, info: CommitInfo, found: Iterable[int]) -> None:
     """Puts layers that are there already on top of what was written into an open commit."""
-    _check_open(info)
+    check_open(info)
     for layer in found:
         txn.conn.execute(
             "INSERT INTO commit_layers SELECT ?, ?, COALESCE(MAX(position) + 1, 0), ? FROM commit_layers "
             "WHERE commit_seq = ? AND part = ?",
             (info.seq, _DIFF, layer, info.seq, _DIFF),
         )
-    written = stored(txn.conn, info.seq, _DIFF)
+    written = diff_layers(txn.conn, info)
     if len(written) > _LAYERS:
         store(txn.conn, info.seq, _DIFF, compact(txn.conn, written, bottom=False))
 
@@ -65,13 +67,13 @@ def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None
 def pin_layers(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
     """Checks an open commit's content and, if it is sound, records the layers that it reads as from now on. Returns the
     fault found or "", and the content's size in bytes."""
-    below = _base_layers(txn.conn, info)
-    written = stored(txn.conn, info.seq, _DIFF)
-    whole = FileSet(txn.conn, below + written)
-    before = FileSet(txn.conn, below)
-    fault, size = survey(before, FileSet(txn.conn, written), whole, _base_size(txn.conn, info))
+    base = _base(txn.conn, info)
+    written = diff_layers(txn.conn, info)
+    below, above = FileSet(txn.conn, base.layers), FileSet(txn.conn, written)
+    whole = FileSet(txn.conn, base.layers + written)
+    fault, size = survey(below, above, whole, base.size)
     if not fault:
-        store(txn.conn, info.seq, TOTAL, compact(txn.conn, below + written) if written else below)
+        store(txn.conn, info.seq, TOTAL, compact(txn.conn, whole.layers) if written else base.layers)
     return fault, size
 
 
@@ -89,7 +91,7 @@ def hand_down(txn: Transaction, info: CommitInfo) -> None:
     written = stored(txn.conn, info.seq, _DIFF)
     if info.finished is not None and not stored(txn.conn, info.seq, TOTAL):
         # It is empty, whatever is below it.
-        below = FileSet(txn.conn, _base_layers(txn.conn, info))
+        below = FileSet(txn.conn, _base(txn.conn, info).layers)
         written = (write_layer(txn.conn, [(file.path, file.tag, None) for file in below.walk()]),)
     pending = [info.seq]
     while pending:
@@ -116,12 +118,18 @@ def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
     return int(below + written)
 
 
-def _check_open(info: CommitInfo) -> None:
+def check_open(info: CommitInfo) -> None:
+    """Refuses a finished commit."""
     if info.finishing is not None:
-        raise PachError(f"commit {info.commit} has already finished")
+        raise already_finished(info)
 
 
-def stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
+def already_finished(info: CommitInfo) -> PachError:
+    """The refusal of a change to a finished commit."""
+    return PachError(f"commit {info.commit} has already finished")
+
+
+def stored(conn: sqlite3.Connection, seq: int, part: str) -> FileSetRef:
     """The layers, oldest first, that a commit has as one of its parts."""
     rows = conn.execute(
         "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, part)
@@ -132,33 +140,31 @@ def stored(conn: sqlite3.Connection, seq: int, part: str) -> tuple[int, ...]:
 def store(conn: sqlite3.Connection, seq: int, part: str, found: Sequence[int]) -> None:
     """Lets a commit have these layers as one of its parts."""
     conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, part))
-    conn.executemany(
-        "INSERT INTO commit_layers VALUES (?, ?, ?, ?)",
-        [(seq, part, position, layer) for position, layer in enumerate(found)],
+    conn.execute(
+        "INSERT INTO commit_layers SELECT ?, ?, key, value FROM json_each(?)", (seq, part, json.dumps(list(found)))
     )
 
 
-def _base_layers(conn: sqlite3.Connection, info: CommitInfo) -> tuple[int, ...]:
-    seq = lineage.base(conn, info.seq)
-    if seq is None:
-        return ()
-    row = conn.execute("SELECT id, finished FROM commits WHERE seq = ?", (seq,)).fetchone()
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The content that a commit stands on: its layers, oldest first, and its size in bytes."""
+
+    layers: FileSetRef = ()
+    size: int = 0
+
+
+def _base(conn: sqlite3.Connection, info: CommitInfo) -> _Base:
+    row = lineage.base(conn, info.seq)
+    if row is None:
+        return _Base()
     if row["finished"] is None:
         raise PachError(f"base commit {Commit(info.commit.repo, row['id'])} for commit {info.commit} unfinished")
-    return _total(conn, seq)
+    return _Base(_total(conn, row["seq"]), row["size"])
 
 
-def _total(conn: sqlite3.Connection, seq: int) -> tuple[int, ...]:
+def _total(conn: sqlite3.Connection, seq: int) -> FileSetRef:
     """The layers of a sound finished commit."""
     found = stored(conn, seq, TOTAL)
     if not found and conn.execute("SELECT 1 FROM forgotten WHERE commit_seq = ?", (seq,)).fetchone():
         raise PachError("the commit is forgotten")
     return found
-
-
-def _base_size(conn: sqlite3.Connection, info: CommitInfo) -> int:
-    seq = lineage.base(conn, info.seq)
-    if seq is None:
-        return 0
-    size: int = conn.execute("SELECT size FROM commits WHERE seq = ?", (seq,)).fetchone()[0]
-    return size

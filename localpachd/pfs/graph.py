@@ -1,7 +1,7 @@
 """The provenance graph of branches, by row id. Only direct edges are stored; closures are computed."""
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 def direct(conn: sqlite3.Connection, branch: int) -> list[int]:
@@ -29,6 +29,40 @@ def _closure(conn: sqlite3.Connection, branch: int, near: str, far: str) -> list
         {"start": branch},
     )
     return [row[0] for row in rows]
+
+
+class Provenance:
+    """The direct provenance of every branch, read at once: a few edges for each pipeline."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self._above: dict[int, list[int]] = {}
+        self._below: dict[int, list[int]] = {}
+        rows = conn.execute("SELECT branch, upstream FROM branch_provenance ORDER BY branch, position")
+        for branch, above in rows:
+            self._above.setdefault(branch, []).append(above)
+            self._below.setdefault(above, []).append(branch)
+
+    def direct(self, branch: int) -> list[int]:
+        """The branches that this one's provenance names."""
+        return self._above.get(branch, [])
+
+    def upstream(self, branch: int) -> set[int]:
+        """Every branch that this one depends on."""
+        return _reached(self._above, [branch])
+
+    def downstream(self, branches: Iterable[int]) -> set[int]:
+        """Every branch that depends on one of these."""
+        return _reached(self._below, branches)
+
+
+def _reached(edges: Mapping[int, Iterable[int]], starts: Iterable[int]) -> set[int]:
+    found: set[int] = set()
+    pending = list(starts)
+    while pending:
+        fresh = set(edges.get(pending.pop(), ())) - found
+        found |= fresh
+        pending.extend(fresh)
+    return found
 
 
 def rewire(conn: sqlite3.Connection, branch: int, provenance: Iterable[int]) -> None:

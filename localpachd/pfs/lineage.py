@@ -3,6 +3,13 @@
 import sqlite3
 from collections.abc import Iterator
 
+# A commit and its ancestors, nearest first; SQLite reads them only as far as a query asks.
+_LINE = """WITH RECURSIVE line(seq, parent, id, finished, error, size, depth) AS (
+        SELECT seq, parent, id, finished, error, size, 0 FROM commits WHERE seq = ?
+        UNION ALL SELECT c.seq, c.parent, c.id, c.finished, c.error, c.size, line.depth + 1
+            FROM line JOIN commits c ON c.seq = line.parent
+    ) SELECT seq, id, finished, size FROM line"""
+
 
 def parents(conn: sqlite3.Connection, seq: int) -> Iterator[int]:
     """A commit's ancestors, nearest first."""
@@ -16,17 +23,12 @@ def parents(conn: sqlite3.Connection, seq: int) -> Iterator[int]:
 
 def nearest_whole(conn: sqlite3.Connection, seq: int) -> int | None:
     """The commit itself or its nearest ancestor that is finished without error."""
-    for each in (seq, *parents(conn, seq)):
-        row = conn.execute("SELECT finished, error FROM commits WHERE seq = ?", (each,)).fetchone()
-        if row["finished"] is not None and not row["error"]:
-            return each
-    return None
+    row = conn.execute(f"{_LINE} WHERE finished IS NOT NULL AND error = '' LIMIT 1", (seq,)).fetchone()
+    return row["seq"] if row else None
 
 
-def base(conn: sqlite3.Connection, seq: int) -> int | None:
-    """The commit on whose content this one stands: its nearest ancestor without error, which may still be open; None
-    at the root."""
-    for each in parents(conn, seq):
-        if not conn.execute("SELECT error FROM commits WHERE seq = ?", (each,)).fetchone()["error"]:
-            return each
-    return None
+def base(conn: sqlite3.Connection, seq: int) -> sqlite3.Row | None:
+    """The row (seq, id, finished, size) of the commit on whose content this one stands: its nearest ancestor without
+    error, which may still be open; None at the root."""
+    row: sqlite3.Row | None = conn.execute(f"{_LINE} WHERE depth > 0 AND error = '' LIMIT 1", (seq,)).fetchone()
+    return row

@@ -40,10 +40,14 @@ def branch_row(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row:
     return row
 
 
-def head_of(conn: sqlite3.Connection, branch: int) -> int:
-    """The sequence number of the commit at the head of a branch's row."""
-    head: int = conn.execute("SELECT head FROM branches WHERE id = ?", (branch,)).fetchone()[0]
-    return head
+def heads_above(conn: sqlite3.Connection, branch: int) -> list[int]:
+    """The sequence numbers of the commits at the heads of the branches that a branch's provenance names."""
+    rows = conn.execute(
+        "SELECT b.head FROM branch_provenance p JOIN branches b ON b.id = p.upstream WHERE p.branch = ? "
+        "ORDER BY p.position",
+        (branch,),
+    )
+    return [row[0] for row in rows]
 
 
 def branch_by_id(conn: sqlite3.Connection, branch: int) -> Branch:

@@ -28,7 +28,17 @@ class Edit:
 def of(conn: sqlite3.Connection, kind: Kind, key: Key) -> dict[str, str]:
     """The metadata of a thing; {} for one that nobody noted anything of."""
     row = conn.execute("SELECT content FROM metadata WHERE kind = ? AND subject = ?", (kind, key)).fetchone()
-    found: dict[str, str] = json.loads(row["content"]) if row else {}
+    return decoded(row["content"] if row else None)
+
+
+def column(kind: Kind, key: str) -> str:
+    """The SQL of a column for `decoded`: the metadata of the thing whose key the SQL `key` gives."""
+    return f"(SELECT content FROM metadata WHERE kind = '{kind}' AND subject = {key})"
+
+
+def decoded(content: str | None) -> dict[str, str]:
+    """The metadata kept as this text; {} for None."""
+    found: dict[str, str] = json.loads(content) if content else {}
     return found
 
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from localpachd import ids
-from localpachd.errors import NotFound, PachError
+from localpachd.errors import NotFound
 from localpachd.pfs import commits, contents, filesets
 from localpachd.pfs.entities import Branch, Commit, CommitInfo
 from localpachd.pfs.service import Pfs
@@ -21,7 +21,9 @@ def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
     A target that cannot be written to is refused before the first change is asked for.
     """
     with pfs.db.read() as conn:
-        _place(conn, target, pfs.spout)
+        place = _place(conn, target)
+        if isinstance(place, Branch):
+            commits.check_start(conn, place, pfs.spout)
     with pfs.chunks.uses.one():
         listed = list(changes)
         pfs.chunks.flush()
@@ -45,19 +47,19 @@ def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
 
 def apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:
     """Applies changes as `modify` does, within a transaction. The chunks that they name are durable."""
-    place = _place(txn.conn, target, txn.spout)
+    place = _place(txn.conn, target)
     own = isinstance(place, Branch)
-    commit = commits.resolve(txn.conn, commits.start(txn, place)) if isinstance(place, Branch) else place
+    commit = commits.start(txn, place) if isinstance(place, Branch) else place
     staged = Staged(txn, chunks, contents.fileset(txn.conn, commit), changes)
     # What was appended to older content has made chunks of its own.
     chunks.flush()
     contents.add_layer(txn, commit, staged.entries())
     txn.changed.add(commit.commit)
     if own:
-        commits.finish(txn, commit.commit)
+        commits.finish(txn, commit)
 
 
-def _place(conn: sqlite3.Connection, target: Commit, spout: Branch | None) -> CommitInfo | Branch:
+def _place(conn: sqlite3.Connection, target: Commit) -> CommitInfo | Branch:
     """The open commit to write into, or the branch that is to get a commit for this."""
     named = ids.is_id(target.id)
     branch = Branch(target.repo, target.branch or ("" if named else target.id))
@@ -70,6 +72,5 @@ def _place(conn: sqlite3.Connection, target: Commit, spout: Branch | None) -> Co
         if info.finishing is None:
             return info
         if named:
-            raise PachError(f"commit {info.commit} has already finished")
-    commits.check_start(conn, branch, spout)
+            raise contents.already_finished(info)
     return branch

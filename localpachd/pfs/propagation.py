@@ -4,9 +4,13 @@ What is put off until here is done in the real server's order: propagation, new 
 finished ones (`src/internal/transactionenv/txncontext/context.go`).
 """
 
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, graph, lookup
-from localpachd.pfs.entities import SPEC
+from localpachd.pfs.entities import SPEC, Branch, Repo
 from localpachd.pfs.transaction import Transaction
 
 
@@ -15,8 +19,8 @@ def complete(txn: Transaction) -> None:
     that the transaction made, removed or finished."""
     _check_dag(txn)
     _propagate(txn)
-    opened = commit_sets.upstream_first(txn.conn, txn.opened)
-    if opened:
+    if txn.opened:
+        opened = commit_sets.upstream_first(txn.conn, txn.opened)
         txn.changed.update(info.commit.repo for info in opened)
         txn.observer.commits_opened(txn, opened)
     if txn.removed:
@@ -28,30 +32,49 @@ def complete(txn: Transaction) -> None:
         txn.observer.commit_finished(txn, info)
 
 
+@dataclass(slots=True)
+class _Tip:
+    """A branch, its head, and the commit set that the head was made in."""
+
+    branch: Branch
+    head: int
+    set: str
+
+
 def _propagate(txn: Transaction) -> None:
-    below = {each for branch in txn.moved for each in graph.downstream(txn.conn, branch)}
-    provenance = {branch: graph.upstream(txn.conn, branch) for branch in below}
-    for branch in sorted(below, key=lambda each: (len(provenance[each]), each)):
-        if _is_spout(txn, provenance[branch]):
+    if not txn.moved:
+        return
+    provenance = graph.Provenance(txn.conn)
+    below = provenance.downstream(txn.moved)
+    if not below:
+        return
+    upstream = {row: provenance.upstream(row) for row in below}
+    tips = _tips(txn, below.union(*upstream.values()))
+    for row in sorted(below, key=lambda each: (len(upstream[each]), each)):
+        if _is_spout(tips, upstream[row]):
             continue
-        head = _head(txn, branch)
+        tip = tips[row]
         # The heads upstream are this set's commits where it has any: shallower branches came before.
-        heads = [_head(txn, each) for each in graph.direct(txn.conn, branch)]
-        if commits.by_seq(txn.conn, head).commit.id == txn.id:
+        heads = [tips[each].head for each in provenance.direct(row)]
+        if tip.set == txn.id:
             # Made when the branch was, perhaps before what is upstream moved on. The real server leaves it as it was.
-            commits.set_provenance(txn, head, heads)
+            commits.set_provenance(txn, tip.head, heads)
             continue
-        seq = commits.insert(txn, lookup.branch_by_id(txn.conn, branch), "AUTO", head, heads)
-        txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (seq, branch))
+        tip.head = commits.insert(txn, tip.branch, "AUTO", tip.head, heads)
+        txn.conn.execute("UPDATE branches SET head = ? WHERE id = ?", (tip.head, row))
 
 
-def _head(txn: Transaction, branch: int) -> int:
-    seq: int = txn.conn.execute("SELECT head FROM branches WHERE id = ?", (branch,)).fetchone()[0]
-    return seq
+def _tips(txn: Transaction, rows: Collection[int]) -> dict[int, _Tip]:
+    found = txn.conn.execute(
+        "SELECT b.id, r.project, r.name, r.type, b.name, b.head, c.id AS made FROM branches b "
+        "JOIN repos r ON r.id = b.repo JOIN commits c ON c.seq = b.head WHERE b.id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(rows)),),
+    )
+    return {row["id"]: _Tip(Branch(Repo(*row[1:4]), row[4]), row["head"], row["made"]) for row in found}
 
 
-def _is_spout(txn: Transaction, provenance: list[int]) -> bool:
-    return len(provenance) == 1 and lookup.branch_by_id(txn.conn, provenance[0]).repo.type == SPEC
+def _is_spout(tips: Mapping[int, _Tip], upstream: Collection[int]) -> bool:
+    return len(upstream) == 1 and all(tips[each].branch.repo.type == SPEC for each in upstream)
 
 
 def _check_dag(txn: Transaction) -> None:

@@ -52,11 +52,11 @@ def fire(txn: Transaction, seq: int) -> None:
     """Moves the branches whose conditions hold now that a commit is finished, one after the other along their chains.
 
     What is downstream of them gets its commits when the transaction ends."""
+    rows = _beside(txn.conn, "SELECT repo FROM commits WHERE seq = ?", seq)
+    if not any(row.trigger for row in rows.values()):
+        return
     info = commits.by_seq(txn.conn, seq)
     if info.error:
-        return
-    rows = _of_repo(txn.conn, info.commit.repo)
-    if not any(row.trigger for row in rows.values()):
         return
     heads: dict[str, CommitInfo | None] = {info.commit.branch: info}
 
@@ -112,8 +112,13 @@ def _move(txn: Transaction, branch: int, head: int) -> None:
 
 
 def _of_repo(conn: sqlite3.Connection, repo: Repo) -> dict[str, _Row]:
+    return _beside(conn, "SELECT ?", lookup.repo_id(conn, repo))
+
+
+def _beside(conn: sqlite3.Connection, repo: str, value: int) -> dict[str, _Row]:
+    """The branches of the repo whose row the SQL `repo` gives, by name, oldest first."""
     found = conn.execute(
-        "SELECT id, name, head, trigger_spec FROM branches WHERE repo = ? ORDER BY id", (lookup.repo_id(conn, repo),)
+        f"SELECT id, name, head, trigger_spec FROM branches WHERE repo = ({repo}) ORDER BY id", (value,)
     )
     return {
         name: _Row(row, name, head, json.loads(spec) if spec else None) for row, name, head, spec in found.fetchall()

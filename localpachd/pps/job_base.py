@@ -125,8 +125,8 @@ def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Rep
 
 
 def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
-    seq = lineage.base(conn, info.seq)
-    return commits.by_seq(conn, seq) if seq is not None else None
+    base = lineage.base(conn, info.seq)
+    return commits.by_seq(conn, base["seq"]) if base is not None else None
 
 
 def _comparable(_: str, data: bytes) -> str:

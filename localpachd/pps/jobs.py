@@ -19,9 +19,10 @@ _UNFINISHED = tuple(each for each in JobState if not each.terminal)
 def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
     """Makes a job for every commit just opened on the output branch of a pipeline, and ends meta commits without one:
     the real server leaves them open, and then no later job ever finds its base finished."""
+    repos = {info.commit.repo for info in opened}
     for info in opened:
-        if _lacks_output(txn.conn, info):
-            commits.finish(txn, info.commit, error="there is no output branch")
+        if _lacks_output(txn.conn, info, repos):
+            commits.finish(txn, info, error="there is no output branch")
         if info.commit.repo.type != USER or info.finishing is not None:
             continue
         pipeline = Pipeline(info.commit.repo.project, info.commit.repo.name)
@@ -41,11 +42,12 @@ def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
         txn.changed.add(JobStates(pipeline))
 
 
-def _lacks_output(conn: sqlite3.Connection, info: CommitInfo) -> bool:
+def _lacks_output(conn: sqlite3.Connection, info: CommitInfo, opened: Collection[Repo]) -> bool:
     repo = info.commit.repo
     if repo.type != META or info.finishing is not None:
         return False
-    return commits.find(conn, Repo(repo.project, repo.name), info.commit.id) is None
+    output = Repo(repo.project, repo.name)
+    return output not in opened and commits.find(conn, output, info.commit.id) is None
 
 
 def pick_up(txn: Transaction, job: Job) -> None:
@@ -177,7 +179,7 @@ def _close(txn: Transaction, commit: Commit, error: str) -> str:
     """Finishes a job's commit, unless it is gone or finished already; returns the fault it ends with."""
     info = commits.find(txn.conn, commit.repo, commit.id)
     if info is not None and info.finishing is None:
-        info = commits.finish(txn, info.commit, error=error)
+        info = commits.finish(txn, info, error=error)
     return info.error if info else error
 
 

@@ -41,7 +41,7 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
             new.to_json(),
             written.user,
             written.effective,
-            marker.id,
+            marker.commit.id,
             txn.now,
         ),
     )

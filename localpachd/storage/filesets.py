@@ -1,6 +1,7 @@
 """File sets: immutable layers of (path, tag) entries in SQLite and the merged view over them. Knows no commits."""
 
 import heapq
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
@@ -54,9 +55,7 @@ def write_layer(conn: sqlite3.Connection, entries: Iterable[Entry]) -> int:
 
     Of two entries with one path and tag the later counts. Streams `entries`. Returns the layer's id.
     """
-    layer = conn.execute("INSERT INTO layers (entries) VALUES (0)").lastrowid
-    if layer is None:
-        raise sqlite3.IntegrityError("SQLite gave the new layer no id")
+    layer = _new_layer(conn)
     rows = ((layer, path, tag, *_packed(content)) for path, tag, content in entries)
     conn.executemany("INSERT OR REPLACE INTO entries (layer, path, tag, size, chunks) VALUES (?, ?, ?, ?, ?)", rows)
     _count(conn, layer)
@@ -71,7 +70,7 @@ def compact(conn: sqlite3.Connection, layers: Sequence[int], bottom: bool = True
     the oldest layer takes part in a merge, tombstones are dropped, unless `bottom` is False, which says that the layers
     lie upon others.
     """
-    sizes = {layer: _size(conn, layer) for layer in layers}
+    sizes = _sizes(conn, layers)
     kept = [layer for layer in _distinct(layers) if sizes[layer]]
     newer = 0
     first = len(kept)  # the oldest layer that must be merged with all that are newer
@@ -81,15 +80,13 @@ def compact(conn: sqlite3.Connection, layers: Sequence[int], bottom: bool = True
         newer += sizes[kept[position]]
     if first == len(kept):
         return tuple(kept)
-    merged = _merge(conn, kept[first:], drop_tombstones=bottom and first == 0)
-    return (*kept[:first], merged) if _size(conn, merged) else tuple(kept[:first])
+    return (*kept[:first], *_combined(conn, kept[first:], drop_tombstones=bottom and first == 0))
 
 
 def merge(conn: sqlite3.Connection, layers: Sequence[int]) -> FileSetRef:
     """An equal file set of one new layer in which nothing is hidden, or of none if it is empty. The given layers, which
     are not changed, lie upon no others."""
-    merged = _merge(conn, _distinct(layers), drop_tombstones=True)
-    return (merged,) if _size(conn, merged) else ()
+    return _combined(conn, _distinct(layers), drop_tombstones=True)
 
 
 class FileSet:
@@ -109,7 +106,7 @@ class FileSet:
 
     def weight(self) -> int:
         """How many entries the layers hold together: no file set of them has more files."""
-        return sum(_size(self._conn, layer) for layer in self.layers)
+        return sum(_sizes(self._conn, self.layers).values())
 
     def get(self, path: str) -> list[File]:
         """The files at exactly `path`, one for each tag that wrote it, by tag; [] when there is none."""
@@ -200,8 +197,9 @@ def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones:
         yield best[:4]
 
 
-def _merge(conn: sqlite3.Connection, layers: Sequence[int], drop_tombstones: bool) -> int:
-    merged = write_layer(conn, ())
+def _combined(conn: sqlite3.Connection, layers: Sequence[int], drop_tombstones: bool) -> FileSetRef:
+    """Layers as one new layer, or as none where nothing is left."""
+    merged = _new_layer(conn)
     for layer in layers:  # oldest first, so that newer entries replace
         conn.execute(
             "INSERT OR REPLACE INTO entries (layer, path, tag, size, chunks)"
@@ -211,20 +209,29 @@ def _merge(conn: sqlite3.Connection, layers: Sequence[int], drop_tombstones: boo
     if drop_tombstones:
         conn.execute("DELETE FROM entries WHERE layer = ? AND chunks IS NULL", (merged,))
     _count(conn, merged)
-    return merged
+    return (merged,) if _sizes(conn, (merged,))[merged] else ()
+
+
+def _new_layer(conn: sqlite3.Connection) -> int:
+    layer = conn.execute("INSERT INTO layers (entries) VALUES (0)").lastrowid
+    assert layer is not None
+    return layer
 
 
 def _count(conn: sqlite3.Connection, layer: int) -> None:
-    conn.execute(
-        "UPDATE layers SET entries = (SELECT count(*) FROM entries WHERE layer = ?) WHERE id = ?", (layer, layer)
+    conn.execute("UPDATE layers SET entries = (SELECT count(*) FROM entries WHERE layer = ?1) WHERE id = ?1", (layer,))
+
+
+def _sizes(conn: sqlite3.Connection, layers: Sequence[int]) -> dict[int, int]:
+    """How many entries each of these layers has."""
+    rows = conn.execute(
+        "SELECT id, entries FROM layers WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(layers),)
     )
-
-
-def _size(conn: sqlite3.Connection, layer: int) -> int:
-    found = conn.execute("SELECT entries FROM layers WHERE id = ?", (layer,)).fetchone()
-    if found is None:
-        raise KeyError(f"layer {layer} is gone: a file set was kept longer than what it belonged to")
-    return int(found[0])
+    found = {row[0]: row[1] for row in rows}
+    for layer in layers:
+        if layer not in found:
+            raise KeyError(f"layer {layer} is gone: a file set was kept longer than what it belonged to")
+    return found
 
 
 def _distinct(layers: Sequence[int]) -> list[int]:

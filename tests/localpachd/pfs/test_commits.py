@@ -16,7 +16,7 @@ def write(pfs: Pfs, repo: Repo, files: dict[str, bytes], error: str = "") -> Com
         entries: list[tuple[str, str, Content | None]] = [
             (path, "default", pfs.chunks.store([data])) for path, data in sorted(files.items())
         ]
-        contents.add_layer(txn, commits.resolve(txn.conn, commit), entries)
+        contents.add_layer(txn, commit, entries)
         return commits.finish(txn, commit, error)
 
     return pfs.transact(step)
@@ -77,19 +77,19 @@ def test_an_errored_commit_is_readable_but_no_base(pfs: Pfs, a: Repo) -> None:
 def test_an_open_commit_holds_up_the_next_one(pfs: Pfs, a: Repo) -> None:
     branch = Branch(a, "master")
     opened = pfs.transact(lambda txn: commits.start(txn, branch))
-    with pytest.raises(PachError, match=f"^parent commit default/a@{opened.id} has not been finished$"):
+    with pytest.raises(PachError, match=f"^parent commit default/a@{opened.commit.id} has not been finished$"):
         pfs.transact(lambda txn: commits.start(txn, branch))
     pfs.transact(lambda txn: commits.finish(txn, opened))
-    with pytest.raises(PachError, match=f"^commit default/a@{opened.id} has already finished$"):
+    with pytest.raises(PachError, match=f"^commit default/a@{opened.commit.id} has already finished$"):
         pfs.transact(lambda txn: commits.finish(txn, opened))
 
 
 def test_one_path_from_two_datums_is_an_error_of_the_commit(pfs: Pfs, a: Repo) -> None:
     def step(txn: Transaction) -> CommitInfo:
-        info = commits.resolve(txn.conn, commits.start(txn, Branch(a, "master")))
+        info = commits.start(txn, Branch(a, "master"))
         for datum in ("1" * 64, "2" * 64):
             contents.add_layer(txn, info, [("/out", datum, pfs.chunks.store([b"x"]))])
-        return commits.finish(txn, info.commit)
+        return commits.finish(txn, info)
 
     info = pfs.transact(step)
     assert info.finished is not None
@@ -107,14 +107,14 @@ def test_a_datums_files_are_removed_by_its_tag_alone(pfs: Pfs, a: Repo) -> None:
     one, two = "1" * 64, "2" * 64
 
     def first(txn: Transaction) -> None:
-        info = commits.resolve(txn.conn, commits.start(txn, Branch(a, "master")))
+        info = commits.start(txn, Branch(a, "master"))
         contents.add_layer(txn, info, [("/1", one, pfs.chunks.store([b"1"])), ("/2", two, pfs.chunks.store([b"2"]))])
-        commits.finish(txn, info.commit)
+        commits.finish(txn, info)
 
     def second(txn: Transaction) -> CommitInfo:
-        info = commits.resolve(txn.conn, commits.start(txn, Branch(a, "master")))
+        info = commits.start(txn, Branch(a, "master"))
         contents.delete_tags(txn, info, [one])
-        return commits.finish(txn, info.commit)
+        return commits.finish(txn, info)
 
     pfs.transact(first)
     info = pfs.transact(second)
@@ -140,7 +140,7 @@ def test_an_open_commit_is_bounded_by_what_it_stands_on_and_what_was_written(pfs
     first = write(pfs, a, {"/x": b"123"})
 
     def begin(txn: Transaction) -> CommitInfo:
-        info = commits.resolve(txn.conn, commits.start(txn, Branch(a, "master")))
+        info = commits.start(txn, Branch(a, "master"))
         contents.add_layer(txn, info, [("/x", "default", None), ("/y", "default", pfs.chunks.store([b"45"]))])
         return info
 
@@ -148,17 +148,17 @@ def test_an_open_commit_is_bounded_by_what_it_stands_on_and_what_was_written(pfs
     with pfs.db.read() as conn:
         assert contents.bound(conn, first) == 3
         assert contents.bound(conn, opened) == 5
-    assert pfs.transact(lambda txn: commits.finish(txn, opened.commit)).size == 2
+    assert pfs.transact(lambda txn: commits.finish(txn, opened)).size == 2
 
 
 def test_an_open_commit_that_many_write_to_keeps_few_layers(pfs: Pfs, a: Repo) -> None:
     opened = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
     for number in range(120):
         entry = (f"/{number:03}", "default", pfs.chunks.store([b"%d" % number]))
-        pfs.transact(lambda txn, entry=entry: contents.add_layer(txn, commits.resolve(txn.conn, opened), [entry]))
+        pfs.transact(lambda txn, entry=entry: contents.add_layer(txn, opened, [entry]))
     with pfs.db.read() as conn:
-        assert len(contents.diff_layers(conn, commits.resolve(conn, opened))) <= 25
-    assert len(tree(pfs, opened)) == 120
+        assert len(contents.diff_layers(conn, opened)) <= 25
+    assert len(tree(pfs, opened.commit)) == 120
 
 
 def test_a_list_may_begin_at_a_time(pfs: Pfs, a: Repo) -> None:

@@ -117,19 +117,19 @@ def test_adding_to_a_commit_has_the_effect_of_writing_to_it(room: Pfs, before: l
     branch = Branch(Repo("default", "a"), "master")
     files: Tree = {}
     commit = room.transact(lambda txn: commits.start(txn, branch))
-    modify.modify(room, commit, [Removal("/", "default"), Removal("/", "t")])
+    modify.modify(room, commit.commit, [Removal("/", "default"), Removal("/", "t")])
     for stream in before:
-        modify.modify(room, commit, changes(room, stream))
+        modify.modify(room, commit.commit, changes(room, stream))
         for kind, key, data in stream:  # unlike in a file set, each change sees what the commit holds
             files = applied(files, [(kind, key, data)])
             if kind == "rmdir":
                 files = {k: v for k, v in files.items() if not (k[0].startswith(key[0]) and k[1] == key[1])}
     parts = [modify.create_file_set(room, changes(room, stream)) for stream in added]
     for part in parts:
-        room.transact(lambda txn, part=part: filesets.add_to_commit(txn, room.chunks, commit, part))
+        room.transact(lambda txn, part=part: filesets.add_to_commit(txn, room.chunks, commit.commit, part))
     room.transact(lambda txn: commits.finish(txn, commit, error="any, so that collisions do not matter"))
     with room.db.read() as conn:
-        assert tree(room, contents.layers(conn, commits.resolve(conn, commit))) == applied(files, *added)
+        assert tree(room, contents.layers(conn, commits.resolve(conn, commit.commit))) == applied(files, *added)
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 5), st.integers(1, 20))
@@ -220,15 +220,15 @@ def test_living_file_sets_outlast_a_restart_and_the_sweep_takes_the_others(tmp_p
 def test_what_was_put_into_a_commit_outlasts_the_file_set(pfs: Pfs, a: Repo) -> None:
     made = create(pfs, ("/f", b"1"))
     commit = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
-    pfs.transact(lambda txn: filesets.add_to_commit(txn, pfs.chunks, commit, made))
+    pfs.transact(lambda txn: filesets.add_to_commit(txn, pfs.chunks, commit.commit, made))
     pfs.transact(lambda txn: txn.conn.execute("UPDATE filesets SET expires = ?", (txn.now,)))
     pfs.transact(filesets.forget_expired)
     gc.sweep(pfs.db, pfs.chunks)
     pfs.transact(lambda txn: commits.finish(txn, commit))
     with pfs.db.read() as conn:
-        assert tree(pfs, contents.layers(conn, commits.resolve(conn, commit))) == {("/f", "default"): b"1"}
+        assert tree(pfs, contents.layers(conn, commits.resolve(conn, commit.commit))) == {("/f", "default"): b"1"}
     with pytest.raises(PachError, match="has already finished$"):
-        pfs.transact(lambda txn: filesets.add_to_commit(txn, pfs.chunks, commit, create_in(txn)))
+        pfs.transact(lambda txn: filesets.add_to_commit(txn, pfs.chunks, commit.commit, create_in(txn)))
 
 
 def create_in(txn) -> str:  # type: ignore[no-untyped-def]

@@ -41,7 +41,9 @@ RUN: dict[str, Callable[..., object]] = {
     "create_repo": lambda txn, name: repos.create(txn, repo(name)),
     "delete_repo": lambda txn, name, force: repos.delete(txn, repo(name), force),
     "start": lambda txn, *key: commits.start(txn, branch(key)),
-    "finish": lambda txn, key, error: commits.finish(txn, commit(key), "spoilt" if error else ""),
+    "finish": lambda txn, key, error: commits.finish(
+        txn, commits.resolve(txn.conn, commit(key)), "spoilt" if error else ""
+    ),
     "create_branch": lambda txn, in_, name, head, above: branches.create(
         txn, branch((in_, name)), commit(head) if head else None, [branch(each) for each in above]
     ),

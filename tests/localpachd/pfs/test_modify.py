@@ -51,12 +51,12 @@ def test_a_stream_that_fails_leaves_nothing(pfs: Pfs, a: Repo) -> None:
 
 def test_an_open_commit_takes_several_streams_and_stays_open(pfs: Pfs, a: Repo) -> None:
     opened = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
-    modify.modify(pfs, opened, [add(pfs, "/f", b"1")])
+    modify.modify(pfs, opened.commit, [add(pfs, "/f", b"1")])
     modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/f", b"2"), add(pfs, "/g", b"3")])
     assert tree(pfs, a) == {"/f": b"12", "/g": b"3"}
     pfs.transact(lambda txn: commits.finish(txn, opened))
     with pytest.raises(PachError, match="has already finished$"):
-        modify.modify(pfs, opened, [add(pfs, "/h", b"4")])
+        modify.modify(pfs, opened.commit, [add(pfs, "/h", b"4")])
 
 
 def test_a_target_that_cannot_be_is_refused_before_the_stream_is_read(pfs: Pfs, a: Repo) -> None:

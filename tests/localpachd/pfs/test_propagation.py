@@ -41,12 +41,12 @@ def test_a_commit_opens_one_downstream_of_it_everywhere_at_once(pfs: Pfs) -> Non
     a, b, c = repo(pfs, "a"), repo(pfs, "b"), repo(pfs, "c")
     wire(pfs, b, a)
     wire(pfs, c, b)
-    commit = pfs.transact(lambda txn: commits.start(txn, master(a)))
-    found = members(pfs, commit.id)
+    opened = pfs.transact(lambda txn: commits.start(txn, master(a)))
+    found = members(pfs, opened.commit.id)
     assert list(found) == ["a", "b", "c"]
     assert [info.origin for info in found.values()] == ["USER", "AUTO", "AUTO"]
     assert all(info.finished is None for info in found.values())
-    assert [str(each) for each in found["c"].provenance] == [f"default/b@{commit.id}"]
+    assert [str(each) for each in found["c"].provenance] == [f"default/b@{opened.commit.id}"]
     assert len({info.started for info in found.values()}) == 1
 
 
@@ -98,9 +98,9 @@ def test_a_branch_that_nobody_will_fill_is_empty_even_upon_content(pfs: Pfs) -> 
     spec = repo(pfs, "spout", "spec")
 
     def write(txn: Transaction) -> CommitInfo:
-        info = commits.resolve(txn.conn, commits.start(txn, master(spout)))
+        info = commits.start(txn, master(spout))
         contents.add_layer(txn, info, [("/x", "default", pfs.chunks.store([b"1"]))])
-        return commits.finish(txn, info.commit)
+        return commits.finish(txn, info)
 
     before = pfs.transact(write)
     pfs.transact(lambda txn: branches.create(txn, master(spout), provenance=[master(spec)]))

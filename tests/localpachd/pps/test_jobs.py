@@ -237,7 +237,7 @@ def test_a_job_waits_for_an_open_input_commit(engine: Engine) -> None:
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
-    job = Job(Pipeline("default", "shout"), opened.id)
+    job = Job(Pipeline("default", "shout"), opened.commit.id)
     engine.until(lambda: engine.pps.jobs.inspect(job).state is JobState.STARTING)
     assert engine.commit("shout").finished is None
     engine.pfs.transact(lambda txn: commits.finish(txn, opened))
@@ -498,5 +498,5 @@ def test_subscribing_shows_each_unfinished_job_once(engine: Engine) -> None:
     stream = engine.pps.jobs.subscribe(Pipeline("default", "shout"))
     repo = Repo("default", "texts")
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
-    assert next(stream).job.id == opened.id
+    assert next(stream).job.id == opened.commit.id
     engine.pfs.transact(lambda txn: commits.finish(txn, opened))

@@ -1,0 +1,57 @@
+"""How many SQL statements a put takes: each commit is read once, and what lies downstream in one pass."""
+
+from collections.abc import Callable
+
+from localpachd.pfs import branches, modify, repos
+from localpachd.pfs.entities import Branch, Commit, Repo
+from localpachd.pfs.service import Pfs
+from localpachd.pfs.staging import Addition, Removal
+from localpachd.storage.filesets import DEFAULT_TAG
+
+
+def statements(pfs: Pfs, act: Callable[[], object]) -> int:
+    """How many statements the writer and the one idle reader execute meanwhile."""
+    seen: list[str] = []
+    pfs.db.write(lambda conn: conn.set_trace_callback(seen.append))
+    with pfs.db.read() as conn:
+        conn.set_trace_callback(seen.append)
+    seen.clear()
+    act()
+    found = len(seen)
+    pfs.db.write(lambda conn: conn.set_trace_callback(None))
+    with pfs.db.read() as conn:
+        conn.set_trace_callback(None)
+    return found
+
+
+def put(pfs: Pfs, repo: Repo, path: str) -> None:
+    content = pfs.chunks.store([path.encode()])
+    changes = [Removal(path, DEFAULT_TAG), Addition(path, DEFAULT_TAG, content)]
+    modify.modify(pfs, Commit(repo, branch="master"), changes)
+
+
+def least_of_ten(pfs: Pfs, repo: Repo) -> int:
+    """Of a put that merges no layers."""
+    return min(statements(pfs, lambda number=number: put(pfs, repo, f"/{number}")) for number in range(10))  # type: ignore[misc]
+
+
+def test_a_put_with_nothing_downstream(pfs: Pfs, a: Repo) -> None:
+    put(pfs, a, "/first")
+    assert least_of_ten(pfs, a) <= 42
+
+
+def test_each_branch_downstream_costs_three_statements(pfs: Pfs, a: Repo) -> None:
+    put(pfs, a, "/first")
+    alone = least_of_ten(pfs, a)
+    above = a
+    for number in range(8):
+        below = Repo("default", f"b{number}")
+        pfs.transact(lambda txn, below=below: repos.create(txn, below))
+        provenance = [Branch(above, "master")]
+        pfs.transact(
+            lambda txn, below=below, provenance=provenance: branches.create(
+                txn, Branch(below, "master"), provenance=provenance
+            )
+        )
+        above = below
+    assert least_of_ten(pfs, a) <= alone + 8 * 3 + 1
