@@ -1,13 +1,13 @@
 """The one SQLite database of localpachd: its tables, its single writer, its snapshot readers. Knows no room's rules."""
 
-import logging
-import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+
+from localpachd.sqlite import Readers, shrink, transaction
 
 # Times are nanoseconds since the epoch, UTC. `seq` columns give the order of creation.
 SCHEMA = """
@@ -157,14 +157,6 @@ CREATE TABLE IF NOT EXISTS logs (
 CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
 """
 
-_IDLE = 8
-"""Connections that are kept open for the next reader. Each has memory of its own."""
-
-_FREE = 0.2
-"""The share of a file that may be free."""
-
-_log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 
 
@@ -174,42 +166,28 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._write_lock = threading.Lock()
-        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(_IDLE)
+        self._readers = Readers(self._connect)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.executescript(SCHEMA)
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `change` as one transaction: all of it, or, when it raises, nothing."""
-        with self._write_lock:
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                result = change(self._writer)
-            except BaseException:
-                self._writer.execute("ROLLBACK")
-                raise
-            self._writer.execute("COMMIT")
-            return result
+        with self._write_lock, transaction(self._writer):
+            return change(self._writer)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """A connection that sees one unchanging snapshot until the block ends."""
-        try:
-            conn = self._readers.get_nowait()
-        except queue.Empty:
-            conn = self._connect()
-        try:
-            conn.execute("BEGIN")
-            yield conn
-        finally:
-            conn.execute("ROLLBACK")
+        with self._readers.one() as conn:
             try:
-                self._readers.put_nowait(conn)
-            except queue.Full:
-                conn.close()
+                conn.execute("BEGIN")
+                yield conn
+            finally:
+                conn.execute("ROLLBACK")
 
     def fact(self, key: str, make: Callable[[], str]) -> str:
-        """What was kept under `key`, made by `make` when it was first asked for."""
+        """The value kept under `key`; `make` makes it when it is first asked for."""
 
         def keep(conn: sqlite3.Connection) -> str:
             conn.execute("INSERT OR IGNORE INTO facts (key, value) VALUES (?, ?)", (key, make()))
@@ -219,7 +197,7 @@ class Database:
         return self.write(keep)
 
     def shrink(self) -> None:
-        """Gives back to the disk what is free in the file, where it is much; call it while nobody else is at work."""
+        """Returns the free part of the file to the disk, if it is large; call it while nothing else uses the file."""
         with self._write_lock:
             shrink(self._writer)
 
@@ -227,26 +205,12 @@ class Database:
         """Closes every idle connection; call it when nothing uses the database any more."""
         with self._write_lock:
             self._writer.close()
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
+        self._readers.close()
 
     def _connect(self) -> sqlite3.Connection:
-        # The lock and the pool see to it that a connection is used by one thread at a time.
+        # The lock and the pool keep a connection to one thread at a time.
         conn = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA synchronous=NORMAL")
         conn.execute("PRAGMA cache_size=-8000")
         return conn
-
-
-def shrink(conn: sqlite3.Connection) -> None:
-    """Gives back to the disk what is free in the file of a connection in WAL mode, where that is a good part of it. The
-    file is written anew; where there is no room for that, it stays as it is."""
-    free, pages = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count"))
-    if free <= _FREE * pages:
-        return
-    try:
-        conn.execute("VACUUM")
-        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.OperationalError as error:
-        _log.warning("cannot shrink a file of SQLite: %s", error)

@@ -1,14 +1,13 @@
 """Small chunks: rows of one SQLite file, gathered in memory and written in batches. Knows no big ones, and no files."""
 
-import queue
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
-from localpachd.db import shrink
+from localpachd.sqlite import Readers, shrink, transaction
 
 RENEW = 3600.0
 """Seconds after which putting a chunk again renews its date."""
@@ -17,7 +16,6 @@ _BATCH_BYTES = 4 << 20
 _BATCH_CHUNKS = 4096
 _GATHERED = 500  # chunks asked for in one query
 _SWEPT = 1000  # chunks looked at in one step of a sweep
-_IDLE = 8  # connections kept open for the next reader
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS small (hash BLOB PRIMARY KEY, put REAL NOT NULL, data BLOB NOT NULL);
@@ -41,7 +39,7 @@ class SmallChunks:
         self._gathered_bytes = 0
         self._in_writing: Mapping[bytes, bytes] = {}
         self._write_lock = threading.Lock()  # held by whoever changes the file
-        self._readers: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue(_IDLE)
+        self._readers = Readers(self._connect)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.execute("PRAGMA synchronous=FULL")
@@ -61,7 +59,7 @@ class SmallChunks:
         """The bytes of one chunk, None when it is not there."""
         data = self._in_memory((digest,)).get(digest)
         if data is None:
-            with self._reader() as conn:
+            with self._readers.one() as conn:
                 row = conn.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
             data = None if row is None else bytes(row[0])
         return data
@@ -70,7 +68,7 @@ class SmallChunks:
         """The bytes of those chunks that are there, by hash: several times faster than one by one."""
         found = self._in_memory(digests)
         wanted = [digest for digest in digests if digest not in found]
-        with self._reader() as conn:
+        with self._readers.one() as conn:
             for start in range(0, len(wanted), _GATHERED):
                 some = wanted[start : start + _GATHERED]
                 marks = ", ".join("?" * len(some))
@@ -97,7 +95,7 @@ class SmallChunks:
 
     def hashes(self) -> Iterator[bytes]:
         """Every durable chunk, in no particular order."""
-        with self._reader() as conn, closing(conn.execute("SELECT hash FROM small")) as rows:
+        with self._readers.one() as conn, closing(conn.execute("SELECT hash FROM small")) as rows:
             yield from (row[0] for row in rows)
 
     def sweep(self, unused: Callable[[bytes], bool], limit: float) -> int:
@@ -105,7 +103,7 @@ class SmallChunks:
         waits long; returns how many."""
         swept = 0
         last = b""
-        with self._reader() as conn:
+        with self._readers.one() as conn:
             while rows := conn.execute(
                 "SELECT hash FROM small WHERE hash > ? AND put < ? ORDER BY hash LIMIT ?", (last, limit, _SWEPT)
             ).fetchall():
@@ -124,8 +122,7 @@ class SmallChunks:
         """Makes everything durable and closes the file."""
         self.flush()
         self._writer.close()
-        while not self._readers.empty():
-            self._readers.get_nowait().close()
+        self._readers.close()
 
     def _in_memory(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         with self._lock:
@@ -134,38 +131,14 @@ class SmallChunks:
 
     def _write(self, batch: Mapping[bytes, bytes]) -> None:
         now = time.time()
-        with self._transaction():
+        with transaction(self._writer):
             self._writer.executemany(_INSERT, ((digest, now, data) for digest, data in batch.items()))
 
     def _delete(self, doomed: Sequence[tuple[bytes]], limit: float) -> int:
         """One that was put again meanwhile, which renewed its date, stays."""
-        with self._write_lock, self._transaction():
+        with self._write_lock, transaction(self._writer):
             rows = ((digest, limit) for (digest,) in doomed)
             return self._writer.executemany("DELETE FROM small WHERE hash = ? AND put < ?", rows).rowcount
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._writer.execute("ROLLBACK")
-            raise
-        self._writer.execute("COMMIT")
-
-    @contextmanager
-    def _reader(self) -> Iterator[sqlite3.Connection]:
-        try:
-            conn = self._readers.get_nowait()
-        except queue.Empty:
-            conn = self._connect()
-        try:
-            yield conn
-        finally:
-            try:
-                self._readers.put_nowait(conn)
-            except queue.Full:
-                conn.close()
 
     def _connect(self) -> sqlite3.Connection:
         # The locks and the pool see to it that a connection is used by one thread at a time.
