@@ -9,19 +9,10 @@ from itertools import chain, islice
 
 from localpachd import ids
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs import contents, lineage, lookup, metadata, names
+from localpachd.pfs import contents, lineage, lookup, names
+from localpachd.pfs.commit_rows import SELECT, decoded
 from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-
-# All of a commit in one statement. A parent and its children are in one repo.
-_SELECT = f"""SELECT c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, c.description,
-        c.started, c.finishing, c.finished, c.error, c.size, p.id AS parent_id, p.branch AS parent_branch,
-        (SELECT json_group_array(json_array(k.seq, k.id, k.branch)) FROM commits k WHERE k.parent = c.seq) AS children,
-        (SELECT json_group_array(json_array(l.position, s.project, s.name, s.type, u.id, u.branch))
-            FROM commit_provenance l JOIN commits u ON u.seq = l.upstream JOIN repos s ON s.id = u.repo
-            WHERE l.commit_seq = c.seq) AS provenance,
-        {metadata.column("commit", "c.seq")} AS metadata
-    FROM commits c JOIN repos r ON r.id = c.repo LEFT JOIN commits p ON p.seq = c.parent"""
 
 
 def insert(
@@ -150,24 +141,24 @@ def clear(txn: Transaction, commit: Commit) -> None:
 
 def by_seq(conn: sqlite3.Connection, seq: int) -> CommitInfo:
     """The commit with a sequence number that is known to exist."""
-    return _info(conn.execute(f"{_SELECT} WHERE c.seq = ?", (seq,)).fetchone())
+    return decoded(conn.execute(f"{SELECT} WHERE c.seq = ?", (seq,)).fetchone())
 
 
 def by_seqs(conn: sqlite3.Connection, seqs: Sequence[int]) -> list[CommitInfo]:
     """The commits with these sequence numbers, oldest first, as far as they exist."""
     rows = conn.execute(
-        f"{_SELECT} WHERE c.seq IN (SELECT value FROM json_each(?)) ORDER BY c.seq", (json.dumps(list(seqs)),)
+        f"{SELECT} WHERE c.seq IN (SELECT value FROM json_each(?)) ORDER BY c.seq", (json.dumps(list(seqs)),)
     )
-    return [_info(row) for row in rows]
+    return [decoded(row) for row in rows]
 
 
 def find(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo | None:
     """The commit of exactly this repo and id, or None."""
     row = conn.execute(
-        f"{_SELECT} WHERE r.project = ? AND r.name = ? AND r.type = ? AND c.id = ?",
+        f"{SELECT} WHERE r.project = ? AND r.name = ? AND r.type = ? AND c.id = ?",
         (repo.project, repo.name, repo.type, commit_set),
     ).fetchone()
-    return _info(row) if row else None
+    return decoded(row) if row else None
 
 
 def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
@@ -197,13 +188,13 @@ def _by_id(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo:
         f"""WITH RECURSIVE above(seq) AS (
                 SELECT seq FROM commits WHERE id = ?
                 UNION SELECT p.upstream FROM commit_provenance p JOIN above a ON p.commit_seq = a.seq
-            ) {_SELECT} JOIN above ON above.seq = c.seq
+            ) {SELECT} JOIN above ON above.seq = c.seq
             WHERE r.project = ? AND r.name = ? AND r.type = ? ORDER BY c.seq DESC LIMIT 1""",
         (commit_set, repo.project, repo.name, repo.type),
     ).fetchone()
     if row is None:
         raise NotFound(f"commit {Commit(repo, commit_set)} not found")
-    return _info(row)
+    return decoded(row)
 
 
 def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps: int) -> CommitInfo:
@@ -221,7 +212,7 @@ def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps
 def delete_all_of(txn: Transaction, repo: int) -> None:
     """Deletes every commit of a repo's row. What was made from them keeps its own content."""
     rows = txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,)).fetchall()
-    delete(txn, [by_seq(txn.conn, row[0]) for row in rows])
+    delete(txn, by_seqs(txn.conn, [row[0] for row in rows]))
 
 
 def delete(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
@@ -238,25 +229,3 @@ def delete(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
     txn.opened = [seq for seq in txn.opened if seq not in seqs]
     txn.finished = [seq for seq in txn.finished if seq not in seqs]
     txn.removed.extend(doomed)
-
-
-def _info(row: sqlite3.Row) -> CommitInfo:
-    repo = Repo(row["project"], row["name"], row["type"])
-    return CommitInfo(
-        seq=row["seq"],
-        commit=Commit(repo, row["id"], row["branch"]),
-        origin=row["origin"],
-        description=row["description"],
-        parent=Commit(repo, row["parent_id"], row["parent_branch"]) if row["parent_id"] is not None else None,
-        children=tuple(Commit(repo, id_, branch) for _, id_, branch in sorted(json.loads(row["children"]))),
-        started=row["started"],
-        finishing=row["finishing"],
-        finished=row["finished"],
-        provenance=tuple(
-            Commit(Repo(project, name, type_), id_, branch)
-            for _, project, name, type_, id_, branch in sorted(json.loads(row["provenance"]))
-        ),
-        error=row["error"],
-        size=row["size"],
-        metadata=metadata.decoded(row["metadata"]),
-    )
