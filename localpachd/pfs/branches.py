@@ -1,4 +1,4 @@
-"""Branches: where heads point and what each branch is made from."""
+"""Branches: their heads and their provenance."""
 
 import json
 import math
@@ -19,9 +19,9 @@ def create(
     provenance: Sequence[Branch] = (),
     trigger: Mapping[str, Any] | None = None,
 ) -> None:
-    """Makes a branch or changes its head, provenance or trigger. Missing provenance branches are made with an empty
-    commit; a branch without a head, or with other provenance than before, gets a new commit, which stays open while
-    a job is to fill it."""
+    """Creates a branch or changes its head, provenance or trigger. Missing provenance branches are created with an
+    empty commit. A branch without a head, or whose provenance changes, gets a new commit, which stays open if a job is
+    to fill it."""
     for each in (*provenance, branch):
         names.check_branch(each.name)
     repo = lookup.repo_id(txn.conn, branch.repo)
@@ -83,12 +83,12 @@ def _target(conn: sqlite3.Connection, branch: Branch, head: Commit | None) -> in
 
 
 def empty_commit(txn: Transaction, branch: Branch, provenance: Sequence[Branch], parent: int | None) -> int:
-    """Adds a commit that nobody has written into to a branch, whose head is the caller's to move. It stays open where a
-    job is to fill it. Returns its sequence number."""
+    """Adds an empty commit to a branch and returns its sequence number. It stays open if a job is to fill it. The
+    caller moves the branch's head."""
     heads = [lookup.branch_row(txn.conn, each)["head"] for each in provenance]
     seq = commits.insert(txn, branch, "AUTO", parent, heads)
     if all(each.repo.type == SPEC for each in provenance):
-        # Nobody will fill it: it is closed at once, and empty even where its parent is not.
+        # No job will fill it: it is finished at once, and empty even if its parent is not.
         txn.conn.execute("UPDATE commits SET finishing = started, finished = started, size = 0 WHERE seq = ?", (seq,))
     return seq
 
@@ -117,7 +117,7 @@ def _store(
 
 
 def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
-    """A branch; NotFound where there is none."""
+    """The state of a branch; NotFound if it does not exist."""
     row = lookup.branch_row(conn, branch)
     return BranchInfo(
         branch=branch,
@@ -144,7 +144,7 @@ def of_repo(conn: sqlite3.Connection, repo: Repo) -> list[Branch]:
 
 
 def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool = False) -> list[BranchInfo]:
-    """Branches of one repo or of all: newest first, and those of one transaction upstream first; `reverse` flips it."""
+    """Branches of one repo or of all: newest first, those of one transaction upstream first; or the `reverse`."""
     if repo is not None:
         found = [lookup.branch_row(conn, branch)["id"] for branch in of_repo(conn, repo)]
     else:
@@ -156,16 +156,15 @@ def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool =
 
 
 def downstream_first(conn: sqlite3.Connection, found: Sequence[Branch]) -> list[Branch]:
-    """Branches in an order in which each comes before those it is made from; first those that were deleted, from which
-    nothing is made."""
+    """Branches ordered so that each comes before those in its provenance; branches that do not exist come first."""
     rows = {branch: lookup.find_branch(conn, branch) for branch in found}
     depth = {branch: len(graph.upstream(conn, row["id"])) for branch, row in rows.items() if row is not None}
     return sorted(found, key=lambda branch: -depth.get(branch, math.inf))
 
 
 def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:
-    """Deletes a branch, silent when there is none in the repo; its commits stay. With `force` the branches downstream
-    of it lose that provenance, else they forbid it."""
+    """Deletes a branch, if it exists; its commits stay. With `force`, the branches downstream lose it from their
+    provenance; without, they prevent the deletion."""
     row = lookup.find_branch(txn.conn, branch)
     if row is None:
         if not force:

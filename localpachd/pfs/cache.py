@@ -1,15 +1,15 @@
-"""Values that clients keep on the server by key, with the file sets that must live as long."""
+"""Values that clients cache on the server by key, and the file sets that must not expire before them."""
 
 from localpachd.errors import NotFound
 from localpachd.pfs import filesets
 from localpachd.pfs.transaction import Transaction
 
 _LIMIT = 10_000
-"""How many values are kept; the one not used for the longest time makes room."""
+"""The most values kept; the least recently used one is evicted."""
 
 
 def put(txn: Transaction, key: str, value: bytes, held: list[str], tag: str) -> None:
-    """Keeps a value, unless there is one under the key; the file sets `held` do not expire before it goes."""
+    """Keeps a value, unless the key has one; the file sets `held` do not expire while it is kept."""
     found = [filesets.parse(each) for each in held]
     for each in found:
         filesets.find(txn.conn, each, txn.now)
@@ -23,7 +23,7 @@ def put(txn: Transaction, key: str, value: bytes, held: list[str], tag: str) -> 
 
 
 def get(txn: Transaction, key: str) -> bytes:
-    """The value of a key; NotFound where there is none."""
+    """The value of a key; NotFound if it has none."""
     row = txn.conn.execute("UPDATE cache SET used = ? WHERE key = ? RETURNING value", (txn.now, key)).fetchone()
     if row is None:
         raise NotFound(f'nothing is cached under the key "{key}"')
@@ -32,5 +32,5 @@ def get(txn: Transaction, key: str) -> bytes:
 
 
 def clear(txn: Transaction, tag_prefix: str) -> None:
-    """Forgets every value whose tag begins with this."""
+    """Deletes every value whose tag begins with this."""
     txn.conn.execute("DELETE FROM cache WHERE substr(tag, 1, length(?1)) = ?1", (tag_prefix,))

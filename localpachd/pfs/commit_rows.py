@@ -15,7 +15,7 @@ SELECT = f"""SELECT c.seq, r.project, r.name, r.type, c.id, c.branch, c.origin, 
             WHERE l.commit_seq = c.seq) AS provenance,
         {metadata.column("commit", "c.seq")} AS metadata
     FROM commits c JOIN repos r ON r.id = c.repo LEFT JOIN commits p ON p.seq = c.parent"""
-"""Rows for `decoded`; `c` is the commit and `r` its repo in whatever follows."""
+"""Rows for `decoded`. In the clauses appended to it, `c` is the commit and `r` its repo."""
 
 
 def decoded(row: sqlite3.Row) -> CommitInfo:

@@ -1,4 +1,4 @@
-"""Commit sets: all commits that share an id, across repos, and what they depend on."""
+"""Commit sets: all commits that share an id, across repos, and the commits they depend on."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from localpachd.pfs.entities import Commit, CommitInfo
 
 
 def inspect(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
-    """The set's commits and the commits of other sets that they depend on, upstream first; NotFound when empty."""
+    """The set's commits and the commits of other sets that they depend on, upstream first; NotFound if it is empty."""
     rows = conn.execute(
         """WITH RECURSIVE above(seq) AS (
                SELECT seq FROM commits WHERE id = ?
@@ -23,7 +23,7 @@ def inspect(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
 
 
 def members(conn: sqlite3.Connection, commit_set: str) -> list[CommitInfo]:
-    """The commits that carry this id, upstream first."""
+    """The commits with this id, upstream first."""
     rows = conn.execute("SELECT seq FROM commits WHERE id = ? ORDER BY seq", (commit_set,)).fetchall()
     return upstream_first(conn, [row[0] for row in rows])
 
@@ -46,8 +46,8 @@ def upstream_first(conn: sqlite3.Connection, seqs: list[int]) -> list[CommitInfo
 
 
 def list_all(conn: sqlite3.Connection, project: str = "") -> Iterator[tuple[str, list[CommitInfo]]]:
-    """Every commit set as `inspect` shows it, that of the newest commit first; with `project`, only the sets that have
-    a commit there."""
+    """Every commit set as `inspect` returns it, that of the newest commit first; with `project`, only the sets that
+    have a commit there."""
     rows = conn.execute(
         "SELECT c.id, MAX(c.seq) AS newest FROM commits c JOIN repos r ON r.id = c.repo "
         "WHERE ? IN ('', r.project) GROUP BY c.id ORDER BY newest DESC",

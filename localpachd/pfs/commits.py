@@ -1,4 +1,4 @@
-"""Commits: starting, finishing, resolving and listing them. Their content is `contents`' business."""
+"""Commits: starting, finishing, resolving and deleting them. Knows nothing of their content; see `contents`."""
 
 import json
 import sqlite3
@@ -18,8 +18,8 @@ from localpachd.pfs.transaction import Transaction
 def insert(
     txn: Transaction, branch: Branch, origin: str, parent: int | None, provenance: list[int], description: str = ""
 ) -> int:
-    """Adds an open commit with the transaction's id to the branch's repo and returns its sequence number. The branch's
-    head is the caller's to move."""
+    """Adds an open commit with the transaction's id to the branch's repo and returns its sequence number. The caller
+    moves the branch's head."""
     repo = branch.repo
     made = txn.conn.execute(
         "INSERT INTO commits (repo, id, branch, origin, description, parent, started) "
@@ -41,7 +41,7 @@ def insert(
 
 
 def set_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> None:
-    """Makes a commit one that is made from these and no others."""
+    """Replaces the provenance of a commit, given by sequence numbers."""
     txn.conn.execute("DELETE FROM commit_provenance WHERE commit_seq = ?", (seq,))
     _add_provenance(txn, seq, provenance)
 
@@ -56,7 +56,7 @@ def _add_provenance(txn: Transaction, seq: int, provenance: Sequence[int]) -> No
 
 
 def start(txn: Transaction, branch: Branch, parent: Commit | None = None, description: str = "") -> CommitInfo:
-    """Opens a commit on a branch, which is made where it is missing. The parent must be finished."""
+    """Opens a commit on a branch, creating the branch if it does not exist. The parent must be finished."""
     row, read = _check_start(txn.conn, branch, txn.spout)
     above = _parent(txn.conn, parent) if parent is not None else by_seq(txn.conn, row["head"]) if row else None
     if above is not None and above.finishing is None:
@@ -75,14 +75,14 @@ def start(txn: Transaction, branch: Branch, parent: Commit | None = None, descri
 
 
 def check_start(conn: sqlite3.Connection, branch: Branch, spout: Branch | None = None) -> None:
-    """Refuses a branch that users may not commit to, and neither may the spout of output `spout`."""
+    """Refuses an output branch, except to the spout whose output it is, and a name or repo that is not valid."""
     _check_start(conn, branch, spout)
 
 
 def _check_start(
     conn: sqlite3.Connection, branch: Branch, spout: Branch | None
 ) -> tuple[sqlite3.Row | None, list[int]]:
-    """The branch's row, None for one that is to be made, and the heads of the branches in its provenance."""
+    """The branch's row (None if it does not exist) and the heads of the branches in its provenance."""
     if not branch.name:
         raise PachError("branch must be specified")
     names.check_branch(branch.name)
@@ -104,8 +104,8 @@ def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
 
 
 def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str = "") -> CommitInfo:
-    """Closes a commit: validates its content (a fault becomes its error) and pins its layers. An `error` given
-    here is final: such a commit is no base for later ones."""
+    """Closes a commit: validates its content (a fault becomes its error) and pins its layers. With an `error`, it is
+    not validated, and later commits are not based on it."""
     contents.check_open(info)
     size: int | None = None
     if not error:
@@ -123,7 +123,7 @@ def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str
 
 
 def finish_by_user(txn: Transaction, commit: Commit, error: str, description: str, force: bool) -> None:
-    """Closes a commit as `finish` does. A job's commits are the job's to close, unless `force`."""
+    """Closes a commit as `finish` does. Refuses a job's commits unless `force`."""
     info = resolve(txn.conn, commit)
     made_by_job = lookup.find_repo(txn.conn, Repo(info.commit.repo.project, info.commit.repo.name, META)) is not None
     if info.finishing is None and info.provenance and made_by_job and not force:
@@ -132,7 +132,7 @@ def finish_by_user(txn: Transaction, commit: Commit, error: str, description: st
 
 
 def clear(txn: Transaction, commit: Commit) -> None:
-    """Forgets everything written into an open commit."""
+    """Removes everything written into an open commit."""
     info = resolve(txn.conn, commit)
     if info.finishing is not None:
         raise PachError("cannot clear finished commit")
@@ -140,12 +140,12 @@ def clear(txn: Transaction, commit: Commit) -> None:
 
 
 def by_seq(conn: sqlite3.Connection, seq: int) -> CommitInfo:
-    """The commit with a sequence number that is known to exist."""
+    """The commit with this sequence number, which must exist."""
     return decoded(conn.execute(f"{SELECT} WHERE c.seq = ?", (seq,)).fetchone())
 
 
 def by_seqs(conn: sqlite3.Connection, seqs: Sequence[int]) -> list[CommitInfo]:
-    """The commits with these sequence numbers, oldest first, as far as they exist."""
+    """The commits with these sequence numbers, oldest first; unknown numbers are skipped."""
     rows = conn.execute(
         f"{SELECT} WHERE c.seq IN (SELECT value FROM json_each(?)) ORDER BY c.seq", (json.dumps(list(seqs)),)
     )
@@ -162,8 +162,8 @@ def find(conn: sqlite3.Connection, repo: Repo, commit_set: str) -> CommitInfo | 
 
 
 def resolve(conn: sqlite3.Connection, commit: Commit) -> CommitInfo:
-    """The commit that a reference means: by id, by branch, by ancestry (`master^2`, `master.1`), or, where the repo has
-    none of that commit set, the commit in the set's provenance."""
+    """The commit that a reference names: by id, by branch, or by ancestry (`master^2`, `master.1`). If the repo has no
+    commit in that commit set, the commit in the set's provenance."""
     if not commit.id and not commit.branch:
         raise PachError("cannot resolve commit with no ID or branch")
     name, steps = names.parse_ancestry(commit.id)
@@ -210,14 +210,13 @@ def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps
 
 
 def delete_all_of(txn: Transaction, repo: int) -> None:
-    """Deletes every commit of a repo's row. What was made from them keeps its own content."""
+    """Deletes every commit of a repo, given by its row. Commits made from them keep their content."""
     rows = txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,)).fetchall()
     delete(txn, by_seqs(txn.conn, [row[0] for row in rows]))
 
 
 def delete(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
-    """Deletes the rows of commits. What becomes of their children, and of the branches that they are heads of, is the
-    caller's business."""
+    """Deletes the rows of commits. The caller takes care of their children and of the branches that they head."""
     seqs = [info.seq for info in doomed]
     for statement in (
         "DELETE FROM commit_layers WHERE commit_seq = ?",

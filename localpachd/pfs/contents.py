@@ -14,20 +14,20 @@ from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, wri
 
 _DIFF = "diff"
 TOTAL = "total"
-# Layers that an open commit may gather before they are merged: a long job adds one every now and then.
+# An open commit with more layers than this is compacted: a long job adds one with every batch of results.
 _LAYERS = 24
 
 
 def layers(conn: sqlite3.Connection, info: CommitInfo) -> FileSetRef:
-    """The layers, oldest first, that a commit reads as. An open or an errored commit reads as the content it stands on
-    with its own writes on top."""
+    """The layers, oldest first, that a commit reads as. An open or failed commit reads as its base with its own writes
+    on top."""
     if info.finished is not None and not info.error:
         return _total(conn, info.seq)
     return _base(conn, info).layers + diff_layers(conn, info)
 
 
 def diff_layers(conn: sqlite3.Connection, info: CommitInfo) -> FileSetRef:
-    """The layers, oldest first, that were written into this very commit."""
+    """The layers, oldest first, that were written into this commit itself."""
     return stored(conn, info.seq, _DIFF)
 
 
@@ -37,13 +37,13 @@ def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
 
 
 def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> None:
-    """Writes entries into an open commit, all of them at once."""
+    """Writes entries into an open commit as one layer."""
     check_open(info)
     attach(txn, info, (write_layer(txn.conn, entries),))
 
 
 def attach(txn: Transaction, info: CommitInfo, found: Iterable[int]) -> None:
-    """Puts layers that are there already on top of what was written into an open commit."""
+    """Puts existing layers on top of those written into an open commit."""
     check_open(info)
     for layer in found:
         txn.conn.execute(
@@ -57,7 +57,7 @@ def attach(txn: Transaction, info: CommitInfo, found: Iterable[int]) -> None:
 
 
 def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None:
-    """Removes from an open commit every file that these datums have put there or below."""
+    """Removes every file of these datums from what an open commit reads as."""
     content = fileset(txn.conn, info)
     doomed = sorted((file.path, file.tag) for tag in tags for file in content.of_tag(tag))
     if doomed:
@@ -65,8 +65,8 @@ def delete_tags(txn: Transaction, info: CommitInfo, tags: Iterable[str]) -> None
 
 
 def pin_layers(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
-    """Checks an open commit's content and, if it is sound, records the layers that it reads as from now on. Returns the
-    fault found or "", and the content's size in bytes."""
+    """Validates an open commit's content and, if it has no fault, records the layers that it reads as from now on.
+    Returns the fault or "", and the content's size in bytes."""
     base = _base(txn.conn, info)
     written = diff_layers(txn.conn, info)
     below, above = FileSet(txn.conn, base.layers), FileSet(txn.conn, written)
@@ -78,19 +78,19 @@ def pin_layers(txn: Transaction, info: CommitInfo) -> tuple[str, int]:
 
 
 def forget(txn: Transaction, info: CommitInfo) -> None:
-    """Lets go of all that a finished commit holds; whoever reads it from now on is told so."""
+    """Drops the content of a finished commit; reading it raises PachError from now on."""
     txn.conn.execute("DELETE FROM commit_layers WHERE commit_seq = ?", (info.seq,))
     txn.conn.execute("INSERT OR IGNORE INTO forgotten VALUES (?)", (info.seq,))
 
 
 def hand_down(txn: Transaction, info: CommitInfo) -> None:
-    """Gives what a commit adds to the content below it to the commits that read through it, so that they read as before
-    when it is gone. Sound finished commits read as layers of their own."""
+    """Copies what a commit adds to its base into the commits that read through it, so that they still read the same
+    after it is deleted. Commits finished without error have pinned layers and need nothing."""
     if info.error:
-        return  # nobody reads through it
+        return  # no commit reads through it
     written = stored(txn.conn, info.seq, _DIFF)
     if info.finished is not None and not stored(txn.conn, info.seq, TOTAL):
-        # It is empty, whatever is below it.
+        # It is empty, even if its base is not.
         below = FileSet(txn.conn, _base(txn.conn, info).layers)
         written = (write_layer(txn.conn, [(file.path, file.tag, None) for file in below.walk()]),)
     pending = [info.seq]
@@ -105,7 +105,7 @@ def hand_down(txn: Transaction, info: CommitInfo) -> None:
 
 
 def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
-    """Bytes that a commit holds at most: of one that is open or failed, all that was written counts, removed or not."""
+    """At least the size of a commit in bytes: for an open or failed one, all bytes written count, even if removed."""
     if info.finished is not None and info.size is not None:
         return info.size
     base = lineage.nearest_whole(conn, info.seq)
@@ -130,7 +130,7 @@ def already_finished(info: CommitInfo) -> PachError:
 
 
 def stored(conn: sqlite3.Connection, seq: int, part: str) -> FileSetRef:
-    """The layers, oldest first, that a commit has as one of its parts."""
+    """The layers, oldest first, of one part of a commit: diff or total."""
     rows = conn.execute(
         "SELECT layer FROM commit_layers WHERE commit_seq = ? AND part = ? ORDER BY position", (seq, part)
     )
@@ -138,7 +138,7 @@ def stored(conn: sqlite3.Connection, seq: int, part: str) -> FileSetRef:
 
 
 def store(conn: sqlite3.Connection, seq: int, part: str, found: Sequence[int]) -> None:
-    """Lets a commit have these layers as one of its parts."""
+    """Replaces the layers of one part of a commit."""
     conn.execute("DELETE FROM commit_layers WHERE commit_seq = ? AND part = ?", (seq, part))
     conn.execute(
         "INSERT INTO commit_layers SELECT ?, ?, key, value FROM json_each(?)", (seq, part, json.dumps(list(found)))
@@ -163,7 +163,7 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> _Base:
 
 
 def _total(conn: sqlite3.Connection, seq: int) -> FileSetRef:
-    """The layers of a sound finished commit."""
+    """The layers of a commit that finished without error."""
     found = stored(conn, seq, TOTAL)
     if not found and conn.execute("SELECT 1 FROM forgotten WHERE commit_seq = ?", (seq,)).fetchone():
         raise PachError("the commit is forgotten")

@@ -1,4 +1,4 @@
-"""Egress: a commit's files copied to a directory or an object store. Knows no jobs."""
+"""Egress: copying a commit's files to a directory or an object store. Knows no jobs."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -10,8 +10,8 @@ from localpachd.storage import objects
 
 
 def copy(pfs: Pfs, commit: Commit, url: str, check: Callable[[], None] = lambda: None) -> int:
-    """Copies every file of a commit, which may be open, below a URL, over what is there; what else is there stays, as
-    with Pachyderm. `check` is called often and may raise to stop it. Returns the number of bytes."""
+    """Copies every file of a commit, which may be open, below a URL. Files there are overwritten, and others stay, as
+    with Pachyderm. `check` is called before each file and may raise to stop. Returns the number of bytes."""
 
     def files() -> Iterator[tuple[str, Iterator[bytes]]]:
         for path, parts in itertools.groupby(found, lambda file: file.path):

@@ -32,7 +32,7 @@ class Branch:
 
     @property
     def key(self) -> str:
-        """What Pachyderm sorts lists of branches by."""
+        """The key by which Pachyderm sorts lists of branches."""
         return f"{self.repo.project}/{self.repo.name}.{self.repo.type}@{self.name}"
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Branch:
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit by repo and id. In a request the id may be empty (the branch's head) or an ancestry expression;
-    in an answer the branch is where the commit was made, for information only."""
+    in a response the branch is the one that the commit was made on, for information only."""
 
     repo: Repo
     id: str = ""
@@ -54,8 +54,8 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What is known about a commit. Times in nanoseconds since the epoch; `size` in bytes, once its content was looked
-    through: not while it is open, and not when it was closed as failed."""
+    """The state of a commit. Times in nanoseconds since the epoch; `size` in bytes, None while it is open and if it was
+    closed with an error."""
 
     seq: int
     commit: Commit
@@ -74,7 +74,7 @@ class CommitInfo:
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:
-    """What is known about a branch; `provenance` and `subvenance` are transitive. All three lists go by branch keys.
+    """The state of a branch. `provenance` and `subvenance` are transitive; all three lists are sorted by branch key.
     `created` is in nanoseconds since the epoch."""
 
     branch: Branch
@@ -89,7 +89,7 @@ class BranchInfo:
 
 @dataclass(frozen=True, slots=True)
 class RepoInfo:
-    """What is known about a repo; `size` is that of the newest finished commit on master, in bytes."""
+    """The state of a repo; `size` is that of the newest finished commit on master, in bytes."""
 
     repo: Repo
     created: int
@@ -101,7 +101,7 @@ class RepoInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProjectInfo:
-    """What is known about a project."""
+    """The state of a project."""
 
     name: str
     description: str

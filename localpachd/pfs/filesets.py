@@ -1,7 +1,7 @@
-"""File sets that clients hold by id: trees outside of any repo, which live until their time is over.
+"""File sets that clients hold by id: trees outside of any repo, which expire.
 
-A file set is a change as much as a tree: put on top of another or into a commit, what it removed is removed there, what
-it replaced is replaced, and what it only added to is added to.
+A file set is a change as well as a tree: on top of another file set, or in a commit, it removes the paths that it
+removed, replaces those that it replaced, and appends to those that it only appended to.
 """
 
 import sqlite3
@@ -18,32 +18,32 @@ from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, wri
 
 SECOND = 1_000_000_000
 DEFAULT_TTL = 600 * SECOND
-"""Nanoseconds that a file set lives if nobody says otherwise."""
+"""The default lifetime of a file set in nanoseconds."""
 MAX_TTL = 1800 * SECOND
-"""Nanoseconds that a renewal can ask for at most."""
+"""The longest lifetime in nanoseconds that a renewal can request."""
 
 _PARTS = ("replacing", "appending")
-# What the cache holds stays as long as that.
+# File sets in the cache do not expire.
 _EXPIRED = "(expires <= ? AND id NOT IN (SELECT fileset FROM cached_filesets))"
 
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What a file set is made of, oldest first. No path and tag is in both parts: those of `replacing` hold whatever
-    lies below, tombstones too; those of `appending` follow what lies below."""
+    """The layers of a file set in two parts, oldest first. No path and tag is in both: entries of `replacing`, even
+    tombstones, count instead of those below; entries of `appending` are appended to those below."""
 
     replacing: FileSetRef = ()
     appending: FileSetRef = ()
 
     @property
     def tree(self) -> FileSetRef:
-        """The layers that the file set reads as where nothing lies below."""
-        # Removals in `appending` only take back what older layers append, and must hide nothing.
+        """The layers that the file set reads as with nothing below it."""
+        # Removals in `appending` only undo what older layers append, so they must hide nothing in `replacing`.
         return self.appending + self.replacing
 
 
 def keep(txn: Transaction, layers: Layers, ttl: int = DEFAULT_TTL) -> str:
-    """Keeps a file set for `ttl` nanoseconds and returns its id. Forgets those whose time is over."""
+    """Keeps a file set for `ttl` nanoseconds and returns its id. Deletes expired ones."""
     forget_expired(txn)
     made = ids.new_id()
     txn.conn.execute("INSERT INTO filesets VALUES (?, ?)", (made, txn.now + ttl))
@@ -56,8 +56,8 @@ def keep(txn: Transaction, layers: Layers, ttl: int = DEFAULT_TTL) -> str:
 
 
 def find(conn: sqlite3.Connection, text: str, now: int) -> Layers:
-    """What a file set holds. Raises PachError for a text that is no id, and for a file set that is not there at `now`
-    (nanoseconds since the epoch)."""
+    """The layers of a file set. Raises PachError if the text is not a valid id, or if the file set does not exist at
+    `now` (nanoseconds since the epoch)."""
     wanted = parse(text)
     if not conn.execute(f"SELECT 1 FROM filesets WHERE id = ? AND NOT {_EXPIRED}", (wanted, now)).fetchone():
         raise PachError(f"path does not exist: file set {wanted} has expired or was never made")
@@ -65,7 +65,7 @@ def find(conn: sqlite3.Connection, text: str, now: int) -> Layers:
 
 
 def renew(txn: Transaction, text: str, ttl: int) -> None:
-    """Lets a file set live for another `ttl` nanoseconds from now."""
+    """Keeps a file set for `ttl` nanoseconds from now."""
     wanted = parse(text)
     if ttl < SECOND:
         raise PachError(f"ttl ({ttl}) must be at least one second")
@@ -77,37 +77,37 @@ def renew(txn: Transaction, text: str, ttl: int) -> None:
 
 
 def forget_expired(txn: Transaction) -> None:
-    """Deletes the rows of file sets whose time is over; what only they hold goes with the next sweep."""
+    """Deletes the rows of expired file sets; the next sweep deletes layers that only they refer to."""
     old = f"FROM filesets WHERE {_EXPIRED}"
     txn.conn.execute(f"DELETE FROM fileset_layers WHERE fileset IN (SELECT id {old})", (txn.now,))
     txn.conn.execute(f"DELETE {old}", (txn.now,))
 
 
 def compose(conn: sqlite3.Connection, chunks: Chunks, below: Layers, above: Layers) -> Layers:
-    """The file set that has the effect of one followed by another. Writes layers only where the two meet."""
+    """One file set with the effect of one followed by another. Writes layers only for paths that are in both."""
     under, ahead = FileSet(conn, below.replacing), FileSet(conn, below.appending)
-    settled: list[Entry] = []
-    longer: list[Entry] = []
+    replaced: list[Entry] = []
+    appended: list[Entry] = []
     for path, tag, _ in FileSet(conn, above.replacing).entries():
         if ahead.find(path, tag) is not None:
-            longer.append((path, tag, None))
+            appended.append((path, tag, None))
     for path, tag, content in FileSet(conn, above.appending).entries():
         if content is None:
             continue
         if under.tagged(tag).mentions(path):
             found = under.find(path, tag)
-            settled.append((path, tag, chunks.concatenate(found.content, content) if found else content))
-            longer.append((path, tag, None))
+            replaced.append((path, tag, chunks.concatenate(found.content, content) if found else content))
+            appended.append((path, tag, None))
         elif (found := ahead.find(path, tag)) is not None:
-            longer.append((path, tag, chunks.concatenate(found.content, content)))
+            appended.append((path, tag, chunks.concatenate(found.content, content)))
     return Layers(
-        (*below.replacing, *above.replacing, *_written(conn, settled)),
-        (*below.appending, *above.appending, *_written(conn, longer)),
+        (*below.replacing, *above.replacing, *_written(conn, replaced)),
+        (*below.appending, *above.appending, *_written(conn, appended)),
     )
 
 
 def compose_all(conn: sqlite3.Connection, chunks: Chunks, parts: Sequence[Layers]) -> Layers:
-    """The file set that has the effect of all of these in their order."""
+    """One file set with the effect of all of these, in order."""
     whole = Layers()
     for part in parts:
         whole = compose(conn, chunks, whole, part)
@@ -123,8 +123,8 @@ def add_to_commit(txn: Transaction, chunks: Chunks, commit: Commit, text: str) -
 
 
 def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[str, str]]:
-    """Ranges (lower, upper) of paths that cover a file set, each of so many files or bytes, or the few more that its
-    last path brings; "" is no bound."""
+    """Ranges (lower, upper) of paths that cover a file set, each with so many files or bytes, or slightly more, since
+    the files of one path stay together; "" is no bound."""
     lower = previous = ""
     count = size = 0
     for file in files.walk():
@@ -138,8 +138,8 @@ def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[s
 
 
 def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitInfo, FileSet]:
-    """What a reference reads as: a commit's content or, in the repo `__filesets__`, that of the file set with its id.
-    Such a commit is of no branch and has no times."""
+    """The commit and content that a reference names: in the repo `__filesets__`, those of the file set with this id,
+    whose commit has no branch and no times."""
     if commit.repo.name != FILE_SETS:
         info = commits.resolve(conn, commit)
         return info, contents.fileset(conn, info)
@@ -149,7 +149,7 @@ def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitIn
 
 
 def parse(text: str) -> str:
-    """A file set's id in the form that it is stored in. Raises PachError for what cannot be one."""
+    """A file set's id in the form in which it is stored. Raises PachError if it is not a valid id."""
     plain = text.replace("-", "")
     if len(plain) != 32:
         wrong = "short" if len(plain) < 32 else "long"

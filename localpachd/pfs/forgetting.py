@@ -1,4 +1,4 @@
-"""Forgetting what a commit held while the commit stays: it could be computed again from what it was made of."""
+"""Forgetting a commit's content while the commit stays: a job could compute it again from its provenance."""
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents
@@ -7,10 +7,10 @@ from localpachd.pfs.transaction import Transaction
 
 
 def forget(txn: Transaction, info: CommitInfo) -> None:
-    """Lets go of the content of a pipeline's finished output. Reading it fails from now on.
+    """Drops the content of a pipeline's finished output. Reading it fails from now on.
 
-    Refused where other commits read through it, now or later: those open or failed above it, and those to come on a
-    branch whose head it is.
+    Refused if other commits read through it, now or later: open or failed children, and the next commit on a branch
+    whose head it is.
     """
     if not info.provenance:
         raise PachError("Forget Commit: the commit to be forgotten must be in an output repo")

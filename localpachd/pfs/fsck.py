@@ -1,6 +1,6 @@
-"""Looking for what must not be: branches, commits and layers that contradict each other, output that should be gone.
+"""Consistency checks: branches, commits and layers that contradict each other, and output of deleted datums.
 
-A healthy server has nothing of it. The texts are the real server's (`src/server/pfs/server/driver_fsck.go`).
+A healthy server has none. The texts are the real server's (`src/server/pfs/server/driver_fsck.go`).
 """
 
 import sqlite3
@@ -22,7 +22,7 @@ _DANGLING = "SELECT DISTINCT commit_seq FROM commit_layers WHERE commit_seq NOT 
 
 
 def check(conn: sqlite3.Connection) -> Iterator[str]:
-    """Every contradiction in words; then PachError where content belongs to no commit, which `fix` removes."""
+    """A text for each contradiction; then PachError if content belongs to no commit, which `fix` removes."""
     for row in conn.execute(_BRANCHES).fetchall():
         yield from _check_branch(conn, row["id"], row["head"], row["seq"] is not None)
     for row in conn.execute(_PARENTLESS).fetchall():
@@ -36,7 +36,7 @@ def check(conn: sqlite3.Connection) -> Iterator[str]:
 
 
 def fix(txn: Transaction) -> None:
-    """Removes content that belongs to no commit: the one contradiction that has a remedy."""
+    """Removes content that belongs to no commit: the one contradiction that can be fixed."""
     txn.conn.execute(f"DELETE FROM commit_layers WHERE commit_seq IN ({_DANGLING})")
 
 
@@ -63,7 +63,7 @@ def _lost(repo: Repo, seq: int, where: str) -> str:
 
 
 def zombies(conn: sqlite3.Connection, output: Commit) -> Iterator[str]:
-    """The files in a pipeline's output commit that come from datums its meta commit knows nothing of, in words."""
+    """A text for each file in a pipeline's output commit that belongs to no datum in its meta commit."""
     info = commits.resolve(conn, output)
     repo = info.commit.repo
     known = contents.fileset(conn, commits.resolve(conn, Commit(Repo(repo.project, repo.name, META), info.commit.id)))
@@ -79,7 +79,7 @@ def zombies(conn: sqlite3.Connection, output: Commit) -> Iterator[str]:
 
 
 def outputs(conn: sqlite3.Connection) -> Iterator[Commit]:
-    """Of each pipeline the newest output commit on master that is finished without error."""
+    """The newest output commit on master of each pipeline that finished without error."""
     for row in conn.execute("SELECT project, name FROM repos WHERE type = ? ORDER BY id DESC", (META,)).fetchall():
         head: CommitInfo = commits.resolve(conn, Commit(Repo(*row), branch="master"))
         seq = lineage.nearest_whole(conn, head.seq)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 
 def direct(conn: sqlite3.Connection, branch: int) -> list[int]:
-    """The branches that this one's provenance names."""
+    """The branches in this one's direct provenance."""
     rows = conn.execute("SELECT upstream FROM branch_provenance WHERE branch = ? ORDER BY position", (branch,))
     return [row[0] for row in rows]
 
@@ -43,7 +43,7 @@ class Provenance:
             self._below.setdefault(above, []).append(branch)
 
     def direct(self, branch: int) -> list[int]:
-        """The branches that this one's provenance names."""
+        """The branches in this one's direct provenance."""
         return self._above.get(branch, [])
 
     def upstream(self, branch: int) -> set[int]:
@@ -75,7 +75,7 @@ def rewire(conn: sqlite3.Connection, branch: int, provenance: Iterable[int]) -> 
 
 
 def component(conn: sqlite3.Connection, branch: int) -> set[int]:
-    """Every branch connected with this one, up- or downstream of any of them, itself included."""
+    """Every branch connected with this one in either direction, itself included."""
     seen: set[int] = set()
     frontier = {branch}
     while frontier:

@@ -1,4 +1,4 @@
-"""Commits one after the other: listed along repos and lines, and watched for what comes next."""
+"""Sequences of commits: those of a repo, those along parents, and the next one on a branch."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,8 +18,8 @@ def list_repo(
     reverse: bool = False,
     beyond: int | None = None,
 ) -> Iterator[CommitInfo]:
-    """A repo's commits, or, without one, those of all repos: newest first, or oldest first with `reverse`. `beyond`
-    (ns) keeps only those started earlier, or later with `reverse`."""
+    """The commits of a repo, or of all repos: newest first, or oldest first with `reverse`. `beyond` (ns) keeps only
+    those started earlier, or later with `reverse`."""
     row = lookup.repo_id(conn, repo) if repo is not None else None
     order, side = ("ASC", ">") if reverse else ("DESC", "<")
     seqs = conn.execute(
@@ -44,7 +44,7 @@ def list_line(conn: sqlite3.Connection, to: Commit, from_: Commit | None, origin
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A commit that a search came to, how many it had searched before, and whether it changed the file itself."""
+    """A commit that was searched, how many were searched before it, and whether it changes the file itself."""
 
     commit: Commit
     before: int
@@ -52,7 +52,7 @@ class Step:
 
 
 def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Step]:
-    """Goes from a commit back along parents and looks in each for a change of exactly the file `path`. Unavailable when
+    """Searches a commit and its ancestors, nearest first, for changes of exactly the file `path`. Raises Unavailable if
     one is not finished."""
     newest = commits.resolve(conn, start)
     for before, seq in enumerate(chain((newest.seq,), lineage.parents(conn, newest.seq))):
@@ -64,7 +64,7 @@ def search(conn: sqlite3.Connection, start: Commit, path: str) -> Iterator[Step]
 
 
 def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -> CommitInfo | None:
-    """The oldest commit made after sequence number `after` on a branch (in the repo, when the branch has no name)."""
+    """The oldest commit after sequence number `after` on a branch, or in the whole repo if the branch has no name."""
     row = conn.execute(
         "SELECT seq FROM commits WHERE repo = :repo AND seq > :after AND (:branch = '' OR branch = :branch) "
         "AND (:origin = '' OR origin = :origin) ORDER BY seq LIMIT 1",
@@ -74,7 +74,7 @@ def next_on(conn: sqlite3.Connection, branch: Branch, origin: str, after: int) -
 
 
 def has_reached(conn: sqlite3.Connection, info: CommitInfo, state: str) -> bool:
-    """Whether a commit is at least STARTED, READY (all it is made from is finished), FINISHING or FINISHED."""
+    """Whether a commit is at least STARTED, READY (its provenance is finished), FINISHING or FINISHED."""
     if state == "READY" and info.finished is None:
         return all(_finished(conn, each) for each in info.provenance)
     if state == "FINISHING":

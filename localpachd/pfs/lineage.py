@@ -1,9 +1,9 @@
-"""The line of parents of a commit, by sequence number."""
+"""The ancestors of a commit along its parents, by sequence number."""
 
 import sqlite3
 from collections.abc import Iterator
 
-# A commit and its ancestors, nearest first; SQLite reads them only as far as a query asks.
+# A commit and its ancestors, nearest first. SQLite reads no further than a query needs.
 _LINE = """WITH RECURSIVE line(seq, parent, id, finished, error, size, depth) AS (
         SELECT seq, parent, id, finished, error, size, 0 FROM commits WHERE seq = ?
         UNION ALL SELECT c.seq, c.parent, c.id, c.finished, c.error, c.size, line.depth + 1
@@ -28,7 +28,7 @@ def nearest_whole(conn: sqlite3.Connection, seq: int) -> int | None:
 
 
 def base(conn: sqlite3.Connection, seq: int) -> sqlite3.Row | None:
-    """The row (seq, id, finished, size) of the commit on whose content this one stands: its nearest ancestor without
-    error, which may still be open; None at the root."""
+    """The row (seq, id, finished, size) of the commit that this one is based on: its nearest ancestor without error,
+    which may still be open; None if there is none."""
     row: sqlite3.Row | None = conn.execute(f"{_LINE} WHERE depth > 0 AND error = '' LIMIT 1", (seq,)).fetchone()
     return row

@@ -1,4 +1,4 @@
-"""From names to rows: the repos and branches that references mean."""
+"""From names to rows: the repos and branches that references name."""
 
 import sqlite3
 
@@ -15,7 +15,7 @@ def find_repo(conn: sqlite3.Connection, repo: Repo) -> int | None:
 
 
 def repo_id(conn: sqlite3.Connection, repo: Repo) -> int:
-    """The row id of a repo; NotFound where there is none."""
+    """The row id of a repo; NotFound if it does not exist."""
     found = find_repo(conn, repo)
     if found is None:
         raise NotFound(f"repo {repo} not found")
@@ -33,7 +33,7 @@ def find_branch(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row | None:
 
 
 def branch_row(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row:
-    """The row (id, head, trigger_spec, created) of a branch; NotFound where there is none."""
+    """The row (id, head, trigger_spec, created) of a branch; NotFound if it does not exist."""
     row = find_branch(conn, branch)
     if row is None:
         raise NotFound(f'branch "{branch.name}" not found in repo {branch.repo}')
@@ -41,7 +41,7 @@ def branch_row(conn: sqlite3.Connection, branch: Branch) -> sqlite3.Row:
 
 
 def heads_above(conn: sqlite3.Connection, branch: int) -> list[int]:
-    """The sequence numbers of the commits at the heads of the branches that a branch's provenance names."""
+    """The heads, as sequence numbers, of the branches in a branch's direct provenance."""
     rows = conn.execute(
         "SELECT b.head FROM branch_provenance p JOIN branches b ON b.id = p.upstream WHERE p.branch = ? "
         "ORDER BY p.position",

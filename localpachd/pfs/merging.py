@@ -1,4 +1,4 @@
-"""Merging the layers of commits that are left alone: without a history that reads them, what they hide is garbage."""
+"""Merging the layers that only one commit reads: with its history squashed, their hidden entries are garbage."""
 
 import sqlite3
 from functools import partial
@@ -8,9 +8,9 @@ from localpachd.pfs.contents import TOTAL, store, stored
 from localpachd.storage.filesets import FileSet, FileSetRef, merge
 
 _HIDDEN = 0.01
-"""Bytes that are hidden or removed, by those that are seen: more of them are worth a merge."""
+"""The ratio of hidden or removed bytes to visible ones above which layers are merged."""
 
-# Such a commit shares no layer: one that another commit reads would stay, and a merge would free nothing.
+# Commits that share no layer: a layer that another commit reads would stay, and merging would free nothing.
 _ALONE = f"""SELECT own.commit_seq FROM commit_layers own WHERE own.part = '{TOTAL}' GROUP BY own.commit_seq
     HAVING COUNT(*) > 1 AND NOT MAX(
         EXISTS (SELECT 1 FROM commit_layers c WHERE c.layer = own.layer AND c.commit_seq <> own.commit_seq)
@@ -18,10 +18,10 @@ _ALONE = f"""SELECT own.commit_seq FROM commit_layers own WHERE own.part = '{TOT
 
 
 def merge_hidden(db: Database) -> int:
-    """Gives one layer to each finished commit that is left alone with layers of which a good part is hidden, as it is
-    when the commits before it were squashed. What was hidden goes with the next sweep. Returns how many commits.
+    """Replaces the layers of each finished commit by one if no other commit reads them and much of them is hidden, as
+    after its ancestors were squashed. The next sweep deletes the old layers. Returns the number of commits.
 
-    Call it while nobody is at work, as at the start of the server: who reads a commit may know it by its layers.
+    Call it only while nothing reads commits, as at the start of the server: readers may hold layer ids.
     """
     with db.read() as conn:
         alone = [row[0] for row in conn.execute(_ALONE)]

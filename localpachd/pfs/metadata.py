@@ -1,5 +1,5 @@
-"""What people note of things by key: the metadata that Pachyderm 2.10 and later let clients edit. Knows no thing
-itself, only its kind and key."""
+"""Metadata: the strings by key that clients of Pachyderm 2.10 and later can edit. Knows each object only by its kind
+and key."""
 
 import json
 import sqlite3
@@ -17,7 +17,7 @@ Key = int | str
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One change: `add` refuses a key that is there, `replace` puts `whole` in the place of all."""
+    """One change: `add` refuses an existing key, `replace` replaces all metadata by `whole`."""
 
     operation: Literal["add", "edit", "delete", "replace"]
     key: str = ""
@@ -26,30 +26,30 @@ class Edit:
 
 
 def of(conn: sqlite3.Connection, kind: Kind, key: Key) -> dict[str, str]:
-    """The metadata of a thing; {} for one that nobody noted anything of."""
+    """The metadata of an object; {} if it has none."""
     row = conn.execute("SELECT content FROM metadata WHERE kind = ? AND subject = ?", (kind, key)).fetchone()
     return decoded(row["content"] if row else None)
 
 
 def column(kind: Kind, key: str) -> str:
-    """The SQL of a column for `decoded`: the metadata of the thing whose key the SQL `key` gives."""
+    """The SQL of a column for `decoded`: the metadata of the object whose key is the SQL expression `key`."""
     return f"(SELECT content FROM metadata WHERE kind = '{kind}' AND subject = {key})"
 
 
 def decoded(content: str | None) -> dict[str, str]:
-    """The metadata kept as this text; {} for None."""
+    """The metadata stored as this text; {} for None."""
     found: dict[str, str] = json.loads(content) if content else {}
     return found
 
 
 def edit(txn: Transaction, kind: Kind, key: Key, change: Edit) -> None:
-    """Changes the metadata of a thing that is there."""
+    """Changes the metadata of an existing object."""
     changed = json.dumps(applied(of(txn.conn, kind, key), change), sort_keys=True)
     txn.conn.execute("INSERT OR REPLACE INTO metadata VALUES (?, ?, ?)", (kind, key, changed))
 
 
 def applied(found: Mapping[str, str], change: Edit) -> dict[str, str]:
-    """The metadata that a change leaves. Raises PachError for one that cannot be made."""
+    """The metadata after a change. Raises PachError if the change is not possible."""
     if change.operation == "replace":
         if "" in change.whole:
             raise PachError("metadata keys cannot be empty")

@@ -1,4 +1,4 @@
-"""Writing files: one stream of changes, applied to a commit or made a file set of its own as one step."""
+"""Writing files: one stream of changes, applied to a commit or kept as a file set, in one atomic step."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -15,10 +15,10 @@ from localpachd.storage.filesets import FileSet, write_layer
 
 
 def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
-    """Applies changes in order and all at once: to the open commit that `target` names, or, where it names a branch
-    without one, to a commit of their own, which is finished with them.
+    """Applies changes in order, as one step: to the open commit that `target` names, or, if it names a branch whose
+    head is finished, to a new commit, which is finished in the same step.
 
-    A target that cannot be written to is refused before the first change is asked for.
+    A target that is not writable is refused before the first change is read.
     """
     with pfs.db.read() as conn:
         place = _place(conn, target)
@@ -31,7 +31,7 @@ def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
 
 
 def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
-    """Keeps what the changes come to where nothing was before, and returns the file set's id."""
+    """Applies the changes to an empty tree, keeps the result as a file set, and returns its id."""
 
     def step(txn: Transaction) -> str:
         staged = Staged(txn, pfs.chunks, FileSet(txn.conn, ()), listed)
@@ -51,7 +51,7 @@ def apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Ch
     own = isinstance(place, Branch)
     commit = commits.start(txn, place) if isinstance(place, Branch) else place
     staged = Staged(txn, chunks, contents.fileset(txn.conn, commit), changes)
-    # What was appended to older content has made chunks of its own.
+    # Appending to older content makes new chunks.
     chunks.flush()
     contents.add_layer(txn, commit, staged.entries())
     txn.changed.add(commit.commit)
@@ -60,7 +60,7 @@ def apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Ch
 
 
 def _place(conn: sqlite3.Connection, target: Commit) -> CommitInfo | Branch:
-    """The open commit to write into, or the branch that is to get a commit for this."""
+    """The open commit to write into, or the branch on which to start one."""
     named = ids.is_id(target.id)
     branch = Branch(target.repo, target.branch or ("" if named else target.id))
     try:

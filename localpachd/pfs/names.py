@@ -1,4 +1,4 @@
-"""Which names projects, repos and branches may have, and how an ancestry expression is read."""
+"""Valid names of projects, repos and branches, and ancestry expressions."""
 
 import re
 
@@ -22,7 +22,7 @@ def characters(name: str) -> str:
 
 
 def check_repo(name: str) -> None:
-    """Refuses a repo name that Pachyderm refuses, or keeps for itself."""
+    """Refuses a repo name that Pachyderm refuses or reserves."""
     if name == FILE_SETS:
         raise PachError(f"{FILE_SETS} is a reserved name")
     check(name)

@@ -1,6 +1,6 @@
-"""Transactions that clients keep open, until they finish or delete them: there is no other end to one.
+"""Transactions that clients keep open until they finish or delete them; they do not expire.
 
-What a transaction holds is bytes here; `api.transactions` knows what they mean.
+Their content is bytes here; `api.transactions` knows its meaning.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ def add(txn: Transaction, id_: str, content: bytes) -> None:
 
 
 def read(conn: sqlite3.Connection, id_: str) -> bytes:
-    """What an open transaction holds; NotFound where there is none."""
+    """The content of an open transaction; NotFound if it does not exist."""
     row = conn.execute("SELECT content FROM transactions WHERE id = ?", (id_,)).fetchone()
     if row is None:
         raise NotFound(f"transactions {id_} not found")
@@ -24,21 +24,21 @@ def read(conn: sqlite3.Connection, id_: str) -> bytes:
 
 
 def listed(conn: sqlite3.Connection) -> list[bytes]:
-    """What each open transaction holds, newest first."""
+    """The content of each open transaction, newest first."""
     return [row[0] for row in conn.execute("SELECT content FROM transactions ORDER BY seq DESC")]
 
 
 def write(txn: Transaction, id_: str, content: bytes) -> None:
-    """Keeps other content for an open transaction."""
+    """Replaces the content of an open transaction."""
     txn.conn.execute("UPDATE transactions SET content = ? WHERE id = ?", (content, id_))
 
 
 def remove(txn: Transaction, id_: str) -> None:
-    """Forgets an open transaction; NotFound where there is none."""
+    """Deletes an open transaction; NotFound if it does not exist."""
     read(txn.conn, id_)
     txn.conn.execute("DELETE FROM transactions WHERE id = ?", (id_,))
 
 
 def remove_all(txn: Transaction) -> None:
-    """Forgets every open transaction."""
+    """Deletes every open transaction."""
     txn.conn.execute("DELETE FROM transactions")

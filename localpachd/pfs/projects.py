@@ -9,7 +9,7 @@ from localpachd.pfs.transaction import Transaction
 
 
 def create(txn: Transaction, name: str, description: str = "", update: bool = False) -> None:
-    """Makes a project; with `update`, one that exists gets the description."""
+    """Creates a project; with `update`, an existing one gets the description."""
     names.check_project(name)
     if find(txn.conn, name) is None:
         txn.conn.execute("INSERT INTO projects VALUES (?, ?, ?)", (name, description, txn.now))
@@ -26,7 +26,7 @@ def find(conn: sqlite3.Connection, name: str) -> ProjectInfo | None:
 
 
 def inspect(conn: sqlite3.Connection, name: str) -> ProjectInfo:
-    """A project; NotFound where there is none."""
+    """A project; NotFound if it does not exist."""
     info = find(conn, name)
     if info is None:
         raise NotFound(f'error getting project "{name}": project "{name}" not found')

@@ -1,7 +1,7 @@
-"""The end of every transaction: commits for what lies downstream of the branches that moved, and a sound DAG.
+"""The end of every transaction: commits downstream of the branches that moved, and a check of the DAG.
 
-What is put off until here is done in the real server's order: propagation, new jobs, jobs of removed commits, jobs of
-finished ones (`src/internal/transactionenv/txncontext/context.go`).
+The order is the real server's: propagation, new jobs, jobs of removed commits, jobs of finished ones
+(`src/internal/transactionenv/txncontext/context.go`).
 """
 
 import json
@@ -15,8 +15,8 @@ from localpachd.pfs.transaction import Transaction
 
 
 def complete(txn: Transaction) -> None:
-    """Checks the DAG, opens a commit on every branch downstream of a moved one, and tells the observer of every commit
-    that the transaction made, removed or finished."""
+    """Checks the DAG, opens a commit on every branch downstream of a moved one, and tells the observer which commits
+    the transaction opened, removed and finished."""
     _check_dag(txn)
     _propagate(txn)
     if txn.opened:
@@ -54,10 +54,10 @@ def _propagate(txn: Transaction) -> None:
         if _is_spout(tips, upstream[row]):
             continue
         tip = tips[row]
-        # The heads upstream are this set's commits where it has any: shallower branches came before.
+        # Shallower branches come first, so heads upstream are already those of this commit set.
         heads = [tips[each].head for each in provenance.direct(row)]
         if tip.set == txn.id:
-            # Made when the branch was, perhaps before what is upstream moved on. The real server leaves it as it was.
+            # Made with the branch, perhaps before heads upstream moved. Like the real server, make no second commit.
             commits.set_provenance(txn, tip.head, heads)
             continue
         tip.head = commits.insert(txn, tip.branch, "AUTO", tip.head, heads)

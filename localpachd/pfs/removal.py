@@ -1,4 +1,4 @@
-"""Taking commits away: squashing, which leaves what they hold in their children, and dropping, which loses it.
+"""Deleting commits: squashing, which keeps their content in their children, and dropping, which does not.
 
 The rules and texts are the real server's (`src/server/pfs/server/commit_set.go`; for single commits those of 2.8).
 """
@@ -12,11 +12,11 @@ from localpachd.pfs.entities import SPEC, Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
 
 _NO_HEAD = 0
-"""In place of a head while commits are taken away; no commit has this sequence number."""
+"""The head of a branch whose commits are being deleted; no commit has this sequence number."""
 
 
 def squash_set(txn: Transaction, commit_set: str) -> None:
-    """Deletes a commit set whose commits all have children, which keep their content. Silent for an unknown set;
+    """Deletes a commit set whose commits all have children, which keep their content. Does nothing for an unknown set;
     refused while other sets depend on it."""
     _refuse_dependants(txn.conn, commit_set)
     doomed = commit_sets.members(txn.conn, commit_set)
@@ -25,8 +25,8 @@ def squash_set(txn: Transaction, commit_set: str) -> None:
 
 
 def drop_set(txn: Transaction, commit_set: str) -> None:
-    """Deletes a commit set whose commits have no children, with its content. Silent for an unknown set; refused while
-    other sets depend on it."""
+    """Deletes a commit set whose commits have no children, with its content. Does nothing for an unknown set; refused
+    while other sets depend on it."""
     _refuse_dependants(txn.conn, commit_set)
     doomed = commit_sets.members(txn.conn, commit_set)
     _check_drop(doomed)
@@ -34,14 +34,14 @@ def drop_set(txn: Transaction, commit_set: str) -> None:
 
 
 def squash(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
-    """Deletes a commit as `squash_set` does and, where that is `recursive`, everything that was made from it."""
+    """Deletes a commit as `squash_set` does and, if `recursive`, its subvenance."""
     doomed = _with_dependants(txn.conn, commit, recursive, "squash")
     _check_squash(doomed)
     _remove(txn, doomed)
 
 
 def drop(txn: Transaction, commit: Commit, recursive: bool = False) -> None:
-    """Deletes a commit as `drop_set` does and, where that is `recursive`, everything that was made from it."""
+    """Deletes a commit as `drop_set` does and, if `recursive`, its subvenance."""
     doomed = _with_dependants(txn.conn, commit, recursive, "drop")
     _check_drop(doomed)
     _remove(txn, doomed)
@@ -114,7 +114,7 @@ def _remove(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
 
 
 def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
-    """Deletes a commit and joins its children to its parent; returns the branches that it was the head of."""
+    """Deletes a commit, makes its parent that of its children, and returns the branches that it was the head of."""
     contents.hand_down(txn, info)
     parent = txn.conn.execute("SELECT parent FROM commits WHERE seq = ?", (info.seq,)).fetchone()[0]
     heads = [row[0] for row in txn.conn.execute("SELECT id FROM branches WHERE head = ?", (info.seq,))]
@@ -125,8 +125,8 @@ def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
 
 
 def _repair_head(txn: Transaction, branch: int) -> None:
-    """Gives a branch a new commit where it has no head any more, or one that stands on other heads than those its
-    provenance has now: the real server leaves the second kind for its fsck to complain about."""
+    """Adds a commit to a branch that lost its head, or whose head has other provenance than the present heads upstream:
+    the real server leaves the latter to fsck's complaint."""
     named = lookup.branch_by_id(txn.conn, branch)
     head = lookup.branch_row(txn.conn, named)["head"]
     provenance = [lookup.branch_by_id(txn.conn, each) for each in graph.direct(txn.conn, branch)]

@@ -11,7 +11,7 @@ from speclang.names import DEFAULT_PROJECT
 
 
 def create(txn: Transaction, repo: Repo, description: str = "", update: bool = False) -> None:
-    """Makes a repo; with `update`, an existing one only gets the description."""
+    """Creates a repo; with `update`, an existing one only gets the description."""
     names.check_repo(repo.name)
     if projects.find(txn.conn, repo.project) is None:
         raise NotFound(f'cannot find project "{repo.project}": project "{repo.project}" not found')
@@ -29,12 +29,12 @@ def create(txn: Transaction, repo: Repo, description: str = "", update: bool = F
 
 
 def exists(conn: sqlite3.Connection, repo: Repo) -> bool:
-    """Whether there is such a repo."""
+    """Whether a repo exists."""
     return lookup.find_repo(conn, repo) is not None
 
 
 def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
-    """A repo; NotFound where there is none."""
+    """The state of a repo; NotFound if it does not exist."""
     row = lookup.repo_id(conn, repo)
     created, description = conn.execute("SELECT created, description FROM repos WHERE id = ?", (row,)).fetchone()
     named = conn.execute("SELECT name FROM branches WHERE repo = ? ORDER BY name", (row,))
@@ -43,7 +43,7 @@ def inspect(conn: sqlite3.Connection, repo: Repo) -> RepoInfo:
 
 
 def _size(conn: sqlite3.Connection, row: int) -> int:
-    """Bytes in the nearest finished commit on master."""
+    """The size in bytes of the newest finished commit on master."""
     seq = conn.execute("SELECT head FROM branches WHERE repo = ? AND name = 'master'", (row,)).fetchone()
     found = lineage.nearest_whole(conn, seq[0]) if seq else None
     if found is None:
@@ -64,8 +64,8 @@ def list_all(conn: sqlite3.Connection, type_: str = "", projects_: Collection[st
 
 
 def delete(txn: Transaction, repo: Repo, force: bool = False) -> None:
-    """Deletes a repo and, for a user repo, its system siblings, with all branches and commits; silent when there is
-    none. Refused while branches elsewhere depend on it, unless `force`."""
+    """Deletes a repo, if it exists, and for a user repo its system siblings, with all branches and commits. Refused
+    while branches elsewhere depend on it, unless `force`."""
     if not exists(txn.conn, repo):
         return
     _delete_all(txn, [repo] if repo.type != USER else _family(txn.conn, repo), force)
@@ -74,7 +74,7 @@ def delete(txn: Transaction, repo: Repo, force: bool = False) -> None:
 def _delete_all(txn: Transaction, doomed: Sequence[Repo], force: bool) -> None:
     txn.changed.update(doomed)
     found = [branch for repo in doomed for branch in branches.of_repo(txn.conn, repo)]
-    # Downstream first, so that they do not stand in each other's way.
+    # Downstream first, so that none prevents the deletion of another.
     for branch in branches.downstream_first(txn.conn, found):
         try:
             branches.delete(txn, branch, force)
@@ -86,7 +86,7 @@ def _delete_all(txn: Transaction, doomed: Sequence[Repo], force: bool) -> None:
 
 
 def delete_by_user(txn: Transaction, repo: Repo, force: bool = False) -> None:
-    """Deletes a repo as `delete` does, unless it is a pipeline's: those go with their pipeline."""
+    """Deletes a repo as `delete` does. Refuses a pipeline's: those are deleted with their pipeline."""
     try:
         _refuse_pipelines(txn.conn, repo)
     except PachError as error:
@@ -95,8 +95,8 @@ def delete_by_user(txn: Transaction, repo: Repo, force: bool = False) -> None:
 
 
 def delete_many(txn: Transaction, projects_: Collection[str]) -> list[Repo]:
-    """Deletes every repo, of whatever type, of some projects, or of all when none is named; returns them. Refused while
-    there are pipelines among them, or branches elsewhere that depend on them."""
+    """Deletes every repo, of any type, in these projects, or in all if none is named; returns them. Refused if one is a
+    pipeline's, or if branches elsewhere depend on them."""
     found = [info.repo for info in list_all(txn.conn, "", projects_)]
     for repo in found:
         _refuse_pipelines(txn.conn, repo)
@@ -105,7 +105,7 @@ def delete_many(txn: Transaction, projects_: Collection[str]) -> list[Repo]:
 
 
 def delete_everything(txn: Transaction) -> None:
-    """Deletes every repo and project; the default project is made anew."""
+    """Deletes every repo and project, and creates the default project again."""
     try:
         delete_many(txn, ())
     except PachError as error:

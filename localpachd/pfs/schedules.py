@@ -1,6 +1,6 @@
-"""When cron expressions come due: the dialect of robfig/cron as Pachyderm reads it (`src/internal/cronutil`), in UTC.
+"""Cron expressions: the dialect of robfig/cron as Pachyderm reads it (`src/internal/cronutil`), in UTC.
 
-Five fields, `@daily` and its like, `@every 1h30m`, `@never`. Waits for nothing and knows nothing of what is due.
+Five fields, `@daily` and its like, `@every 1h30m`, `@never`. Does not wait, and knows nothing of the scheduled work.
 """
 
 import re
@@ -33,14 +33,13 @@ _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Points in time: every `period` ns or, where that is 0, as the five `fields` say; never without either."""
+    """Points in time: every `period` ns or, if that is 0, those of the five `fields`; none without either."""
 
     fields: str = ""
     period: int = 0
 
     def next(self, after: int) -> int | None:
-        """The first of its points, all whole seconds, past a time; None if there is none. Both in ns since the epoch,
-        UTC."""
+        """The first point after a time, in whole seconds; None if there is none. Both in ns since the epoch, UTC."""
         if self.period:
             return (after + self.period) // _SECOND * _SECOND
         if not self.fields:
@@ -54,7 +53,7 @@ class Schedule:
 
 @lru_cache(maxsize=1024)
 def parse(expression: str) -> Schedule:
-    """The schedule of an expression. Raises PachError for one that Pachyderm cannot read either."""
+    """The schedule of an expression. Raises PachError for one that Pachyderm refuses."""
     text = expression.strip()
     if not text:
         raise PachError("Empty spec string")
@@ -82,7 +81,7 @@ def parse(expression: str) -> Schedule:
 
 
 def _weekdays(part: str, text: str) -> str:
-    """The last field such that Sunday is 0 alone, as in the original: the library takes 7 for it, too."""
+    """The last field, in which only 0 is Sunday, as in the original: the library accepts 7, too."""
     if "7" in re.split(r"[,/-]", re.sub(r"/\d+", "", part)):
         raise PachError(f"End of range (7) above maximum (6): {text}")
     return re.sub(r"(?<![\w-])(\w+)/", r"\1-6/", part)

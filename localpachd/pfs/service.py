@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pfs:
-    """The versioned file system of one server, as one kind of caller may use it. Reads go through `db.read()` and the
-    room's functions. `observer` hears of commits within the transactions that change them; callers on behalf of a
-    spout may commit to `spout`, its output branch."""
+    """The versioned file system of one server, for one kind of caller. Reads go through `db.read()` and the room's
+    functions. `observer` follows commits within the transactions that change them; `spout` is the output branch that
+    the caller may commit to, if it is a spout."""
 
     db: Database
     chunks: Chunks

@@ -1,4 +1,4 @@
-"""Changes to files and what a stream of them comes to, in memory. Writes nothing."""
+"""Changes to files and the entries that a stream of them results in, in memory. Writes nothing."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from localpachd.storage.filesets import Content, Entry, File, FileSet
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """Content to append to what the path already holds; the content is in the chunk store."""
+    """Content to append to the file at a path; the content is in the chunk store."""
 
     path: str
     tag: str
@@ -32,8 +32,8 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A file or directory to copy from a readable commit, over or behind what is there. `source_tag` restricts what is
-    read to one datum's files. Nothing at the source copies nothing, as in Pachyderm."""
+    """A file or directory to copy from a readable commit, replacing or appended to the files there. `source_tag` limits
+    the source to one datum's files. A source that does not exist copies nothing, as in Pachyderm."""
 
     source: Commit
     source_path: str
@@ -47,8 +47,8 @@ Change = Addition | Removal | Copy
 
 
 class Staged:
-    """The changes of one stream, applied in order on top of the file set `before`. What they copy from is read as it is
-    in the step `txn`."""
+    """The changes of one stream, applied in order on top of the file set `before`. Sources of copies are read in the
+    step `txn`."""
 
     def __init__(self, txn: Transaction, chunks: Chunks, before: FileSet, changes: Iterable[Change]) -> None:
         self._txn = txn
@@ -66,16 +66,16 @@ class Staged:
                     self._copy(change)
 
     def entries(self) -> Iterator[Entry]:
-        """All of it as one layer above `before`."""
+        """All entries, as one layer above `before`."""
         for path, tag in sorted(self._staged):
             yield path, tag, self._staged[path, tag]
 
     def replacing(self) -> Iterator[Entry]:
-        """The part of `entries` that holds whatever lies below: what was removed, be it to be written again."""
+        """The entries that count instead of those below: removed paths, even if they were written again."""
         return (entry for entry in self.entries() if entry[:2] in self._removed)
 
     def appending(self) -> Iterator[Entry]:
-        """The rest of `entries`, as far as something is to be added to what lies below."""
+        """The entries to append to those below."""
         return (entry for entry in self.entries() if entry[:2] not in self._removed and entry[2] is not None)
 
     def _current(self, path: str, tag: str) -> Content | None:

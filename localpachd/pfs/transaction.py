@@ -1,7 +1,7 @@
-"""One atomic step of the server: its connection, its commit-set id, its single timestamp, and what it has opened.
+"""One atomic step of the server: its connection, its commit-set id, its single timestamp, and its effects.
 
-A transaction knows what it did to branches and commits; `propagation` completes it, and the observer hears of it,
-before it commits.
+A transaction records what it did to branches and commits. Before it commits, `propagation` completes it and tells the
+observer.
 """
 
 import sqlite3
@@ -48,15 +48,15 @@ class Transaction:
     now: int
     observer: Observer = field(default_factory=NullObserver)
     opened: list[int] = field(default_factory=list)
-    """Sequence numbers of the commits made so far."""
+    """Sequence numbers of the commits opened so far."""
     moved: list[int] = field(default_factory=list)
-    """Ids of the branches whose head moved: their downstream follows at the end."""
+    """Ids of the branches whose head moved; commits are opened downstream of them at the end."""
     rewired: list[int] = field(default_factory=list)
-    """Ids of the branches whose provenance changed: the DAG is checked at the end."""
+    """Ids of the branches whose provenance changed; the DAG is checked at the end."""
     spout: Branch | None = None
-    """The output branch that this step may commit to, being its spout's; users may to none."""
+    """The one output branch that this step may commit to, if a spout makes it."""
     finished: list[int] = field(default_factory=list)
-    """Sequence numbers of the commits finished so far: triggers look at them afterwards."""
+    """Sequence numbers of the commits finished so far, for the triggers."""
     removed: list[CommitInfo] = field(default_factory=list)
     """The commits deleted so far."""
     changed: set[Topic] = field(default_factory=set)

@@ -1,7 +1,7 @@
-"""Triggers: branches whose head follows another branch of their repo when enough has come together there, or on time.
+"""Triggers: branches whose head follows another branch of their repo after enough changes there, or on a schedule.
 
-The conditions are Pachyderm's (`src/server/pfs/server/trigger.go`, `master.go`). Waits for nothing: who finishes
-commits, and who watches the clock, calls here.
+The conditions are Pachyderm's (`src/server/pfs/server/trigger.go`, `master.go`). Does not wait: called when commits
+finish, and by the clock.
 """
 
 import json
@@ -29,9 +29,9 @@ class _Row:
 
 
 def checked(conn: sqlite3.Connection, branch: Branch, trigger: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """A trigger (protojson, snake_case names) for a branch, with its numbers as numbers; None where there is none.
+    """A trigger (protojson, snake_case names) for a branch, with its numbers as numbers; None for none.
 
-    Raises PachError with Pachyderm's text for one that cannot be."""
+    Raises PachError with Pachyderm's text if it is not valid."""
     if not trigger:
         return None
     found = {**trigger, "commits": int(trigger.get("commits", 0))}
@@ -49,9 +49,9 @@ def checked(conn: sqlite3.Connection, branch: Branch, trigger: Mapping[str, Any]
 
 
 def fire(txn: Transaction, seq: int) -> None:
-    """Moves the branches whose conditions hold now that a commit is finished, one after the other along their chains.
+    """Moves the branches whose conditions hold after a commit finished, each after the branch that it follows.
 
-    What is downstream of them gets its commits when the transaction ends."""
+    Branches downstream of them get their commits when the transaction ends."""
     rows = _beside(txn.conn, "SELECT repo FROM commits WHERE seq = ?", seq)
     if not any(row.trigger for row in rows.values()):
         return
@@ -61,7 +61,7 @@ def fire(txn: Transaction, seq: int) -> None:
     heads: dict[str, CommitInfo | None] = {info.commit.branch: info}
 
     def head_of(name: str) -> CommitInfo | None:
-        """The commit that this branch has just got, if it has."""
+        """The commit that this branch has just moved to, if it has moved."""
         row = rows.get(name)
         if name in heads or row is None:
             return heads.get(name)
@@ -79,7 +79,7 @@ def fire(txn: Transaction, seq: int) -> None:
 
 
 def next_tick(conn: sqlite3.Connection) -> tuple[int, int] | None:
-    """The row of the branch that a timer moves next, and when (ns); None where there are no timers."""
+    """The row of the branch that a cron trigger moves next, and the time (ns); None if there are no cron triggers."""
     ticks = [
         (when, row["id"])
         for row in conn.execute(
@@ -94,8 +94,8 @@ def next_tick(conn: sqlite3.Connection) -> tuple[int, int] | None:
 
 
 def tick(txn: Transaction, branch: int, now: int) -> None:
-    """Moves a branch whose time has come (`now`, ns) to the head of the branch it follows. Ticks that were missed
-    count as one: the original makes up for each, all with the same head."""
+    """Moves a branch that is due (`now`, ns) to the head of the branch that it follows. Missed ticks count as one: the
+    original makes up for each of them, all with the same head."""
     txn.conn.execute("INSERT OR REPLACE INTO trigger_ticks (branch, at) VALUES (?, ?)", (branch, now))
     reference = lookup.branch_by_id(txn.conn, branch)
     txn.changed.add(reference)
@@ -116,7 +116,7 @@ def _of_repo(conn: sqlite3.Connection, repo: Repo) -> dict[str, _Row]:
 
 
 def _beside(conn: sqlite3.Connection, repo: str, value: int) -> dict[str, _Row]:
-    """The branches of the repo whose row the SQL `repo` gives, by name, oldest first."""
+    """The branches, by name and oldest first, of the repo whose row is the SQL expression `repo` of `value`."""
     found = conn.execute(
         f"SELECT id, name, head, trigger_spec FROM branches WHERE repo = ({repo}) ORDER BY id", (value,)
     )
@@ -126,7 +126,7 @@ def _beside(conn: sqlite3.Connection, repo: str, value: int) -> dict[str, _Row]:
 
 
 def _holds(conn: sqlite3.Connection, trigger: Mapping[str, Any], old: CommitInfo, new: CommitInfo) -> bool:
-    """Whether a branch at `old` is to move to `new`: one of the conditions that are set holds, or all with `all`."""
+    """Whether a branch at `old` should move to `new`: any of the conditions set holds, or with `all` each of them."""
     conditions: list[Callable[[], bool]] = []
     if trigger.get("size"):
         conditions.append(lambda: (new.size or 0) - (old.size or 0) >= _bytes(trigger["size"]))
@@ -144,7 +144,7 @@ def _is_past(spec: str, last: int | None, now: int | None) -> bool:
 
 
 def _counts(conn: sqlite3.Connection, wanted: int, old: CommitInfo, new: CommitInfo) -> bool:
-    """Whether there are so many commits after `old` up to `new`."""
+    """Whether there are `wanted` commits after `old` up to `new`."""
     at = new
     for _ in range(wanted - 1):
         if at.parent is None or at.parent.id == old.commit.id:
@@ -175,7 +175,7 @@ def _check_loop(conn: sqlite3.Connection, branch: Branch, followed: str) -> None
 
 
 def _bytes(text: str) -> int:
-    """A size as people write it ("1.5GB"), in powers of a thousand."""
+    """The bytes of a size such as "1.5GB", in powers of a thousand."""
     match = _SIZE.fullmatch(text)
     if match is None or match[1].count(".") > 1:
         raise PachError(f"invalid trigger size: invalid size: '{text}'")

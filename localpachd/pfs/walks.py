@@ -1,34 +1,34 @@
-"""Walking the provenance graph of commits or branches, nearest first."""
+"""Walks through the provenance graph of commits or branches, nearest first."""
 
 import sqlite3
 
 MAX_DEPTH = 1000
-"""How far a walk goes if nobody says otherwise."""
+"""The default limit of a walk's depth."""
 MAX_FOUND = 10_000
-"""How much a walk finds at most if nobody says otherwise."""
+"""The default limit of a walk's results."""
 
 _COMMITS = ("commit_provenance", "commit_seq", "upstream")
 _BRANCHES = ("branch_provenance", "branch", "upstream")
 
 
 def above_commit(conn: sqlite3.Connection, seq: int, depth: int = MAX_DEPTH, most: int = MAX_FOUND) -> list[int]:
-    """The commits that one was made from, directly or not."""
+    """The commits in a commit's provenance, direct or not."""
     return _walk(conn, *_COMMITS, seq, depth, most)
 
 
 def below_commit(conn: sqlite3.Connection, seq: int, depth: int = MAX_DEPTH, most: int = MAX_FOUND) -> list[int]:
-    """The commits that were made from one, directly or not."""
+    """The commits in a commit's subvenance, direct or not."""
     table, below, above = _COMMITS
     return _walk(conn, table, above, below, seq, depth, most)
 
 
 def above_branch(conn: sqlite3.Connection, row: int, depth: int = MAX_DEPTH, most: int = MAX_FOUND) -> list[int]:
-    """The branches that one depends on, directly or not."""
+    """The branches in a branch's provenance, direct or not."""
     return _walk(conn, *_BRANCHES, row, depth, most)
 
 
 def below_branch(conn: sqlite3.Connection, row: int, depth: int = MAX_DEPTH, most: int = MAX_FOUND) -> list[int]:
-    """The branches that depend on one, directly or not."""
+    """The branches in a branch's subvenance, direct or not."""
     table, below, above = _BRANCHES
     return _walk(conn, table, above, below, row, depth, most)
 
