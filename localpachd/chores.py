@@ -1,4 +1,4 @@
-"""Chores: what must be done now and then for as long as the server runs. Knows none of them."""
+"""Chores: work that is repeated for as long as the server runs. Knows none of it."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ _log = logging.getLogger(__name__)
 
 
 class Chores:
-    """A thread that does every chore, by name, again and again. One that fails is tried again with the next round."""
+    """A thread that repeats every chore. One that fails is retried in the next round."""
 
     def __init__(self, chores: Mapping[str, Callable[[], object]], seconds: float) -> None:
         self._chores = chores
@@ -17,11 +17,11 @@ class Chores:
         self._thread = threading.Thread(target=self._loop, name="chores")
 
     def start(self) -> None:
-        """Begins; the first round comes after `seconds`."""
+        """Starts the thread; the first round begins after `seconds`."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends, after the chore that is being done."""
+        """Stops the thread, after the current chore."""
         self._stopped.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -33,7 +33,7 @@ class Chores:
                     return
                 try:
                     done = chore()
-                except Exception:  # no chore may keep the others from being done
-                    _log.exception("cannot %s; it is tried again in %.0f s", name, self._seconds)
+                except Exception:  # a failing chore must not stop the others
+                    _log.exception("cannot %s; retrying in %.0f s", name, self._seconds)
                 else:
                     _log.debug("%s: %s", name, done)

@@ -52,12 +52,12 @@ CREATE TABLE IF NOT EXISTS commit_provenance (
 CREATE INDEX IF NOT EXISTS commit_subvenance ON commit_provenance (upstream);
 CREATE TABLE IF NOT EXISTS commit_layers (
     commit_seq INTEGER NOT NULL,
-    part TEXT NOT NULL,          -- 'diff': what was written into it; 'total': all its content, set when it finishes
+    part TEXT NOT NULL,          -- 'diff': written into it; 'total': all its content, set when it finishes
     position INTEGER NOT NULL, layer INTEGER NOT NULL,
     PRIMARY KEY (commit_seq, part, position)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS commits_by_layer ON commit_layers (layer);
-CREATE TABLE IF NOT EXISTS forgotten (commit_seq INTEGER PRIMARY KEY); -- commits whose content was let go
+CREATE TABLE IF NOT EXISTS forgotten (commit_seq INTEGER PRIMARY KEY); -- commits whose content was dropped
 CREATE TRIGGER IF NOT EXISTS nothing_forgotten_without_commit AFTER DELETE ON commits
 BEGIN DELETE FROM forgotten WHERE commit_seq = OLD.seq; END;
 CREATE TABLE IF NOT EXISTS branches (
@@ -73,18 +73,18 @@ CREATE INDEX IF NOT EXISTS branch_subvenance ON branch_provenance (upstream);
 CREATE TABLE IF NOT EXISTS trigger_ticks (branch INTEGER PRIMARY KEY, at INTEGER NOT NULL); -- of timed triggers
 CREATE TRIGGER IF NOT EXISTS no_ticks_without_branch AFTER DELETE ON branches
 BEGIN DELETE FROM trigger_ticks WHERE branch = OLD.id; END;
-CREATE TABLE IF NOT EXISTS transactions ( -- those that clients keep open
+CREATE TABLE IF NOT EXISTS transactions ( -- kept open by clients
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     content BLOB NOT NULL        -- a TransactionInfo as it goes over the wire
 );
 CREATE TABLE IF NOT EXISTS filesets (
-    id TEXT PRIMARY KEY,         -- what clients hold; in their hands like a commit of the repo __filesets__
+    id TEXT PRIMARY KEY,         -- known to clients as the id of a commit in the repo __filesets__
     expires INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fileset_layers (
     fileset TEXT NOT NULL,
-    part TEXT NOT NULL,          -- 'replacing': holds whatever lies below; 'appending': follows what lies below
+    part TEXT NOT NULL,          -- 'replacing' counts instead of entries below; 'appending' is appended to them
     position INTEGER NOT NULL, layer INTEGER NOT NULL,
     PRIMARY KEY (fileset, part, position)
 ) WITHOUT ROWID;
@@ -121,16 +121,16 @@ CREATE TABLE IF NOT EXISTS pipelines (
     project TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,
     state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '', stopped INTEGER NOT NULL DEFAULT 0,
     spec TEXT NOT NULL,          -- protojson of the specification with every default filled in
-    user_spec TEXT NOT NULL,     -- the specification as it was sent
-    effective_spec TEXT NOT NULL, -- the same with the server's and the project's defaults below it
+    user_spec TEXT NOT NULL,     -- the specification as sent
+    effective_spec TEXT NOT NULL, -- user_spec with the server's and the project's defaults
     spec_commit TEXT NOT NULL, created INTEGER NOT NULL,
     UNIQUE (project, name, version)
 );
 CREATE TRIGGER IF NOT EXISTS no_metadata_without_pipeline AFTER DELETE ON pipelines
 BEGIN DELETE FROM metadata WHERE kind = 'pipeline' AND subject = OLD.project || '/' || OLD.name; END;
 CREATE TABLE IF NOT EXISTS defaults (
-    project TEXT PRIMARY KEY,    -- '' for those of the whole server
-    spec TEXT NOT NULL,          -- JSON of ClusterDefaults or ProjectDefaults as it was sent
+    project TEXT PRIMARY KEY,    -- '' for the whole server
+    spec TEXT NOT NULL,          -- JSON of ClusterDefaults or ProjectDefaults as sent
     created INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TRIGGER IF NOT EXISTS no_defaults_without_project AFTER DELETE ON projects
@@ -172,7 +172,7 @@ class Database:
         self._writer.executescript(SCHEMA)
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `change` as one transaction: all of it, or, when it raises, nothing."""
+        """Runs `change` as one transaction, and undoes it if it raises."""
         with self._write_lock, transaction(self._writer):
             return change(self._writer)
 
@@ -202,7 +202,7 @@ class Database:
             shrink(self._writer)
 
     def close(self) -> None:
-        """Closes every idle connection; call it when nothing uses the database any more."""
+        """Closes every idle connection; call it after the last use of the database."""
         with self._write_lock:
             self._writer.close()
         self._readers.close()

@@ -21,11 +21,11 @@ class InvalidArgument(PachError):
 
 
 class NotFound(PachError):
-    """The thing the request names does not exist."""
+    """An object named in the request does not exist."""
 
 
 class AlreadyExists(PachError):
-    """The thing the request would create exists."""
+    """The object that the request would create exists."""
 
 
 class FailedPrecondition(PachError):
@@ -33,7 +33,7 @@ class FailedPrecondition(PachError):
 
 
 class Unavailable(PachError):
-    """What the request needs is not finished yet. `resource` says by type, name and description what that is."""
+    """Something the request needs is not finished yet: `resource`, by type, name and description."""
 
     def __init__(self, message: str, resource: tuple[str, str, str] | None = None) -> None:
         super().__init__(message)

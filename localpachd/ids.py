@@ -1,4 +1,4 @@
-"""Every identity of localpachd in one file: random ids, content hashes, datum ids and datum hashes.
+"""All ids and hashes of localpachd: random ids, content hashes, datum ids and datum hashes.
 
 The encodings follow Pachyderm 2.7.8 (`src/server/worker/common/common.go`, `src/internal/uuid/uuid.go`): equal data
 has equal hashes on both engines for every file below one chunk.
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 
 CHUNK_SIZE = 8 << 20
-"""Bytes of every chunk of a file but its last. Fixed, so that a file's hash depends on its content alone."""
+"""Bytes of every chunk of a file except its last. Fixed, so that a file's hash depends only on its content."""
 
 Bytes = bytes | bytearray | memoryview
 
@@ -23,12 +23,12 @@ def new_id() -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether a string is taken for an id rather than a branch name."""
+    """Whether a string is an id rather than a branch name."""
     return _UUID.fullmatch(text) is not None
 
 
 def chunk_hash(*parts: Bytes) -> bytes:
-    """blake2b-256 of a chunk's bytes (32 bytes), which may lie in parts."""
+    """blake2b-256 of a chunk's bytes (32 bytes), which may come in parts."""
     digest = blake2b(digest_size=32)
     for each in parts:
         digest.update(each)
@@ -41,13 +41,13 @@ def file_hash(chunks: Iterable[bytes]) -> bytes:
 
 
 class DirectoryHash:
-    """blake2b-256 over the hashes of a directory's entries, added in path order. Names do not take part."""
+    """blake2b-256 over the hashes of a directory's entries, added in path order. Names are not included."""
 
     def __init__(self) -> None:
         self._running = blake2b(digest_size=32)
 
     def add(self, entry: bytes) -> None:
-        """Takes in the 32-byte hash of the next file or directory."""
+        """Adds the 32-byte hash of the next file or directory."""
         self._running.update(entry)
 
     def digest(self) -> bytes:

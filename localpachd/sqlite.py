@@ -24,7 +24,7 @@ class Readers:
 
     @contextmanager
     def one(self) -> Iterator[sqlite3.Connection]:
-        """A connection that nobody else uses until the block ends."""
+        """A connection for exclusive use until the block ends."""
         try:
             conn = self._idle.get_nowait()
         except queue.Empty:
@@ -45,7 +45,7 @@ class Readers:
 
 @contextmanager
 def transaction(conn: sqlite3.Connection) -> Iterator[None]:
-    """A block of statements that are written together, or, when it raises, not at all."""
+    """Runs a block as one transaction, and undoes it if it raises."""
     conn.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Iterator
 from localpachd.ids import CHUNK_SIZE, Bytes
 
 _SHORT = 64 << 10
-"""Pieces below this many bytes are joined, since each that is held by itself costs memory of its own."""
+"""Pieces below this many bytes are joined, since each piece kept separately has overhead."""
 
 
 def split(pieces: Iterable[bytes]) -> Iterator[list[Bytes]]:
-    """The chunks of a file in their order, each as the parts that it lies in.
+    """The chunks of a file in order, each as a list of parts.
 
-    They are not joined: to copy a chunk takes as long as to hash it. At most one chunk is held, and the piece in which
-    it ends.
+    The parts are not joined: copying a chunk takes as long as hashing it. Memory holds at most one chunk and the piece
+    in which it ends.
     """
     parts: list[Bytes] = []
     room = CHUNK_SIZE

@@ -1,4 +1,4 @@
-"""Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or who refers to a chunk."""
+"""Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or references to chunks."""
 
 import os
 import sqlite3
@@ -27,9 +27,9 @@ _BLOCK = 1 << 20  # bytes read at once from a big chunk
 class Chunks:
     """The chunk store below one directory. Every method may be called from any thread; one process at a time.
 
-    Small chunks are gathered in memory and written in batches; `flush` makes all puts so far durable, and must be
-    called before the transaction that refers to them. What a loss of power leaves of others nothing refers to, so it
-    must be swept before anything is put again. `uses` holds the work that a sweep must mind.
+    Small chunks are collected in memory and written in batches; `flush` makes all puts so far durable, and must be
+    called before the transaction that refers to them. A power failure can leave damaged chunks without references,
+    which must be swept before anything is put again. `uses` tells a sweep which work is in progress.
     """
 
     def __init__(self, root: Path) -> None:
@@ -37,11 +37,11 @@ class Chunks:
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
         (root / "tmp").mkdir(exist_ok=True)
-        for left in (root / "tmp").iterdir():  # of a process that was killed while it wrote
+        for left in (root / "tmp").iterdir():  # of a process that was killed while writing
             left.unlink()
         self._lock = threading.Lock()
         self._unsynced: dict[Path, None] = {}  # big chunks and then their directories, to be made durable
-        self._sync_lock = threading.Lock()  # held by whoever does so
+        self._sync_lock = threading.Lock()  # held by the thread that does so
         self._small = SmallChunks(root / "small.sqlite")
 
     def put(self, *parts: Bytes) -> bytes:
@@ -70,12 +70,12 @@ class Chunks:
         return found
 
     def flush(self) -> None:
-        """Returns when every chunk put so far would survive the loss of power.
+        """Returns when every chunk put so far would survive a power failure.
 
-        Raises OSError, for everybody, until a chunk that the disk did not take has been put again.
+        After a chunk could not be written, raises OSError for every caller until that chunk is put again.
         """
         self._small.flush()
-        with self._sync_lock:  # whoever finds nothing left to do waits for those who are at it
+        with self._sync_lock:  # a caller with nothing left to do waits for those still syncing
             with self._lock:
                 unsynced, self._unsynced = self._unsynced, {}
             for path in unsynced:
@@ -93,7 +93,7 @@ class Chunks:
         return self.append(Content(0, ()), pieces)
 
     def append(self, content: Content, pieces: Iterable[bytes]) -> Content:
-        """The content that `pieces` make when they follow `content`: the same as storing all of it at once."""
+        """The content of a file with `pieces` appended: the same as storing all of it at once."""
         hashes = list(content.chunks)
         size = content.size
         if size % ids.CHUNK_SIZE:
@@ -112,7 +112,7 @@ class Chunks:
         return self.append(first, self.read(second))
 
     def read(self, content: Content, offset: int = 0) -> Iterator[bytes]:
-        """The bytes of a file from `offset` on, in pieces of at most 1 MiB. Raises PachError for a lost chunk."""
+        """The bytes of a file from `offset`, in pieces of at most 1 MiB. Raises PachError if a chunk is missing."""
         first, skip = divmod(offset, ids.CHUNK_SIZE)
         for position in range(first, len(content.chunks)):
             length = min(ids.CHUNK_SIZE, content.size - position * ids.CHUNK_SIZE)
@@ -126,8 +126,8 @@ class Chunks:
         yield from (digest for digest, _ in self._big())
 
     def check(self, begin: bytes = b"", end: bytes = b"", read: bool = False) -> int:
-        """How many chunks have hashes from `begin` to `end` (both included; b"" is no bound). With `read`, each is read
-        and compared with its hash: PachError for the first that is damaged."""
+        """Counts the chunks with hashes from `begin` to `end` (both included; b"" is no bound). With `read`, reads each
+        and compares it with its hash: PachError for the first damaged one."""
         count = 0
         for digest in self.hashes():
             if digest < begin or (end and digest > end):
@@ -138,14 +138,14 @@ class Chunks:
         return count
 
     def sweep(self, live: Iterable[bytes], before: float | None = None) -> int:
-        """Deletes the chunks that are not among `live`; returns how many.
+        """Deletes the chunks that are not in `live`; returns how many.
 
-        `before` (seconds since the epoch) spares chunks put since, or less than an hour earlier: they may belong to
-        what is being written. None spares none, which is right only while nobody writes.
+        With `before` (seconds since the epoch), chunks stay that were put since, or less than an hour earlier: work in
+        progress may be about to refer to them. None is safe only while nothing writes.
         """
         self.flush()
         limit = float("inf") if before is None else before - RENEW
-        with closing(sqlite3.connect("", isolation_level=None)) as known:  # in memory, but on disk where that is much
+        with closing(sqlite3.connect("", isolation_level=None)) as known:  # in memory, or on disk if it is large
             known.execute("CREATE TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
             known.execute("BEGIN")
             known.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in live))
@@ -158,7 +158,7 @@ class Chunks:
             return swept + sum(self._delete_big(path, limit) for digest, path in self._big() if unused(digest))
 
     def shrink(self) -> None:
-        """Gives back to the disk what small chunks that were swept have left; call it while nobody else is at work."""
+        """Returns the space of swept small chunks to the disk; call it while nothing else uses the store."""
         self._small.shrink()
 
     def close(self) -> None:
@@ -168,7 +168,7 @@ class Chunks:
 
     def _put_big(self, digest: bytes, parts: Sequence[Bytes]) -> None:
         path = self._path(digest)
-        with self._lock:  # so that a sweep does not delete what was found here
+        with self._lock:  # so that a sweep does not delete the chunk found here
             try:
                 if path.stat().st_mtime < time.time() - RENEW:
                     os.utime(path)
@@ -180,14 +180,14 @@ class Chunks:
             with temporary.open("wb") as file:
                 file.writelines(parts)
             path.parent.mkdir(exist_ok=True)
-            with self._lock:  # so that whoever finds it here finds it among the unsynced, too
+            with self._lock:  # so that a caller that finds it here also finds it in _unsynced
                 temporary.replace(path)
                 self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
         finally:
             temporary.unlink(missing_ok=True)
 
     def _delete_big(self, path: Path, limit: float) -> bool:
-        with self._lock:  # so that a put does not find what is about to go
+        with self._lock:  # so that a put does not find a chunk about to be deleted
             old = path.stat().st_mtime < limit
             if old:
                 path.unlink()

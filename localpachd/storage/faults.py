@@ -1,18 +1,18 @@
-"""What a commit's content must not hold: two datums' files at one path, a file where a directory is."""
+"""Faults of a commit's content: files of two datums at one path, and a file at the path of a directory."""
 
 from collections.abc import Iterator
 
 from localpachd.storage.filesets import FileSet
 
 _SCAN_SHARE = 16
-"""Reading an entry in a scan of everything is about this many times cheaper than looking up around one entry."""
+"""Reading an entry in a full scan is about this many times cheaper than the look-ups around one entry."""
 
 
 def survey(below: FileSet, written: FileSet, whole: FileSet, size: int) -> tuple[str, int]:
-    """The first fault of `whole`, which is `written` upon `below`, or "", and its size in bytes.
+    """The first fault of `whole`, which is `written` on top of `below`, or "", and the size of `whole` in bytes.
 
-    `below` must have no fault; `size` is its size. Costs what was written, or one scan where that is much of the whole.
-    The texts are the real server's (`src/server/pfs/server/compaction.go`), which however looks only at neighbours in
+    `below`, of `size` bytes, must have no fault. Costs look-ups for each entry written or, if those are many, one full
+    scan. The texts are the real server's (`src/server/pfs/server/compaction.go`); but it compares only neighbours in
     path order, and so misses a file and a directory of one name with another file between them.
     """
     if written.weight() * _SCAN_SHARE >= whole.weight():
@@ -30,7 +30,7 @@ def _scan(whole: FileSet) -> tuple[str, int]:
     total = 0
     first = ""
     previous = ("", "")
-    begun: list[str] = []  # the paths that begin the present one; in byte order they stay together
+    begun: list[str] = []  # earlier paths that this one begins with; they are adjacent in byte order
     for path, tag, size, _ in whole.rows():
         total += size
         if first:

@@ -12,16 +12,16 @@ from localpachd import ids
 from localpachd.storage import paths
 
 FileSetRef = tuple[int, ...]
-"""The layers of a file set, oldest first: the value that crosses rooms."""
+"""The layers of a file set, oldest first; the form in which a file set crosses rooms."""
 
 DEFAULT_TAG = "default"
-"""The datum tag of what users write; job output carries the datum's id."""
+"""The datum tag of files that users write; job output has the datum's id."""
 
 _HASH_BYTES = 32
 _LAYERS_PER_QUERY = 50  # well below SQLite's limit of 500 terms in one compound SELECT
 
 Row = tuple[str, str, int, bytes | None]
-"""(path, tag, size, the concatenated chunk hashes or None for a tombstone), as it lies in `entries`."""
+"""(path, tag, size, concatenated chunk hashes or None for a tombstone), as in the table `entries`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class File:
 
 
 Entry = tuple[str, str, Content | None]
-"""A path, a datum tag, and the content; None removes what the tag holds there."""
+"""A path, a datum tag, and the content; None removes the file of this tag there."""
 
 
 def write_layer(conn: sqlite3.Connection, entries: Iterable[Entry]) -> int:
-    """Stores a new layer of (path, tag, content) entries in any order; None removes what older layers have there.
+    """Stores a new layer of entries in any order and returns its id.
 
-    Of two entries with one path and tag the later counts. Streams `entries`. Returns the layer's id.
+    Of two entries with one path and tag the later counts. Streams `entries`.
     """
     layer = _new_layer(conn)
     rows = ((layer, path, tag, *_packed(content)) for path, tag, content in entries)
@@ -63,17 +63,16 @@ def write_layer(conn: sqlite3.Connection, entries: Iterable[Entry]) -> int:
 
 
 def compact(conn: sqlite3.Connection, layers: Sequence[int], bottom: bool = True) -> FileSetRef:
-    """An equal file set of O(log n) layers: new ones are written where needed, the given ones are never changed.
+    """An equal file set of O(log n) layers: merges some into new layers, and never changes the given ones.
 
-    In the result each layer holds more entries than all newer ones together; a merge at least doubles the layer that
-    an old entry lies in, so each entry is rewritten O(log n) times while a file set grows. Empty layers vanish. When
-    the oldest layer takes part in a merge, tombstones are dropped, unless `bottom` is False, which says that the layers
-    lie upon others.
+    In the result each layer has more entries than all newer ones together. A merge at least doubles the layer of an old
+    entry, so each entry is rewritten O(log n) times while a file set grows. Empty layers are left out. If the oldest
+    layer is merged, tombstones are dropped, unless `bottom` is False: the layers lie on top of others.
     """
     sizes = _sizes(conn, layers)
     kept = [layer for layer in _distinct(layers) if sizes[layer]]
     newer = 0
-    first = len(kept)  # the oldest layer that must be merged with all that are newer
+    first = len(kept)  # the oldest layer to merge with all newer ones
     for position in range(len(kept) - 1, -1, -1):
         if newer >= sizes[kept[position]]:
             first = position
@@ -84,8 +83,8 @@ def compact(conn: sqlite3.Connection, layers: Sequence[int], bottom: bool = True
 
 
 def merge(conn: sqlite3.Connection, layers: Sequence[int]) -> FileSetRef:
-    """An equal file set of one new layer in which nothing is hidden, or of none if it is empty. The given layers, which
-    are not changed, lie upon no others."""
+    """An equal file set of one new layer without hidden entries, or of none if it is empty. The given layers are not
+    changed and do not lie on top of others."""
     return _combined(conn, _distinct(layers), drop_tombstones=True)
 
 
@@ -105,11 +104,11 @@ class FileSet:
         return FileSet(self._conn, self.layers, tag)
 
     def weight(self) -> int:
-        """How many entries the layers hold together: no file set of them has more files."""
+        """The number of entries in all layers: at least the number of files."""
         return sum(_sizes(self._conn, self.layers).values())
 
     def get(self, path: str) -> list[File]:
-        """The files at exactly `path`, one for each tag that wrote it, by tag; [] when there is none."""
+        """The files at exactly `path`, one for each tag that wrote it, sorted by tag."""
         return [_file(row) for row in self._merged("path = ?", (path,), "tag")]
 
     def find(self, path: str, tag: str) -> File | None:
@@ -118,13 +117,13 @@ class FileSet:
         return next(map(_file, rows), None)
 
     def mentions(self, path: str) -> bool:
-        """Whether the layers say anything of exactly `path`, be it that it is removed."""
+        """Whether the layers have an entry for exactly `path`, even a tombstone."""
         return next(self._merged("path = ?", (path,), "tag", tombstones=True), None) is not None
 
     def walk(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[File]:
         """The files whose path starts with the string `prefix`, lower <= path < upper, in byte order of path, then tag.
 
-        Streams; close the iterator (or let go of it) before the connection's snapshot ends.
+        Streams; close or drop the iterator before the connection's snapshot ends.
         """
         return map(_file, self.rows(prefix, lower, upper))
 
@@ -133,16 +132,16 @@ class FileSet:
         return self.walk(paths.directory(directory))
 
     def of_tag(self, tag: str) -> Iterator[File]:
-        """The files that one datum tag wrote, in path order, found by an index."""
+        """The files that one datum tag wrote, in path order. Uses an index."""
         return map(_file, self._merged("tag = ?", (tag,), "path", index="INDEXED BY entries_by_tag"))
 
     def entries(self) -> Iterator[Entry]:
-        """What the layers themselves say: (path, tag, content) in that order, None where the path is removed."""
+        """The newest entry of each path and tag, sorted by these; tombstones too."""
         for path, tag, size, chunks in self._merged("path >= ?", ("",), "path, tag", tombstones=True):
             yield path, tag, None if chunks is None else unpacked(size, chunks)
 
     def rows(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[Row]:
-        """As `walk`, but raw rows: what trees hash, several times faster than files."""
+        """As `walk`, but raw rows, for hashing trees: several times faster than files."""
         low = max(prefix, lower or "")
         tops = [top for top in (paths.after(prefix), upper) if top is not None]
         where, values = "path >= ?", [low]
@@ -169,7 +168,7 @@ class FileSet:
     def _query(
         self, ranked: Sequence[tuple[int, int]], where: str, values: Sequence[str], order: str, index: str
     ) -> Iterator[tuple[str, str, int, bytes | None, int]]:
-        """One pass over some layers in the order asked for. SQLite merges the layers' index scans without sorting."""
+        """One pass over some layers in the given order. SQLite merges the layers' index scans without sorting."""
         terms = [
             f"SELECT path, tag, size, chunks, {rank} FROM entries {index} WHERE layer = ? AND {where}"
             for rank, _ in ranked
@@ -182,7 +181,7 @@ class FileSet:
 
 
 def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones: bool = False) -> Iterator[Row]:
-    """Of neighbouring rows with one path and tag the one of the highest rank, unless that is an unwanted tombstone."""
+    """Of adjacent rows with one path and tag the one of the highest rank, unless that is an unwanted tombstone."""
     best = next(rows, None)
     if best is None:
         return
@@ -198,7 +197,7 @@ def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones:
 
 
 def _combined(conn: sqlite3.Connection, layers: Sequence[int], drop_tombstones: bool) -> FileSetRef:
-    """Layers as one new layer, or as none where nothing is left."""
+    """Merges layers into a new one, or none if no entry is left."""
     merged = _new_layer(conn)
     for layer in layers:  # oldest first, so that newer entries replace
         conn.execute(
@@ -223,19 +222,19 @@ def _count(conn: sqlite3.Connection, layer: int) -> None:
 
 
 def _sizes(conn: sqlite3.Connection, layers: Sequence[int]) -> dict[int, int]:
-    """How many entries each of these layers has."""
+    """The number of entries of each of these layers."""
     rows = conn.execute(
         "SELECT id, entries FROM layers WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(layers),)
     )
     found = {row[0]: row[1] for row in rows}
     for layer in layers:
         if layer not in found:
-            raise KeyError(f"layer {layer} is gone: a file set was kept longer than what it belonged to")
+            raise KeyError(f"layer {layer} was deleted: a file set was used after the commit or file set that held it")
     return found
 
 
 def _distinct(layers: Sequence[int]) -> list[int]:
-    """Each layer once, where it counts: at its newest place."""
+    """Each layer once, at its newest position."""
     return list(dict.fromkeys(reversed(layers)))[::-1]
 
 
@@ -249,7 +248,7 @@ def _file(row: Row) -> File:
 
 
 def unpacked(size: int, chunks: bytes) -> Content:
-    """The content of a row of `entries`."""
+    """The content of a row of the table `entries`."""
     if len(chunks) == _HASH_BYTES:
         return Content(size, (chunks,))
     return Content(size, tuple(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)))

@@ -1,4 +1,4 @@
-"""Garbage collection: deletes layers of neither a commit nor a file set, and chunks that no layer refers to."""
+"""Garbage collection: deletes layers without a commit or file set, and chunks that no layer refers to."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -14,15 +14,15 @@ _HASH_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """How much a sweep deleted."""
+    """The numbers of layers and chunks that a sweep deleted."""
 
     layers: int
     chunks: int
 
 
 def sweep(db: Database, chunks: Chunks) -> Swept:
-    """Deletes all that nothing refers to, which is right only while nobody is at work, as at the start of the server.
-    May be stopped and run again at any time. The files shrink."""
+    """Deletes everything without references and shrinks the files. Safe only while no work is in progress, as at the
+    start of the server. May be interrupted and run again at any time."""
     swept = Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None))
     chunks.shrink()
     db.shrink()
@@ -30,20 +30,20 @@ def sweep(db: Database, chunks: Chunks) -> Swept:
 
 
 class Sweeper:
-    """Sweeps while others are at work.
+    """Sweeps while other work is in progress.
 
-    A layer goes when it was found unused before, and all work in progress began after that: nobody can still read it.
-    A chunk goes when no layer refers to it and all work in progress began more than an hour after it was put: nobody
-    is about to refer to it.
+    Deletes a layer if an earlier sweep found it unused and all work in progress began after that: nothing can still be
+    reading it. Deletes a chunk if no layer refers to it and all work in progress began more than an hour after it was
+    put: nothing is about to refer to it.
     """
 
     def __init__(self, db: Database, chunks: Chunks) -> None:
         self._db = db
         self._chunks = chunks
-        self._found: dict[int, int] = {}  # unused layers, each with the mark of when it was found so
+        self._found: dict[int, int] = {}  # unused layers, each with a mark of when it was found
 
     def sweep(self) -> Swept:
-        """Deletes what is ripe. One call at a time."""
+        """Deletes the layers and chunks that are safe to delete. One call at a time."""
         uses = self._chunks.uses
         since = uses.since()
         unused = _unused(self._db)

@@ -1,8 +1,8 @@
-"""Files beyond this server: directories of this machine, object stores, and, to read only, the web. Knows no commits.
+"""Files outside this server: directories of this machine, object stores, and, read-only, the web. Knows no commits.
 
-URLs are Pachyderm's (`src/internal/obj/factory.go`), and `file:///dir` beside `local:///dir`. Credentials come from the
-server's environment under the names that each provider's own tools use (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL,
-GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY...); for `minio` also MINIO_ID and MINIO_SECRET.
+URLs are Pachyderm's (`src/internal/obj/factory.go`), with `file:///dir` as another form of `local:///dir`. Credentials
+come from the server's environment, in the variables of each provider's own tools (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL,
+GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY...); for `minio` also in MINIO_ID and MINIO_SECRET.
 """
 
 import os
@@ -29,15 +29,15 @@ _DISK = ("file", "local")
 _BLOCK = 1 << 20
 _SMALL = 8 << 20
 _SECONDS = 60
-# Whoever calls tries again later and can say so; the library's own patience is minutes.
+# Callers retry later and can report it; the library's own limit is minutes.
 _RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 _FLAGS = {"disableSSL", "s3ForcePathStyle", "use_path_style"}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a URL names: an object, or everything below it. `bucket` is "" on this machine's disk and on the web, where
-    `path` is the whole of it; elsewhere a path has no slash at its ends."""
+    """A parsed URL: an object, or everything below it. On this machine's disk and on the web `bucket` is "" and `path`
+    is complete; elsewhere a path has no slash at its ends."""
 
     url: str
     scheme: str
@@ -49,7 +49,7 @@ class Place:
 
 
 def parse(url: str) -> Place:
-    """The place of a URL; PachError for one that is none."""
+    """Parses a URL; PachError for a scheme that is not known."""
     parts = urlsplit(url)
     scheme = "gs" if parts.scheme == "gcs" else parts.scheme
     path = parts.path.strip("/")
@@ -71,19 +71,19 @@ def parse(url: str) -> Place:
 
 
 def check_target(url: str) -> None:
-    """Refuses a URL that `upload` could never write to."""
+    """Refuses a URL to which `upload` could never write."""
     place = parse(url)
     if place.scheme in WEB:
         raise PachError(f"unrecognized object store: {place.scheme}")
     if place.scheme not in _DISK and not place.bucket:
-        raise PachError(f"{url} names no bucket")
+        raise PachError(f"{url} has no bucket")
     with _failing(url):
         _store(place)
 
 
 def upload(url: str, files: Iterable[tuple[str, Iterator[bytes]]]) -> int:
-    """Writes files, each given as its path ("/a/b") and the pieces of its content, below a URL, over what is there.
-    Returns the number of bytes. Raises PachError when it cannot, and what the iterators raise."""
+    """Writes files, each given as its path ("/a/b") and the pieces of its content, below a URL; replaces existing ones.
+    Returns the number of bytes. Raises PachError on failure, and any exception of the iterators."""
     place = parse(url)
     check_target(url)
     store = _store(place)
@@ -100,8 +100,8 @@ def upload(url: str, files: Iterable[tuple[str, Iterator[bytes]]]) -> int:
 
 
 def download(url: str, recursive: bool = False) -> Iterator[tuple[str, Iterator[bytes]]]:
-    """What a URL holds: its one file under the name "" or, with `recursive`, every file whose path begins with the
-    URL's under what is left of its path. On the web there are only single files. Raises PachError."""
+    """The files of a URL: one file under the name "" or, with `recursive`, every file whose path begins with the URL's,
+    under the rest of its path. The web has only single files. Raises PachError."""
     place = parse(url)
     if place.scheme in WEB:
         yield "", _fetched(url)
@@ -117,12 +117,12 @@ def download(url: str, recursive: bool = False) -> Iterator[tuple[str, Iterator[
 
 def _directory(url: str, host: str, path: str) -> str:
     if host not in ("", "localhost") or not path.startswith("/") or not path.strip("/"):
-        raise PachError(f"{url} names no directory: write file:///some/directory")
+        raise PachError(f"{url} is not the URL of a directory: write file:///some/directory")
     return path
 
 
 def _store(place: Place) -> Any:
-    """The library's way to a place's bucket; None for this machine's disk."""
+    """The library's store for a bucket; None for this machine's disk."""
     match place.scheme:
         case "s3" | "minio":
             return S3Store(place.bucket, config=_s3_config(place), client_options=_client(place), retry_config=_RETRY)
@@ -162,7 +162,7 @@ def _client(place: Place) -> Any:
 
 
 def _names(store: Any, prefix: str) -> Iterator[str]:
-    """The objects whose names begin with a prefix, which need not end at a slash."""
+    """The objects whose names begin with a prefix, which may end within a path element."""
     for page in obstore.list(store, prefix.rpartition("/")[0] or None):
         yield from (each["path"] for each in page if each["path"].startswith(prefix))
 
@@ -202,7 +202,7 @@ def _fetched(url: str) -> Iterator[bytes]:
 
 
 def _write(target: Path, pieces: Iterable[bytes]) -> None:
-    """Puts a file in place, whole or not at all."""
+    """Writes a file, whole or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{uuid4().hex}.part")
     try:
@@ -217,7 +217,7 @@ def _write(target: Path, pieces: Iterable[bytes]) -> None:
 
 
 def _put(store: Any, name: str, pieces: Iterator[bytes]) -> None:
-    """Uploads an object: a small one in one request, another one in parts as it is read."""
+    """Uploads an object: a small one in one request, a large one in parts while reading it."""
     head: list[bytes] = []
     for piece in pieces:
         head.append(piece)
@@ -242,7 +242,7 @@ class _Counted:
 
 @contextmanager
 def _failing(what: str) -> Iterator[None]:
-    """What goes wrong on the way to a place, as an error that names it."""
+    """Turns failures to reach a place into errors that name it."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""The form of a path inside a file set: what is allowed, how it is cleaned, how ranges of paths are bounded."""
+"""Paths inside a file set: valid ones, their stored form, and the bounds of ranges."""
 
 import re
 
@@ -40,6 +40,6 @@ def after(prefix: str) -> str | None:
     for position in range(len(prefix) - 1, -1, -1):
         point = ord(prefix[position])
         if point < 0x10FFFF:
-            # The surrogates between U+D7FF and U+E000 are no characters.
+            # The surrogates between U+D7FF and U+E000 are not characters.
             return prefix[:position] + chr(0xE000 if point == 0xD7FF else point + 1)
     return None

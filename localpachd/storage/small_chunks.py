@@ -1,4 +1,4 @@
-"""Small chunks: rows of one SQLite file, gathered in memory and written in batches. Knows no big ones, and no files."""
+"""Small chunks: rows of one SQLite file, collected in memory and written in batches. Knows no big chunks or files."""
 
 import sqlite3
 import threading
@@ -29,16 +29,16 @@ ON CONFLICT (hash) DO UPDATE SET put = excluded.put WHERE small.put < excluded.p
 class SmallChunks:
     """The store of one SQLite file. Every method may be called from any thread; one process at a time.
 
-    Whoever only reads never waits for a write to become durable.
+    Readers never wait for a write to become durable.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()  # guards what is in memory
+        self._lock = threading.Lock()  # guards the chunks in memory
         self._gathered: dict[bytes, bytes] = {}
         self._gathered_bytes = 0
         self._in_writing: Mapping[bytes, bytes] = {}
-        self._write_lock = threading.Lock()  # held by whoever changes the file
+        self._write_lock = threading.Lock()  # held by the thread that changes the file
         self._readers = Readers(self._connect)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
@@ -46,7 +46,7 @@ class SmallChunks:
         self._writer.executescript(_SCHEMA)
 
     def put(self, digest: bytes, data: bytes) -> None:
-        """Takes a chunk in; it is durable after the next `flush`."""
+        """Stores a chunk; it is durable after the next `flush`."""
         with self._lock:
             if digest not in self._gathered:
                 self._gathered[digest] = data
@@ -56,7 +56,7 @@ class SmallChunks:
             self.flush()
 
     def get(self, digest: bytes) -> bytes | None:
-        """The bytes of one chunk, None when it is not there."""
+        """The bytes of one chunk, or None if it is not in the store."""
         data = self._in_memory((digest,)).get(digest)
         if data is None:
             with self._readers.one() as conn:
@@ -65,7 +65,7 @@ class SmallChunks:
         return data
 
     def gather(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The bytes of those chunks that are there, by hash: several times faster than one by one."""
+        """The bytes of the chunks in the store, by hash: several times faster than one by one."""
         found = self._in_memory(digests)
         wanted = [digest for digest in digests if digest not in found]
         with self._readers.one() as conn:
@@ -76,7 +76,7 @@ class SmallChunks:
         return found
 
     def flush(self) -> None:
-        """Returns when every chunk put so far would survive the loss of power."""
+        """Returns when every chunk put so far would survive a power failure."""
         with self._write_lock:
             with self._lock:
                 batch, self._gathered, self._gathered_bytes = self._gathered, {}, 0
@@ -114,7 +114,7 @@ class SmallChunks:
         return swept
 
     def shrink(self) -> None:
-        """Gives back to the disk what is free in the file, where it is much; call it while nobody else is at work."""
+        """Returns the free part of the file to the disk, if it is large; call it while nothing else uses the file."""
         with self._write_lock:
             shrink(self._writer)
 
@@ -135,11 +135,11 @@ class SmallChunks:
             self._writer.executemany(_INSERT, ((digest, now, data) for digest, data in batch.items()))
 
     def _delete(self, doomed: Sequence[tuple[bytes]], limit: float) -> int:
-        """One that was put again meanwhile, which renewed its date, stays."""
+        """A chunk that was put again meanwhile, which renewed its date, stays."""
         with self._write_lock, transaction(self._writer):
             rows = ((digest, limit) for (digest,) in doomed)
             return self._writer.executemany("DELETE FROM small WHERE hash = ? AND put < ?", rows).rowcount
 
     def _connect(self) -> sqlite3.Connection:
-        # The locks and the pool see to it that a connection is used by one thread at a time.
+        # The locks and the pool keep a connection to one thread at a time.
         return sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)

@@ -1,4 +1,4 @@
-"""The tar stream that GetFileTAR sends, made of nodes as they come. Knows no commits and writes no files."""
+"""The tar stream that GetFileTAR sends, made from a stream of nodes. Knows no commits and writes no files."""
 
 import tarfile
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ def stream(nodes: Iterable[Node], chunks: Chunks) -> Iterator[bytes]:
     """A tar archive in pieces of at most 1 MiB, as the real server writes it.
 
     Names are absolute paths, directories end in a slash and have no content; mode, owner and time are 0. Long names and
-    sizes use pax headers. Raises PachError when a file's chunk is lost.
+    sizes use pax headers. Raises PachError if a chunk of a file is missing.
     """
     for node in nodes:
         entry = tarfile.TarInfo(node.path)

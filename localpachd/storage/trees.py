@@ -1,7 +1,7 @@
 """Trees: the directories above the files of a file set, with their hashes and sizes. Knows no commits.
 
-Directories are not stored: each stands right before its first file, its path with a trailing slash. Files stream; what
-is held in memory grows with the number of directories only.
+Directories are not stored: each comes right before its first file, its path with a trailing slash. Files stream; memory
+grows only with the number of directories.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,8 +15,8 @@ from localpachd.storage.filesets import Content, FileSet, Row, unpacked
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A file, or a directory (its path ends in a slash, its tag is "", it has no content). `size` in bytes, of a
-    directory that of all files below; `hash` 32 bytes."""
+    """A file, or a directory (its path ends in a slash, its tag is "", it has no content). `size` in bytes, for a
+    directory that of all files below; `hash` has 32 bytes."""
 
     path: str
     is_dir: bool
@@ -27,15 +27,15 @@ class Node:
 
 
 def inspect(fs: FileSet, path: str) -> Node | None:
-    """The node at a path, with or without a directory's trailing slash; None when there is none. The root of an empty
-    file set is none either."""
+    """The node at a path, with or without a directory's trailing slash; None if there is none, as for the root of an
+    empty file set."""
     return next(_plain(fs, paths.clean(path)), None)
 
 
 def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
-    """The immediate entries of a directory; a file lists itself; nothing for a path that is not there.
+    """The immediate entries of a directory; a file lists itself; nothing for a path that does not exist.
 
-    Of every reader here the order is byte order of the path, and `lower` <= path < `upper` bounds what is given.
+    All readers here yield nodes in byte order of their paths, limited to `lower` <= path < `upper`.
     """
     base = paths.clean(path)
     above = paths.directory(base)
@@ -49,7 +49,7 @@ def children(fs: FileSet, path: str, lower: str | None = None, upper: str | None
 
 
 def walk(fs: FileSet, path: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
-    """A node and everything below it; nothing for a path that is not there."""
+    """A node and everything below it; nothing for a path that does not exist."""
     base = paths.clean(path)
     above = paths.directory(base)
     itself = () if base == "/" else (_file(row) for row in fs.rows(base, lower, _least(upper, base + "\0")))
@@ -67,9 +67,9 @@ def glob(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None 
 
 
 def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | None = None) -> Iterator[Node]:
-    """What GetFileTAR sends: every match of the pattern and all that lies below a directory among them, each once.
+    """The nodes that GetFileTAR sends: every match of the pattern and everything below matching directories, each once.
 
-    A directory before `lower` is not among them, so what it holds is there only where it matches itself.
+    A directory before `lower` does not count as a match, so of the nodes below it only those that match are sent.
     """
     compiled = globs.compiled(pattern)
     if compiled.literal and lower is None:
@@ -89,7 +89,7 @@ def archive(fs: FileSet, pattern: str, lower: str | None = None, upper: str | No
 
 
 def diff(fs_new: FileSet, fs_old: FileSet, path_new: str, path_old: str) -> Iterator[tuple[Node | None, Node | None]]:
-    """The (new, old) pairs that differ in hash, directories included, in path order; None where a side has no node."""
+    """The (new, old) pairs that differ in hash, directories included, in path order; None if a side has no node."""
     new, old = walk(fs_new, path_new), walk(fs_old, path_old)
     one, other = next(new, None), next(old, None)
     while one is not None or other is not None:
@@ -106,7 +106,7 @@ def diff(fs_new: FileSet, fs_old: FileSet, path_new: str, path_old: str) -> Iter
 
 
 def _plain(fs: FileSet, path: str) -> Iterator[Node]:
-    """The files at exactly this clean path, then the directory, whichever there are."""
+    """The files at exactly this clean path, then the directory, if they exist."""
     if path != "/":
         yield from (_file(row) for row in fs.rows(path, upper=path + "\0"))
     above = paths.directory(path)
@@ -120,7 +120,7 @@ def _nested(
 ) -> Iterator[Node]:
     """The wanted nodes among those whose path starts with `prefix`, each directory before what it holds.
 
-    A wanted directory is first read through to sum it up, with all directories below it.
+    A wanted directory, with all directories below it, is first read once for its size and hash.
     """
     summaries = _Summaries(fs)
     current = ""  # the innermost directory that is open
@@ -143,7 +143,7 @@ def _nested(
 def _flat(
     fs: FileSet, prefix: str, wanted: Callable[[str], bool], lower: str | None, upper: str | None
 ) -> Iterator[Node]:
-    """As `_nested`, for wanted nodes of which none lies below another: one reading is enough."""
+    """As `_nested`, for wanted nodes that are never below each other: reading once is enough."""
     if lower is not None or upper is not None:
         yield from _nested(fs, prefix, wanted, lower, upper)
         return
@@ -174,10 +174,10 @@ class _Open:
 
 
 class _Stack:
-    """The open directories on the way through files in path order: it sums up each until the way leaves it."""
+    """The open directories while going through files in path order; sums up each until the paths leave it."""
 
     def __init__(self) -> None:
-        self._open = [_Open("")]  # what holds the root is never asked for
+        self._open = [_Open("")]  # the parent of the root is never read
         self._current = ""
 
     def enter(self, path: str) -> Iterator[tuple[str, int, bytes]]:
@@ -194,21 +194,21 @@ class _Stack:
             self._open.append(_Open(self._current))
 
     def add(self, size: int, digest: bytes) -> None:
-        """Counts an entry to the innermost open directory."""
+        """Adds an entry to the innermost open directory."""
         innermost = self._open[-1]
         innermost.size += size
         innermost.hash.add(digest)
 
 
 class _Summaries:
-    """Sizes and hashes of directories, asked for in path order: one reading serves a directory and all below it."""
+    """Sizes and hashes of directories, requested in path order: one reading serves a directory and all below it."""
 
     def __init__(self, fs: FileSet) -> None:
         self._fs = fs
         self._known: dict[str, tuple[int, bytes]] = {}
 
     def get(self, directory: str) -> tuple[int, bytes] | None:
-        """(size, hash) of a directory given with its trailing slash; None when there is no file in it."""
+        """(size, hash) of a directory given with its trailing slash; None if it has no file."""
         if directory not in self._known:
             self._known = {path: (size, digest) for path, size, digest in self._read(directory)}
         return self._known.get(directory)

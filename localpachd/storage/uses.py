@@ -1,4 +1,4 @@
-"""Who is at work on stored bytes: what a sweep must not take away meanwhile. Deletes nothing."""
+"""Work in progress on stored bytes, which a sweep must not delete meanwhile. Deletes nothing itself."""
 
 import threading
 import time
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 class Uses:
     """The work in progress. Thread-safe.
 
-    Whoever stores chunks that no layer refers to yet, or reads a snapshot for long, is at work in a `with one()`.
+    Code that stores chunks to which no layer refers yet, or reads a snapshot for long, does so in a `with one()`.
     """
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Uses:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """A piece of work, from before its first look or write until it needs nothing more."""
+        """A piece of work, from before its first read or write until it needs no stored bytes any more."""
         with self._lock:
             number = self._next
             self._next += 1
@@ -31,16 +31,16 @@ class Uses:
                 del self._begun[number]
 
     def mark(self) -> int:
-        """A place in time; see `all_after`."""
+        """A point in time; see `all_after`."""
         with self._lock:
             return self._next
 
     def all_after(self, mark: int) -> bool:
-        """Whether all work that is in progress began after the mark was taken."""
+        """Whether all work in progress began after the mark was taken."""
         with self._lock:
             return min(self._begun, default=self._next) >= mark
 
     def since(self) -> float:
-        """When the oldest work in progress began, in seconds since the epoch; now, if there is none."""
+        """The start of the oldest work in progress, in seconds since the epoch; now, if there is none."""
         with self._lock:
             return min((*self._begun.values(), time.time()))

@@ -25,7 +25,7 @@ def test_chores_are_repeated_even_if_one_fails(caplog: pytest.LogCaptureFixture)
         assert enough.wait(30)
         chores.stop()
     done = rounds
-    assert "cannot tidy up; it is tried again" in caplog.text
+    assert "cannot tidy up; retrying in" in caplog.text
     assert rounds == done >= 3
 
 

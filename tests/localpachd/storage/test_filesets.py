@@ -168,8 +168,8 @@ def test_growing_by_single_files_keeps_few_layers_and_little_rewriting(db: Datab
     assert written <= count * (math.log2(count) + 1)
 
 
-def test_a_layer_that_is_gone_is_said(db: Database) -> None:
-    with pytest.raises(KeyError, match="is gone"):
+def test_a_deleted_layer_is_an_error(db: Database) -> None:
+    with pytest.raises(KeyError, match="was deleted"):
         db.write(lambda conn: compact(conn, (10**9,)))
 
 
