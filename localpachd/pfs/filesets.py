@@ -124,7 +124,7 @@ def add_to_commit(txn: Transaction, chunks: Chunks, commit: Commit, text: str) -
 
 def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[str, str]]:
     """Ranges (lower, upper) of paths that cover a file set, each with so many files or bytes, or slightly more, since
-    the files of one path stay together; "" is no bound."""
+    the files of one path stay together; "" means no bound."""
     lower = previous = ""
     count = size = 0
     for file in files.walk():

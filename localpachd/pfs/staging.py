@@ -86,7 +86,7 @@ class Staged:
 
     def _add(self, path: str, tag: str, content: Content) -> None:
         if path == "/":
-            raise PachError("path (/) invalid: the root directory is no file")
+            raise PachError("path (/) invalid: the root directory is not a file")
         current = self._current(path, tag)
         self._staged[path, tag] = content if current is None else self._chunks.concatenate(current, content)
 

@@ -126,7 +126,7 @@ class Chunks:
         yield from (digest for digest, _ in self._big())
 
     def check(self, begin: bytes = b"", end: bytes = b"", read: bool = False) -> int:
-        """Counts the chunks with hashes from `begin` to `end` (both included; b"" is no bound). With `read`, reads each
+        """Counts the chunks with hashes from `begin` to `end`, inclusive (b"" means no bound). With `read`, reads each
         and compares it with its hash: PachError for the first damaged one."""
         count = 0
         for digest in self.hashes():

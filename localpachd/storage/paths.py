@@ -36,7 +36,7 @@ def bare(path: str) -> str:
 
 
 def after(prefix: str) -> str | None:
-    """The least string above every string that starts with `prefix`; None when there is none."""
+    """The least string above every string that starts with `prefix`; None if there is none."""
     for position in range(len(prefix) - 1, -1, -1):
         point = ord(prefix[position])
         if point < 0x10FFFF:

@@ -1,4 +1,4 @@
-"""From three random numbers to a request that makes sense where things stand. Knows the reference model only."""
+"""Requests that make sense in the current state, chosen by three random numbers. Knows only the reference model."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,11 @@ INPUTS = "acef"
 NAMES = ("master", "master", "side")
 UPSTREAM = (("a",), ("c",), ("a", "c"), (), ("d",))
 KINDS = {"move": "create_branch", "rewire": "create_branch"}
-"""The requests that choices of another name make."""
+"""The requests of choices that have another name."""
 
 
 class Choice:
-    """Turns three numbers into a request that makes some sense where things stand; None where nothing does."""
+    """Turns three numbers into a request that makes sense in the current state; None if none does."""
 
     def __init__(self, model: Model, x: int, y: int, z: int) -> None:
         self.model, self.x, self.y, self.z = model, x, y, z
@@ -30,7 +30,7 @@ class Choice:
         return key and (key, self.y % 4 == 0)
 
     def move(self) -> tuple[object, ...] | None:
-        """An input's branch to another commit; now and then an output's, whose provenance stays."""
+        """Moves an input's branch to another commit, or sometimes an output's, whose provenance stays."""
         key = self.key(lambda key: key[0] in INPUTS or self.y % 3 == 0)
         if key is None:
             return None

@@ -1,4 +1,4 @@
-"""What pfs ought to do, in dictionaries: a second reading of Pachyderm's rules that shares no code with the first."""
+"""A reference model of pfs in dictionaries: another reading of the rules that shares no code with the first."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ Request = tuple[str, tuple[object, ...]]
 
 
 class RefusedError(Exception):
-    """What the server has to refuse; `at` is the place of the request, None for what is wrong with the whole."""
+    """A step that the server must refuse; `at` is the index of the refused request, None for the step as a whole."""
 
     def __init__(self, at: int | None = None) -> None:
         self.at = at
@@ -26,7 +26,7 @@ def refuse_if(condition: object) -> None:
 @dataclass
 class Known:
     """A commit. `content` is set once it is finished without error; until then it reads as `written` (None removes) on
-    top of `floor` or, where there is none, of what is below it."""
+    top of `floor` or, without one, of the commit that it is based on."""
 
     branch: str
     parent: Key | None
@@ -40,7 +40,7 @@ class Known:
 
 @dataclass
 class Line:
-    """A branch. `by_hand` while its head is one that somebody gave it."""
+    """A branch. `by_hand` while its head is one that a request gave it."""
 
     head: Key | None
     above: list[Key]
@@ -48,7 +48,7 @@ class Line:
 
 
 class Model:
-    """Repos, branches and commits, and what is put off to the end of the step that is being made."""
+    """Repos, branches and commits, and the work left for the end of the current step."""
 
     def __init__(self) -> None:
         self.repos: set[str] = set()
@@ -59,7 +59,7 @@ class Model:
         self.rewired: set[Key] = set()
 
     def after(self, id_: str, requests: Sequence[Request], whole: bool = True) -> "Model":
-        """What is there after a step of this commit-set id; with `whole` false, before the end of it."""
+        """The model after a step with this commit-set id; with `whole` false, before its end."""
         draft = copy.deepcopy(self)
         draft.id, draft.moved, draft.rewired = id_, set(), set()
         for at, (name, arguments) in enumerate(requests):
@@ -150,7 +150,7 @@ class Model:
     def drop(self, key: Key, recursive: bool) -> None:
         self.remove(self.with_dependants(key, recursive), with_children=False)
 
-    # What they are made of.
+    # Their parts.
 
     def resolve(self, key: Key) -> Key:
         """The commit of this repo and id or, where the repo has none, the newest one in the provenance of that set."""
@@ -169,7 +169,7 @@ class Model:
         return key
 
     def empty(self, branch: Key, parent: Key | None, above: Sequence[Key] = ()) -> Key:
-        """A commit that nobody writes into; where something is upstream it stays open, for a job to fill."""
+        """An empty commit; with branches upstream it stays open, for a job to fill."""
         key = self.new(*branch, parent, (self.head(each) for each in above))
         if not above:
             self.commits[key].open, self.commits[key].content = False, {}
@@ -219,7 +219,7 @@ class Model:
             self.repair_head(branch)
 
     def hand_down(self, key: Key) -> None:
-        """Open commits that stand on one that goes read as before."""
+        """Keeps the content of open commits based on a commit that is deleted."""
         gone = self.commits[key]
         for each in () if gone.error else self.standing_on(key):
             commit = self.commits[each]
@@ -230,7 +230,7 @@ class Model:
 
     def standing_on(self, key: Key) -> Iterator[Key]:
         for child in self.children(key):
-            if self.commits[child].error:  # nobody stands on a failed commit, but on what is below it
+            if self.commits[child].error:  # no commit is based on a failed one, but on its parent
                 yield from self.standing_on(child)
             if self.commits[child].content is None:
                 yield child
@@ -253,7 +253,7 @@ class Model:
         self.moved.add(branch)
 
     def missing(self, branch: Key) -> set[Key]:
-        """The branches upstream whose heads are not what this one's head was made from."""
+        """The branches upstream whose heads are not in the provenance of this one's head."""
         made_from = self.commits[self.head(branch)].provenance
         return {above for above in self.branches[branch].above if self.head(above) not in made_from}
 
@@ -277,7 +277,7 @@ class Model:
         return _reach(branch, near) | {branch}
 
     def read(self, key: Key) -> Content | None:
-        """What a commit reads as; None while that is not settled: what it stands on is open."""
+        """The content of a commit; None while its base is open."""
         commit = self.commits[key]
         if commit.content is not None:
             return commit.content
@@ -294,7 +294,7 @@ class Model:
 
 
 def _reach(start: Key, near: Callable[[Key], Iterable[Key]]) -> set[Key]:
-    """All that can be reached, the start itself excluded."""
+    """Everything reachable from the start, itself excluded."""
     seen: set[Key] = {start}
     pending = [start]
     while pending:

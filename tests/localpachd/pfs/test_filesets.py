@@ -22,7 +22,7 @@ from tests.amounts import examples
 Key = tuple[str, str]
 Tree = dict[Key, bytes]
 Effect = dict[Key, tuple[bool, bytes | None]]
-"""What a stream says of each path and tag: whether what lies below is gone, and what is written behind it."""
+"""The effect of a stream on each path and tag: whether it removes the file below, and the bytes it appends."""
 
 _keys = st.tuples(st.sampled_from(["/a", "/a-b", "/d/a", "/d/b", "/d/e/f"]), st.sampled_from(["default", "t"]))
 _steps = st.one_of(
@@ -120,7 +120,7 @@ def test_adding_to_a_commit_has_the_effect_of_writing_to_it(room: Pfs, before: l
     modify.modify(room, commit.commit, [Removal("/", "default"), Removal("/", "t")])
     for stream in before:
         modify.modify(room, commit.commit, changes(room, stream))
-        for kind, key, data in stream:  # unlike in a file set, each change sees what the commit holds
+        for kind, key, data in stream:  # unlike in a file set, each change sees the content of the commit
             files = applied(files, [(kind, key, data)])
             if kind == "rmdir":
                 files = {k: v for k, v in files.items() if not (k[0].startswith(key[0]) and k[1] == key[1])}
@@ -161,7 +161,7 @@ def test_file_sets_are_sources_of_copies(pfs: Pfs, a: Repo) -> None:
     assert tree(pfs, held(pfs, another).tree) == {("/z", "default"): b"1"}
 
 
-def test_a_file_set_lives_for_its_time_and_for_what_renewals_add(pfs: Pfs) -> None:
+def test_a_file_set_lives_until_it_expires_and_longer_if_renewed(pfs: Pfs) -> None:
     made = create(pfs, ("/f", b"1"))
     now = time.time_ns()
 
@@ -184,7 +184,7 @@ def test_a_file_set_lives_for_its_time_and_for_what_renewals_add(pfs: Pfs) -> No
         pfs.transact(lambda txn: filesets.renew(txn, "0" * 32, SECOND))
 
 
-def test_what_is_no_id_is_said(pfs: Pfs) -> None:
+def test_an_invalid_id_is_refused_with_a_reason(pfs: Pfs) -> None:
     for text, refusal in (
         ("abc", "parsing fileset.ID: too short to be ID len=3"),
         ("0" * 33, "parsing fileset.ID: too long to be ID len=33"),
@@ -197,7 +197,7 @@ def test_what_is_no_id_is_said(pfs: Pfs) -> None:
     assert held(pfs, f"{made[:8]}-{made[8:]}".upper()) == held(pfs, made)
 
 
-def test_living_file_sets_outlast_a_restart_and_the_sweep_takes_the_others(tmp_path: Path) -> None:
+def test_file_sets_survive_a_restart_and_expired_ones_are_swept(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db"), Chunks(tmp_path / "chunks")
     pfs = Pfs.open(db, chunks)
     kept, doomed = create(pfs, ("/kept", b"kept")), create(pfs, ("/doomed", b"doomed"))
@@ -217,7 +217,7 @@ def test_living_file_sets_outlast_a_restart_and_the_sweep_takes_the_others(tmp_p
     chunks.close()
 
 
-def test_what_was_put_into_a_commit_outlasts_the_file_set(pfs: Pfs, a: Repo) -> None:
+def test_content_added_to_a_commit_outlives_the_file_set(pfs: Pfs, a: Repo) -> None:
     made = create(pfs, ("/f", b"1"))
     commit = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
     pfs.transact(lambda txn: filesets.add_to_commit(txn, pfs.chunks, commit.commit, made))

@@ -1,4 +1,4 @@
-"""What fsck says of a database that somebody has spoilt."""
+"""The contradictions that fsck finds in a damaged database."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Random histories of commits, moves, deletions, squashes and transactions against a reference model; after each step
-everything is as the model has it, and fsck complains of nothing but heads that were moved away by hand."""
+"""Random histories of commits, moves, deletions, squashes and transactions against a reference model: after each step
+everything is as in the model, and fsck complains only of heads that were moved by hand."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -59,7 +59,7 @@ Act = tuple[str, int, int, int]
 
 
 class World:
-    """A pfs room, what it ought to hold, and a transaction that may be open."""
+    """A pfs room, the model of its content, and perhaps an open transaction."""
 
     def __init__(self, pfs: Pfs) -> None:
         self.pfs = pfs
@@ -71,7 +71,7 @@ class World:
         self.finish_open()
 
     def act(self, name: str, x: int, y: int, z: int) -> None:
-        """Does one thing, or adds it to the open transaction."""
+        """Performs an act, or adds it to the open transaction."""
         special = {"put": self.put, "fill": self.fill, "work": self.work, "spoil": self.spoil}
         special |= {"begin": self.begin, "end": self.end, "merge": lambda *_: merge_hidden(self.pfs.db)}
         if name in special:
@@ -82,11 +82,11 @@ class World:
             self.do([request])
 
     def choose(self, id_: str, before: Sequence[Request], name: str, x: int, y: int, z: int) -> Request | None:
-        """A request that can follow others in a step, more often than not one that will be granted."""
+        """A request that can follow others in a step; most of the time one that succeeds."""
         try:
             draft = self.model.after(id_, before, whole=False)
         except RefusedError:
-            draft = self.model  # what is before it cannot be done any more as things are now
+            draft = self.model  # the earlier requests of the step are refused by now
         request = None
         for shift in range(1 if y % 4 == 0 else 12):
             arguments = getattr(Choice(draft, x + shift, y, z), name)()
@@ -98,7 +98,7 @@ class World:
         return request
 
     def do(self, requests: Sequence[Request], id_: str = "") -> None:
-        """Runs requests as one step, which has to be refused where the model refuses it, at the same request."""
+        """Runs requests as one step, which must be refused if and where the model refuses it."""
         id_ = id_ or ids.new_id()
         expected = self.expected(id_, requests)
         found = self.refusal(lambda: self.pfs.transact(self.step(requests), id_))
@@ -122,7 +122,7 @@ class World:
         return run
 
     def refusal(self, call: Callable[[], object]) -> int | str | None:
-        """At which request the server refuses, None for the whole, or "done"."""
+        """The index of the request that the server refuses, None if it refuses the step as a whole, or "done"."""
         try:
             call()
         except PachError:
@@ -133,7 +133,7 @@ class World:
         self.pending = self.pending or (ids.new_id(), [])
 
     def add(self, name: str, x: int, y: int, z: int) -> None:
-        """Adds a request to the open transaction, as one is that can be run with those before it."""
+        """Adds a request to the open transaction if it succeeds after those before it."""
         assert self.pending is not None
         id_, kept = self.pending
         request = self.choose(id_, kept, name, x, y, z)
@@ -147,7 +147,7 @@ class World:
             kept.append(request)
 
     def transaction(self, acts: Sequence[Act]) -> None:
-        """Opens a transaction, fills it and finishes it, with nothing in between."""
+        """Opens a transaction, fills it and finishes it, with no other steps between."""
         self.begin(0, 0, 0)
         for act in acts:
             self.add(*act)
@@ -161,12 +161,12 @@ class World:
             self.pending = None
 
     def work(self, x: int, y: int, z: int) -> None:
-        """Puts a file and lets everything downstream come to rest."""
+        """Puts a file and finishes everything downstream."""
         self.put(x, y, z)
         self.finish_open()
 
     def spoil(self, x: int, y: int, z: int) -> None:
-        """Makes a commit that fails, with something in it."""
+        """Makes a failed commit with a file in it."""
         key = (INPUTS[x % 4], NAMES[z % 3])
         self.do([("start", key)])
         line = self.model.branches.get(key)
@@ -175,12 +175,12 @@ class World:
             self.do([("finish", (line.head, True))])
 
     def finish_open(self) -> None:
-        """Finishes what is open, as jobs would."""
+        """Finishes every open commit, as jobs would."""
         for key in [key for key, known in self.model.commits.items() if known.open]:
             self.do([("finish", (key, False))])
 
     def put(self, x: int, y: int, z: int) -> None:
-        """Overwrites or removes a file on a branch, in a commit of its own or in the one that is open."""
+        """Overwrites or removes a file on a branch, in a new commit or in the open one."""
         key = (INPUTS[x % 4], NAMES[z % 3])
         path, data = f"/{x % 5}", bytes([y]) * (y % 3) if y % 4 else None
         change: list[staging.Change] = [staging.Removal(path, DEFAULT_TAG)]
@@ -301,7 +301,7 @@ def room() -> Iterator[Pfs]:
 
 @settings(max_examples=examples(40))
 @example([("put", 2, 5, 0), ("put", 2, 6, 0), ("spoil", 2, 7, 0), ("start", 2, 0, 0), ("squash", 1, 0, 0)])
-@example([[("rewire", 1, 1, 0), ("start", 0, 0, 0)]])  # made in a transaction before what is upstream moves in it
+@example([[("rewire", 1, 1, 0), ("start", 0, 0, 0)]])  # made in a transaction before the branch upstream moves in it
 @example([("rewire", 0, 4, 0)])  # in a circle
 @given(HISTORIES)
 def test_histories(history: Sequence[Act | list[Act]]) -> None:

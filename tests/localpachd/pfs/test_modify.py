@@ -59,7 +59,7 @@ def test_an_open_commit_takes_several_streams_and_stays_open(pfs: Pfs, a: Repo) 
         modify.modify(pfs, opened.commit, [add(pfs, "/h", b"4")])
 
 
-def test_a_target_that_cannot_be_is_refused_before_the_stream_is_read(pfs: Pfs, a: Repo) -> None:
+def test_an_invalid_target_is_refused_before_the_stream_is_read(pfs: Pfs, a: Repo) -> None:
     modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/f", b"1")])
     with pfs.db.read() as conn:
         finished = commits.resolve(conn, Commit(a, branch="master")).commit
@@ -73,19 +73,19 @@ def test_a_target_that_cannot_be_is_refused_before_the_stream_is_read(pfs: Pfs, 
             modify.modify(pfs, target, unread())
 
 
-def test_what_is_appended_to_older_content_survives_a_crash(pfs: Pfs, a: Repo, tmp_path: Path) -> None:
+def test_content_appended_to_older_content_survives_a_crash(pfs: Pfs, a: Repo, tmp_path: Path) -> None:
     for data in (b"one", b"two"):
         modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/f", data)])
     with pfs.db.read() as conn:
         (file,) = contents.fileset(conn, commits.resolve(conn, Commit(a, branch="master"))).get("/f")
-    # Another store on the same directory sees what is durable, not what the first one still holds in memory.
+    # Another store on the same directory sees only durable chunks, not those that the first one has in memory.
     after_the_crash = Chunks(tmp_path / "chunks")
     assert b"".join(after_the_crash.read(file.content)) == b"onetwo"
     after_the_crash.close()
 
 
-def test_the_root_is_no_file(pfs: Pfs, a: Repo) -> None:
-    with pytest.raises(PachError, match="^path \\(/\\) invalid: the root directory is no file$"):
+def test_the_root_is_not_a_file(pfs: Pfs, a: Repo) -> None:
+    with pytest.raises(PachError, match="^path \\(/\\) invalid: the root directory is not a file$"):
         modify.modify(pfs, Commit(a, branch="master"), [add(pfs, "/", b"1")])
 
 
@@ -99,7 +99,7 @@ def test_a_copy_may_be_restricted_to_one_tag(pfs: Pfs, a: Repo) -> None:
         assert [(file.path, file.tag) for file in files.walk()] == [("/copied/two", "default")]
 
 
-def test_a_repo_that_is_not_there_is_not_made(pfs: Pfs) -> None:
+def test_a_missing_repo_is_not_created(pfs: Pfs) -> None:
     with pytest.raises(NotFound, match="^repo default/none not found$"):
         modify.modify(pfs, Commit(Repo("default", "none"), branch="master"), [add(pfs, "/f", b"1")])
 
@@ -132,7 +132,7 @@ def model(files: dict[str, bytes], before: dict[str, bytes], kind: str, path: st
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(streams=st.lists(st.lists(_changes, max_size=5), max_size=5))
-def test_streams_do_what_a_dictionary_would(
+def test_streams_have_the_effect_of_the_model(
     tmp_path_factory: pytest.TempPathFactory, streams: list[list[tuple[str, str, bytes]]]
 ) -> None:
     root: Path = tmp_path_factory.mktemp("pfs")
@@ -164,7 +164,7 @@ def as_changes(pfs: Pfs, repo: Repo, kind: str, path: str, data: bytes) -> list[
     if kind == "put":
         return [Removal(path, "default"), add(pfs, path, data)]
     if kind == "cp":
-        # The head's parent chain: the stream reads the commit as it was before the stream.
+        # By id, so that the stream reads the commit as it was before the stream.
         with pfs.db.read() as conn:
             head = commits.resolve(conn, Commit(repo, branch="master")).commit
         return [Copy(head, data.decode(), "", path, "default", append=False)]

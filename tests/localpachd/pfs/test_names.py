@@ -7,12 +7,12 @@ from localpachd.pfs import names
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_9", "-x", "_"])
-def test_names_that_pachyderm_takes(name: str) -> None:
+def test_valid_names(name: str) -> None:
     names.check(name)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "a.b", "a\n"])
-def test_names_that_pachyderm_refuses(name: str) -> None:
+def test_invalid_names(name: str) -> None:
     with pytest.raises(PachError, match="only alphanumeric characters, underscores, and dashes are allowed"):
         names.check(name)
 
@@ -51,11 +51,11 @@ def test_mixed_ancestry_marks_are_refused_with_the_original_text(expression: str
 
 
 @pytest.mark.parametrize("name", ["default", "a", "9-b_c", "a" * 51])
-def test_names_that_projects_can_have(name: str) -> None:
+def test_valid_names_of_projects(name: str) -> None:
     names.check_project(name)
 
 
 @pytest.mark.parametrize("name", ["", "-a", "_a", "a b", "a" * 52])
-def test_names_that_no_project_can_have(name: str) -> None:
+def test_invalid_names_of_projects(name: str) -> None:
     with pytest.raises(PachError, match="^invalid project name: "):
         names.check_project(name)

@@ -1,4 +1,4 @@
-"""What a write upstream opens downstream (Pachyderm 2.7's rules, seen through the room's own functions)."""
+"""Commits that a write upstream opens downstream: Pachyderm 2.7's rules, seen through the room's own functions."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_a_commit_opens_one_downstream_of_it_everywhere_at_once(pfs: Pfs) -> Non
     assert len({info.started for info in found.values()}) == 1
 
 
-def test_what_lies_beside_is_taken_at_its_head(pfs: Pfs) -> None:
+def test_other_branches_upstream_are_read_at_their_heads(pfs: Pfs) -> None:
     a, models, b = repo(pfs, "a"), repo(pfs, "models"), repo(pfs, "b")
     wire(pfs, b, a, models)
     pushed = put(pfs, models)
@@ -73,7 +73,7 @@ def test_a_diamond_gets_one_commit_at_its_tip(pfs: Pfs) -> None:
     }
 
 
-def test_provenance_that_is_not_there_yet_is_made_with_an_empty_commit(pfs: Pfs) -> None:
+def test_missing_provenance_is_created_with_an_empty_commit(pfs: Pfs) -> None:
     a, b = repo(pfs, "a"), repo(pfs, "b")
     wire(pfs, b, a)
     with pfs.db.read() as conn:
@@ -83,7 +83,7 @@ def test_provenance_that_is_not_there_yet_is_made_with_an_empty_commit(pfs: Pfs)
     assert below.finished is None, "it stays open for a job to fill"
 
 
-def test_a_branch_made_from_a_spec_repo_alone_is_closed_and_gets_nothing(pfs: Pfs) -> None:
+def test_a_branch_with_only_a_spec_repo_upstream_is_closed_and_gets_no_commits(pfs: Pfs) -> None:
     spout = repo(pfs, "spout")
     spec = repo(pfs, "spout", "spec")
     pfs.transact(lambda txn: branches.create(txn, master(spout), provenance=[master(spec)]))
@@ -93,7 +93,7 @@ def test_a_branch_made_from_a_spec_repo_alone_is_closed_and_gets_nothing(pfs: Pf
     assert len(found) == 1 and found[0].finished is not None
 
 
-def test_a_branch_that_nobody_will_fill_is_empty_even_upon_content(pfs: Pfs) -> None:
+def test_a_commit_that_no_job_fills_is_empty_even_if_its_parent_is_not(pfs: Pfs) -> None:
     spout = repo(pfs, "spout")
     spec = repo(pfs, "spout", "spec")
 
@@ -110,7 +110,7 @@ def test_a_branch_that_nobody_will_fill_is_empty_even_upon_content(pfs: Pfs) -> 
         assert (head.size, contents.layers(conn, head)) == (0, ())
 
 
-def test_lists_of_branches_go_by_their_keys(pfs: Pfs) -> None:
+def test_lists_of_branches_are_sorted_by_their_keys(pfs: Pfs) -> None:
     late, dashed, early = repo(pfs, "b"), repo(pfs, "a-b"), repo(pfs, "a")
     below = repo(pfs, "below")
     wire(pfs, below, late, early, dashed)
@@ -153,7 +153,7 @@ def test_two_branches_of_a_repo_in_one_dag_are_refused_and_nothing_changes(pfs: 
         assert branches.list_all(conn) == []
 
 
-def test_moving_a_head_back_recomputes_what_is_below_and_leaves_the_branch_there(pfs: Pfs) -> None:
+def test_moving_a_head_back_recomputes_downstream_and_leaves_the_branch_there(pfs: Pfs) -> None:
     a, b = repo(pfs, "a"), repo(pfs, "b")
     wire(pfs, b, a)
     first, _ = put(pfs, a), put(pfs, a)
@@ -165,7 +165,7 @@ def test_moving_a_head_back_recomputes_what_is_below_and_leaves_the_branch_there
     assert [each.id for each in below.provenance] == [first]
 
 
-def test_a_repo_that_others_are_made_from_is_not_deleted_unless_forced(pfs: Pfs) -> None:
+def test_a_repo_with_subvenance_is_deleted_only_by_force(pfs: Pfs) -> None:
     a, b = repo(pfs, "a"), repo(pfs, "b")
     wire(pfs, b, a)
     with pytest.raises(PachError, match="as subvenance, deleting it would break those branches"):
@@ -175,7 +175,7 @@ def test_a_repo_that_others_are_made_from_is_not_deleted_unless_forced(pfs: Pfs)
         assert branches.inspect(conn, master(b)).direct_provenance == ()
 
 
-def test_a_commit_set_shows_what_it_depends_on_upstream_first(pfs: Pfs) -> None:
+def test_a_commit_set_is_shown_with_its_provenance_upstream_first(pfs: Pfs) -> None:
     a, models, b = repo(pfs, "a"), repo(pfs, "models"), repo(pfs, "b")
     wire(pfs, b, a, models)
     pushed, commit_set = put(pfs, models), put(pfs, a)

@@ -1,4 +1,4 @@
-"""Cron expressions: when they come due, which are refused, and what holds for all of them."""
+"""Cron expressions: when they are due, those refused, and properties of all of them."""
 
 from datetime import datetime
 
@@ -49,7 +49,7 @@ def test_never_never_comes() -> None:
     ["", "* * * *", "* * * * * *", "60 * * * *", "* * * * 7", "* * L * *", "* * * * 1#2", "@often", "@every soon",
      "@every", "*/0 * * * *", "5-2 * * * *", "a * * * *"],
 )  # fmt: skip
-def test_what_cannot_be_read_is_refused(expression: str) -> None:
+def test_invalid_expressions_are_refused(expression: str) -> None:
     with pytest.raises(PachError):
         schedules.parse(expression)
 

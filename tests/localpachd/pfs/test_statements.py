@@ -1,4 +1,4 @@
-"""How many SQL statements a put takes: each commit is read once, and what lies downstream in one pass."""
+"""The number of SQL statements of a put: it does not read the same commit again and again, nor branch by branch."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from localpachd.storage.filesets import DEFAULT_TAG
 
 
 def statements(pfs: Pfs, act: Callable[[], object]) -> int:
-    """How many statements the writer and the one idle reader execute meanwhile."""
+    """The number of statements that the writer and the one idle reader execute meanwhile."""
     seen: list[str] = []
     pfs.db.write(lambda conn: conn.set_trace_callback(seen.append))
     with pfs.db.read() as conn:

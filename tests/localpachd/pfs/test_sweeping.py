@@ -20,8 +20,8 @@ from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import Sweeper, Swept, sweep
 
 
-def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "RENEW", 0.0)  # no two files here are the same, so nothing is put a second time
+def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "RENEW", 0.0)  # no two files here are equal, so no chunk is put again
     pfs = Pfs.open(Database(tmp_path / "state.sqlite"), Chunks(tmp_path / "chunks"))
     sweeper = Sweeper(pfs.db, pfs.chunks)
     over = threading.Event()
@@ -74,14 +74,14 @@ def test_nobody_who_is_at_work_loses_anything(tmp_path: Path, monkeypatch: pytes
     pfs.db.close()
 
 
-def test_what_a_forgotten_history_held_goes_too(pfs: Pfs, a: Repo) -> None:
+def test_content_of_a_squashed_history_is_swept(pfs: Pfs, a: Repo) -> None:
     files = {f"/{number}": random.Random(number).randbytes(SMALL) for number in range(20)}
     put(pfs, a, files)
     made = [put(pfs, a, {"/0": random.Random(100 + change).randbytes(SMALL)}) for change in range(3)]
     removed = put(pfs, a, {"/1": None})
     files |= {"/0": random.Random(102).randbytes(SMALL)}
     del files["/1"]
-    assert merge_hidden(pfs.db) == 0  # older commits still read what is hidden
+    assert merge_hidden(pfs.db) == 0  # older commits still read the hidden files
     sweep(pfs.db, pfs.chunks)
     assert len(list(pfs.chunks.hashes())) == 23
     with pfs.db.read() as conn:

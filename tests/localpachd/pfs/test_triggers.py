@@ -1,4 +1,4 @@
-"""Triggers: when a branch follows another one of its repo, and what cannot be a trigger."""
+"""Triggers: when a branch follows another one of its repo, and triggers that are not valid."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ def follow(pfs: Pfs, repo: Repo, name: str, **trigger: Any) -> None:
     pfs.transact(lambda txn: branches.create(txn, Branch(repo, name), trigger=spec))
 
 
-def test_a_branch_moves_when_enough_bytes_have_come(pfs: Pfs, a: Repo) -> None:
+def test_a_branch_moves_after_enough_bytes(pfs: Pfs, a: Repo) -> None:
     follow(pfs, a, "big", size="1K")
     first = head(pfs, a, "big")
     put(pfs, a, 600)
@@ -82,7 +82,7 @@ def test_triggers_make_chains(pfs: Pfs, a: Repo) -> None:
     assert head(pfs, a, "staging").commit.id == head(pfs, a, "live").commit.id == made.commit.id
 
 
-def test_what_is_downstream_follows_under_an_id_of_its_own(pfs: Pfs, a: Repo) -> None:
+def test_branches_downstream_follow_under_an_id_of_their_own(pfs: Pfs, a: Repo) -> None:
     out = Repo("default", "out")
     pfs.transact(lambda txn: repos.create(txn, out))
     follow(pfs, a, "staging", commits=1)
@@ -101,7 +101,7 @@ def test_a_failed_commit_triggers_nothing(pfs: Pfs, a: Repo) -> None:
     assert head(pfs, a, "staging") == before
 
 
-def test_a_timer_moves_its_branch_when_it_is_due_and_once_for_all_that_was_missed(pfs: Pfs, a: Repo) -> None:
+def test_a_timer_moves_its_branch_when_due_and_once_for_all_missed_ticks(pfs: Pfs, a: Repo) -> None:
     follow(pfs, a, "nightly", cron_spec="@daily")
     made = put(pfs, a, 1)
     assert head(pfs, a, "nightly").commit.id != made.commit.id

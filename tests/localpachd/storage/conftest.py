@@ -1,5 +1,5 @@
-"""A database and a chunk store on disk, shared by a module's tests: layers and chunks never change, so none disturbs
-another."""
+"""A database and a chunk store on disk, shared by the tests of a module: layers and chunks never change, so the tests
+do not interfere."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Splitting pieces of any size into chunks: nothing lost, none copied but short ones, few parts."""
+"""Splitting pieces of any size into chunks: nothing is lost, only short pieces are copied, and parts are few."""
 
 import random
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def test_short_pieces_are_joined() -> None:
     assert list(chunking.split([*short, NOISE[:SHORT], *short])) == [[NOISE[:1000], NOISE[:SHORT], NOISE[:1000]]]
 
 
-def test_one_chunk_is_taken_before_more_is_asked_for() -> None:
+def test_a_chunk_is_yielded_before_more_pieces_are_read() -> None:
     asked = []
 
     def pieces() -> Iterator[bytes]:

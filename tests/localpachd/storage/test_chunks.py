@@ -34,7 +34,7 @@ def cut(data: bytes, step: int) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_file_comes_back_whatever_pieces_it_came_in(chunks: Chunks, size: int) -> None:
+def test_a_file_stored_in_any_pieces_is_read_back(chunks: Chunks, size: int) -> None:
     data = noise(size)
     content = chunks.store([data])
     assert content.size == size
@@ -123,9 +123,9 @@ def test_readers_do_not_wait_for_a_write(tmp_path: Path, monkeypatch: pytest.Mon
         writing.set()
         return now()
 
-    monkeypatch.setattr(time, "time", look)  # a write begins by looking at the clock
+    monkeypatch.setattr(time, "time", look)  # a write first reads the clock
     with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")  # somebody else has the disk
+        other.execute("BEGIN IMMEDIATE")  # another process has the disk
         flush = threading.Thread(target=store.flush)
         flush.start()
         assert writing.wait(30)
@@ -177,9 +177,7 @@ def test_big_chunks_are_durable_after_a_flush_and_not_waited_for_before(
     store.close()
 
 
-def test_nobody_relies_on_a_big_chunk_that_the_disk_did_not_take(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_big_chunk_that_was_not_written_is_not_relied_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = Chunks(tmp_path)
     kept, lost = (store.put(noise(SMALL, seed)) for seed in (1, 2))
     fsync = os.fsync
@@ -193,7 +191,7 @@ def test_nobody_relies_on_a_big_chunk_that_the_disk_did_not_take(
         broken.setattr(os, "fsync", fail)
         with pytest.raises(OSError, match="the disk is broken"):
             store.flush()
-    with pytest.raises(FileNotFoundError):  # also for those who found it there when they put it
+    with pytest.raises(FileNotFoundError):  # also for callers that found it there when they put it
         store.flush()
     assert store.put(noise(SMALL, 2)) == lost
     store.flush()
@@ -201,7 +199,7 @@ def test_nobody_relies_on_a_big_chunk_that_the_disk_did_not_take(
     store.close()
 
 
-def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
+def test_flushed_chunks_survive_a_kill(tmp_path: Path) -> None:
     program = (
         "import os, sys, pathlib; from localpachd.storage.chunks import Chunks\n"
         "store = Chunks(pathlib.Path(sys.argv[1]))\n"
@@ -219,13 +217,13 @@ def test_what_was_flushed_outlives_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])
-def test_a_lost_chunk_is_said(chunks: Chunks, size: int) -> None:
+def test_a_missing_chunk_is_an_error(chunks: Chunks, size: int) -> None:
     gone = Content(size, (ids.chunk_hash(noise(size, seed=99)),))
     with pytest.raises(PachError, match="not in the store"):
         list(chunks.read(gone))
 
 
-def test_a_sweep_keeps_what_lives_and_what_is_new(tmp_path: Path) -> None:
+def test_a_sweep_keeps_live_and_new_chunks(tmp_path: Path) -> None:
     store = Chunks(tmp_path)
     kept, dropped = noise(SMALL, 1), noise(SMALL, 2)
     for data in (b"kept", b"dropped", kept, dropped):

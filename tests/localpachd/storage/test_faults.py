@@ -1,4 +1,4 @@
-"""Faults of a commit's content against the definition, by looking around what was written and by reading everything."""
+"""Faults of a commit's content against the definition, found by look-ups around new entries and by a full scan."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from localpachd.storage.filesets import Content, FileSet, write_layer
 
 Key = tuple[str, str]
 Layer = dict[Key, int | None]
-"""(path, tag) -> size of what was written there, or None where it was removed."""
+"""(path, tag) -> the size of the file written there, or None if it was removed."""
 
 element = st.sampled_from(["a", "a-", "b"])
 path = st.lists(element, min_size=1, max_size=3).map(lambda elements: "/" + "/".join(elements))

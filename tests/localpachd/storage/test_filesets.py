@@ -100,7 +100,7 @@ def test_compacting_changes_no_view_and_no_layer(db: Database, layers: list[list
 
 
 @given(layer_lists, layer_lists)
-def test_layers_that_lie_upon_others_keep_their_removals(
+def test_layers_on_top_of_others_keep_their_removals(
     db: Database, below: list[list[Entry]], above: list[list[Entry]]
 ) -> None:
     under, over = write(db, below), write(db, above)
@@ -110,7 +110,7 @@ def test_layers_that_lie_upon_others_keep_their_removals(
         assert list(FileSet(conn, compacted).entries()) == list(FileSet(conn, over).entries())
 
 
-def test_a_layer_listed_twice_counts_at_its_newest_place(db: Database) -> None:
+def test_a_layer_listed_twice_counts_at_its_newest_position(db: Database) -> None:
     one, two = write(db, [[("/a", "default", content(1))], [("/a", "default", content(2))]])
     with db.read() as conn:
         assert FileSet(conn, [one, two, one]).get("/a") == [File("/a", "default", content(1))]

@@ -1,4 +1,4 @@
-"""Garbage collection: what something refers to stays, the rest goes."""
+"""Garbage collection: layers and chunks with references stay, the others are deleted."""
 
 import time
 from contextlib import ExitStack
@@ -34,7 +34,7 @@ def refer(db: Database, layer: int) -> None:
     db.write(lambda conn: conn.execute("INSERT INTO commit_layers VALUES (1, 'total', ?, ?)", (layer, layer)))
 
 
-def test_only_what_nothing_refers_to_goes(tmp_path: Path) -> None:
+def test_only_garbage_is_deleted(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
     layers = fill(db, chunks, "committed", "gone")
     refer(db, layers["committed"])
@@ -53,13 +53,13 @@ def test_only_what_nothing_refers_to_goes(tmp_path: Path) -> None:
     chunks.close()
 
 
-def test_a_layer_goes_when_nobody_can_read_it_any_more(tmp_path: Path) -> None:
+def test_a_layer_is_deleted_once_nothing_can_be_reading_it(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
     sweeper = Sweeper(db, chunks)
     fill(db, chunks, "gone")
     assert sweeper.sweep().layers == 0  # found unused for the first time
     with chunks.uses.one():
-        assert sweeper.sweep().layers == 1  # whoever began since cannot have seen it
+        assert sweeper.sweep().layers == 1  # work that began since cannot have seen it
     fill(db, chunks, "read")
     with ExitStack() as reading:
         reading.enter_context(chunks.uses.one())
@@ -73,7 +73,9 @@ def test_a_layer_goes_when_nobody_can_read_it_any_more(tmp_path: Path) -> None:
     chunks.close()
 
 
-def test_a_chunk_goes_when_nobody_is_about_to_refer_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chunk_is_deleted_once_nothing_is_about_to_refer_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
     sweeper = Sweeper(db, chunks)
     now = time.time()
@@ -89,7 +91,7 @@ def test_a_chunk_goes_when_nobody_is_about_to_refer_to_it(tmp_path: Path, monkey
     later(RENEW + 1)
     with chunks.uses.one():
         chunks.store([b"being put"])
-        chunks.store([b"left over"])  # is there already, and is wanted again
+        chunks.store([b"left over"])  # exists already, and is needed again
         chunks.flush()
         later(10 * RENEW)
         assert sweeper.sweep().chunks == 1
@@ -109,7 +111,7 @@ def test_a_file_of_several_chunks_keeps_them_all(tmp_path: Path) -> None:
     chunks.close()
 
 
-def test_files_shrink_with_what_they_hold(tmp_path: Path) -> None:
+def test_files_shrink_with_their_content(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
     kept, gone = (
         [(f"/{name}/{number}", "default", chunks.store([f"{name} {number}".encode() * 900])) for number in range(600)]

@@ -1,4 +1,4 @@
-"""Files beyond the server: directories, an object store that speaks as much of S3 as is asked for here, and the web."""
+"""Files outside the server: directories, an object store with the S3 calls needed here, and the web."""
 
 import http.server
 import threading
@@ -15,7 +15,7 @@ FILES = {"/a/b.txt": b"one two", "/empty": b"", "/odd #%?*~ name": b"x" * 100}
 
 
 class Bucket(http.server.BaseHTTPRequestHandler):
-    """S3's PutObject, GetObject and ListObjectsV2, and its uploads in parts."""
+    """S3's PutObject, GetObject and ListObjectsV2, and multipart uploads."""
 
     protocol_version = "HTTP/1.1"
     held: dict[str, bytes]
@@ -75,7 +75,7 @@ class Bucket(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The object store's host:port; it is where S3 is for these tests."""
+    """The host:port of the object store that these tests use as S3."""
     Bucket.held, Bucket.parts = {}, {}
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
     thread = threading.Thread(target=server.serve_forever)
@@ -99,7 +99,7 @@ def download(url: str, recursive: bool = False) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("scheme", ["file", "local"])
-def test_a_directory_holds_what_was_copied_there(tmp_path: Path, scheme: str) -> None:
+def test_files_are_copied_to_a_directory(tmp_path: Path, scheme: str) -> None:
     url = f"{scheme}://{tmp_path}/out"
     assert upload(url, FILES) == 107
     assert {f"/{each.relative_to(tmp_path / 'out')}": each.read_bytes() for each in (tmp_path / "out").rglob("*")
@@ -121,7 +121,7 @@ def test_a_file_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path)
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_bucket_holds_what_was_copied_there(address: str) -> None:
+def test_files_are_copied_to_a_bucket(address: str) -> None:
     assert upload("s3://bucket/some/dir", FILES) == 107
     assert Bucket.held == {f"/bucket/some/dir{path}": data for path, data in FILES.items()}
     assert download("s3://bucket/some/dir", recursive=True) == FILES
@@ -135,7 +135,7 @@ def test_a_prefix_need_not_be_a_directory(address: str) -> None:
     assert download("s3://bucket/run-", recursive=True) == {"1/a": b"1", "2/a": b"2"}
 
 
-def test_a_large_object_goes_in_parts(address: str) -> None:
+def test_a_large_object_is_uploaded_in_parts(address: str) -> None:
     data = bytes(range(256)) * (5 << 12) * 4
     assert objects.upload("s3://bucket", [("/large", (data[at : at + 100_000] for at in range(0, len(data), 100_000)))])
     assert Bucket.held["/bucket/large"] == data
@@ -161,12 +161,12 @@ def test_the_web_is_read(address: str) -> None:
         ("s3://bucket/x?regoin=eu-west-1", "unknown parameters regoin"),
     ],
 )
-def test_what_cannot_be_written_to_is_refused_at_once(url: str, text: str) -> None:
+def test_targets_that_are_not_writable_are_refused_at_once(url: str, text: str) -> None:
     with pytest.raises(PachError, match=text):
         objects.check_target(url)
 
 
-def test_what_is_not_there_is_an_error(address: str, tmp_path: Path) -> None:
+def test_a_missing_source_is_an_error(address: str, tmp_path: Path) -> None:
     for url in ("s3://bucket/nothing", f"file://{tmp_path}/nothing"):
         with pytest.raises(PachError, match="nothing"):
             download(url)

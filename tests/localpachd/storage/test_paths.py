@@ -1,4 +1,4 @@
-"""What a path may be, its clean form, and the bound of a range."""
+"""Valid paths, their clean form, and the bounds of ranges."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def test_ordinary_names_are_allowed(path: str) -> None:
         ("./a", "path (./a) invalid: relative file paths are not allowed"),
     ],
 )
-def test_what_pfs_refuses_is_said_in_its_words(path: str, message: str) -> None:
+def test_invalid_paths_are_refused_with_the_texts_of_pfs(path: str, message: str) -> None:
     with pytest.raises(PachError) as caught:
         paths.validate(path)
     assert str(caught.value) == message

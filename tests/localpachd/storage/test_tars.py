@@ -21,7 +21,7 @@ FILES = {
 }
 
 
-def test_a_tree_comes_back_from_its_tar(db: Database, chunks: Chunks) -> None:
+def test_a_tree_is_read_back_from_its_tar(db: Database, chunks: Chunks) -> None:
     entries = [(path, "default", chunks.store([data])) for path, data in FILES.items()]
     layer = db.write(lambda conn: write_layer(conn, entries))
     with db.read() as conn:
@@ -32,7 +32,7 @@ def test_a_tree_comes_back_from_its_tar(db: Database, chunks: Chunks) -> None:
     assert raw.endswith(bytes(1024))
     with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
         members = archive.getmembers()
-        # tarfile takes the slash off directories' names.
+        # tarfile strips the slash from the names of directories.
         assert [member.name + "/" * member.isdir() for member in members if member.name] == [
             node.path for node in nodes if node.path != "/"
         ]
@@ -46,7 +46,7 @@ def test_an_empty_tar_is_only_its_end(chunks: Chunks) -> None:
     assert list(tars.stream([], chunks)) == [bytes(1024)]
 
 
-def test_a_lost_chunk_stops_the_stream(db: Database, chunks: Chunks) -> None:
+def test_a_missing_chunk_stops_the_stream(db: Database, chunks: Chunks) -> None:
     gone = Content(3, (ids.chunk_hash(b"never stored"),))
     layer = db.write(lambda conn: write_layer(conn, [("/a", "default", gone)]))
     with db.read() as conn, pytest.raises(PachError, match="not in the store"):

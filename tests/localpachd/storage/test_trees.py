@@ -107,7 +107,7 @@ def test_glob_and_archive(
     compiled = Glob(pattern)
     matched = [node for name, node in model.items() if compiled.match(bare(name) or "/") is not None]
     roots = tuple(node[0] for node in matched if node[0].endswith("/"))
-    # A range cuts off the directories before it, and with them their claim to what they hold.
+    # Directories before the range do not count, so nor do the files below them.
     kept = tuple(node[0] for node in filter(inside, matched) if node[0].endswith("/"))
     layers = store(db, chunks, files)
     with db.read() as conn:
@@ -160,7 +160,7 @@ def test_an_empty_file_set_has_no_root(db: Database) -> None:
             assert list(nodes) == []
 
 
-def test_names_take_no_part_in_a_directory_hash(db: Database, chunks: Chunks) -> None:
+def test_a_directory_hash_does_not_include_names(db: Database, chunks: Chunks) -> None:
     layers = store(db, chunks, {"/one/a": b"1", "/one/b": b"2", "/two/c": b"1", "/two/d": b"2"})
     with db.read() as conn:
         one, two = trees.children(FileSet(conn, layers), "/")
@@ -184,7 +184,7 @@ def numbered(count: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("pattern", "found"), [("/dir1/sub/*", 100), ("/dir*", 3), ("/**/0001?", 10), ("/**", 306)])
-def test_more_files_than_fit_one_look(db: Database, chunks: Chunks, pattern: str, found: int) -> None:
+def test_more_files_than_one_query_reads(db: Database, chunks: Chunks, pattern: str, found: int) -> None:
     content = chunks.store([b"x"])
     layer = db.write(lambda conn: write_layer(conn, ((name, "default", content) for name in numbered(300))))
     with db.read() as conn:
@@ -196,7 +196,7 @@ def listed(db: Database, layers: Sequence[int], pattern: str) -> list[str]:
         return [node.path for node in trees.glob(FileSet(conn, layers), pattern)]
 
 
-def test_the_globs_of_everyday(db: Database, chunks: Chunks) -> None:
+def test_common_globs(db: Database, chunks: Chunks) -> None:
     names = ["/file0", "/file1", "/dir1/file2", "/dir1/file3.2", "/dir2/dir3/file4", "/dir2/dir3/file5.2"]
     layers = store(db, chunks, {name: name.encode() for name in names})
     assert listed(db, layers, "*") == ["/dir1/", "/dir2/", "/file0", "/file1"]

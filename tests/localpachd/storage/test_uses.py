@@ -3,7 +3,7 @@ import time
 from localpachd.storage.uses import Uses
 
 
-def test_work_is_known_from_its_beginning_to_its_end() -> None:
+def test_work_is_in_progress_from_its_start_to_its_end() -> None:
     uses = Uses()
     before = time.time()
     mark = uses.mark()
