@@ -43,9 +43,9 @@ def notes(answers: Answers, shown: int) -> list[str]:
     if answers.rejected:
         files = counted(len(answers.rejected), "file", "files")
         verb = "was" if len(answers.rejected) == 1 else "were"
-        said.append(f"{files} of this entry {verb} rejected.")
+        said.append(f"{files} in this entry {verb} rejected.")
     if shown < total:
-        said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl holds all of them.")
+        said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl has all of them.")
     return said
 
 

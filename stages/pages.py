@@ -63,7 +63,7 @@ def _body(answers: Answers, shown: Iterable[Answer]) -> Iterator[str]:
             yield from (f"<li>{_match(match, rank, answer)}</li>" for rank, match in enumerate(answer.matches, start=1))
             yield "</ol>"
         else:
-            yield '<p class="nothing">There is no picture in the library to compare with.</p>'
+            yield '<p class="nothing">The library has no pictures to compare with.</p>'
         yield "</section>"
     if answers.rejected:
         yield from _rejected(answers.rejected)
@@ -114,8 +114,9 @@ def _rejected(rejected: Iterable[Rejection]) -> Iterator[str]:
 
 def _foot() -> Iterator[str]:
     yield "<footer><p>"
-    yield "Pictures are shown as they are compared: cropped to the central square and scaled down. Equal pictures are"
-    yield "one neighbour with all their names. <code>neighbors.jsonl</code>, beside this page, holds all with ids."
+    yield "Pictures are shown as they are compared: cropped to the central square and scaled down. Equal pictures"
+    yield "count as one neighbour with all their names. <code>neighbors.jsonl</code>, next to this page, lists them all"
+    yield "by id."
     yield "</p></footer>"
     yield "</body>"
     yield "</html>"

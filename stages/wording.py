@@ -10,13 +10,13 @@ import re
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
-NOTHING_TO_ASK = "No picture of this entry could be searched for."
-EMPTY_LIBRARY = "The library is empty: there is no picture to compare with yet."
+NOTHING_TO_ASK = "This entry has no pictures to search for."
+EMPTY_LIBRARY = "The library is empty, so there are no pictures to compare with yet."
 
 
 def small_library(size: int, k: int) -> str:
     """The note on a library of `size` pictures, fewer than the k neighbours asked for."""
-    return f"Only {counted(size, 'picture', 'pictures')} in the library, where {k} neighbours were asked for."
+    return f"The library has only {counted(size, 'picture', 'pictures')}, but {k} neighbours were requested."
 
 
 def distance(value: float) -> str:

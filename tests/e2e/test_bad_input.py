@@ -181,7 +181,7 @@ def test_jobs_with_nothing_to_do_succeed(story: Story) -> None:
 
 def test_the_sheet_says_that_the_library_is_empty(story: Story) -> None:
     words, (answer,) = story.sheets["without library"]
-    note = "The library is empty: there is no picture to compare with yet."
+    note = "The library is empty, so there are no pictures to compare with yet."
     assert note in words
     assert note in story.said["results without library"]
     assert (answer["sources"], answer["neighbors"]) == (["query.png"], [])
@@ -205,7 +205,7 @@ def test_rejections_are_records_in_the_output(story: Story) -> None:
 
 def test_a_library_smaller_than_k_gives_fewer_neighbours_and_a_note(story: Story) -> None:
     words, (answer,) = story.sheets["small library"]
-    note = "Only 2 pictures in the library, where 3 neighbours were asked for."
+    note = "The library has only 2 pictures, but 3 neighbours were requested."
     assert note in words
     assert note in story.said["results"]
     assert {source for each in answer["neighbors"] for source in each["sources"]} == {f"bad/{name}" for name in GOOD}
@@ -213,7 +213,7 @@ def test_a_library_smaller_than_k_gives_fewer_neighbours_and_a_note(story: Story
 
 def test_an_entry_without_a_good_picture_gets_a_sheet_that_says_why(story: Story) -> None:
     words, answers = story.sheets["hopeless"]
-    note = "No picture of this entry could be searched for."
+    note = "This entry has no pictures to search for."
     assert note in words
     assert note in story.said["queries"]
     assert "hopeless/notes.txt" in words

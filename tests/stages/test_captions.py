@@ -36,10 +36,11 @@ def test_the_summary_counts_the_shown_queries() -> None:
     [
         (answers(2, 3), 2, []),
         (answers(2, 0, metric=None), 2, ["The library is empty"]),
-        (answers(2, 1), 2, ["Only 1 picture in the library, where 3 neighbours"]),
-        (answers(0, 0, metric=None, rejected=1), 0, ["No picture of this entry", "1 file of this entry was rejected"]),
-        (answers(2, 3, rejected=2), 2, ["2 files of this entry were rejected"]),
-        (answers(200, 3), 100, ["index.html shows 100 of 200 queries; neighbors.jsonl holds all"]),
+        (answers(2, 1), 2, ["The library has only 1 picture, but 3 neighbours"]),
+        (answers(0, 0, metric=None, rejected=1), 0,
+         ["This entry has no pictures", "1 file in this entry was rejected"]),
+        (answers(2, 3, rejected=2), 2, ["2 files in this entry were rejected"]),
+        (answers(200, 3), 100, ["index.html shows 100 of 200 queries; neighbors.jsonl has all"]),
     ],
 )  # fmt: skip
 def test_notes(given_answers: Answers, shown: int, said: list[str]) -> None:

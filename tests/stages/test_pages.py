@@ -138,19 +138,19 @@ def test_names_cannot_break_out_of_their_place(name: str, said: str) -> None:
 def test_rejected_files_and_notes_are_listed() -> None:
     rejected = tuple(Rejection(f"bad-{n}.jpg", "preprocess", f"reason {n}") for n in range(30))
     texts = document(Answers("garden", 3, None, None, (), rejected)).texts
-    assert "No picture of this entry could be searched for." in texts
-    assert "30 files of this entry were rejected." in texts
+    assert "This entry has no pictures to search for." in texts
+    assert "30 files in this entry were rejected." in texts
     assert [text for text in texts if text.startswith("reason ")] == [f"reason {n}" for n in range(30)]
 
 
 def test_an_empty_library_is_noted() -> None:
     texts = document(answers(matches=0)).texts
-    assert "The library is empty: there is no picture to compare with yet." in texts
-    assert "There is no picture in the library to compare with." in texts
+    assert "The library is empty, so there are no pictures to compare with yet." in texts
+    assert "The library has no pictures to compare with." in texts
 
 
 def test_a_small_library_is_noted() -> None:
-    assert "Only 2 pictures in the library, where 3 neighbours were asked for." in document(answers(matches=2)).texts
+    assert "The library has only 2 pictures, but 3 neighbours were requested." in document(answers(matches=2)).texts
 
 
 def test_shown_queries_are_ordered_by_name() -> None:
@@ -160,7 +160,7 @@ def test_shown_queries_are_ordered_by_name() -> None:
     alts = [image["alt"] for image in Document(page(of, ["id1", "id3", "id0"])).all("img")]
     assert [alt for alt in alts if alt and alt.startswith("Query")] == [f"Query picture {n}.png" for n in (6, 8, 9)]
     assert (
-        "index.html shows 3 of 4 queries; neighbors.jsonl holds all of them."
+        "index.html shows 3 of 4 queries; neighbors.jsonl has all of them."
         in Document(page(of, ["id1", "id3", "id0"])).texts
     )
 

@@ -230,7 +230,7 @@ def test_an_entry_without_a_good_picture(tmp_path: Path) -> None:
     entry = rendered(tmp_path / "out", queries_input(left))
     assert (entry / "neighbors.jsonl").read_bytes() == b""
     html = (entry / "index.html").read_text("utf-8")
-    assert "No picture of this entry could be searched for." in html
+    assert "This entry has no pictures to search for." in html
     assert all(each.source in html and each.reason in html for each in rejected)
 
 
@@ -239,7 +239,7 @@ def test_k_beyond_the_library(tmp_path: Path, library: list[Picture], queries: l
     right = write_search(tmp_path / "search" / "trip", queries, library[:2], k=5)
     entry = rendered(tmp_path / "out", queries_input(left), search_input(right), k=5)
     assert {len(answer["neighbors"]) for answer in lines(entry)} == {2}  # type: ignore[arg-type]
-    assert "Only 2 pictures in the library, where 5" in (entry / "index.html").read_text("utf-8")
+    assert "The library has only 2 pictures, but 5" in (entry / "index.html").read_text("utf-8")
 
 
 def test_sides_must_be_the_same_entry(tmp_path: Path, queries: list[Picture]) -> None:
