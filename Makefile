@@ -1,63 +1,63 @@
-# The two commands to know: `make demo` and `make test`. Both set up .venv from requirements.lock first.
+# Start with `make demo` or `make test`: both first set up .venv from requirements.lock.
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# pachyderm-sdk cannot live beside python-pachyderm.
+# pachyderm-sdk cannot be installed beside python-pachyderm.
 SDK := .venv-sdk
 SDK_READY := $(SDK)/.ready
 SDK_TESTS := tests/parity/sdk
-# The generator of the types that mypy reads needs a newer protobuf than python-pachyderm allows.
+# The generator of type stubs needs a newer protobuf than python-pachyderm allows.
 GENERATOR := .venv-stubs
 GENERATOR_READY := $(GENERATOR)/.ready
 STUBS := build/stubs
 STUBS_READY := $(STUBS)/.ready
 API := localpachd/api
-# Tests run in so many processes at once: N=4, or as many as there are cores.
+# The number of test processes: N=4, or by default the number of cores.
 PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
-# DVC and Snakemake have an environment of their own, which the benchmark makes.
+# DVC and Snakemake have their own environment, which the benchmark creates.
 PEERS := benchmarks/setups
-# The first Python here that the dependencies run on and that can make an environment.
+# The first Python on the PATH that the dependencies support and that can create an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
 
-# The container images, one for each environment that the specifications name.
+# The container images, one for each environment in the specifications.
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test soak sdk bench experiment pipeline peers lint stubs format lock images clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
-setup: $(READY) ## Make .venv with everything pinned in requirements.lock.
+setup: $(READY) ## Create .venv with the packages pinned in requirements.lock.
 
 $(READY): requirements.lock pyproject.toml
 	@python=$$($(FIND_PYTHON)); \
 	if [ -z "$$python" ]; then \
-		echo "lookalike needs Python 3.11 or 3.12 with venv, and none is on the PATH: install python3.11 (on Debian and Ubuntu python3.11-venv too) and run make again" >&2; \
+		echo "lookalike needs Python 3.11 or 3.12 with venv, and none is on the PATH: install python3.11 (on Debian and Ubuntu also python3.11-venv) and run make again" >&2; \
 		exit 1; \
 	fi; \
-	echo "setting up $(VENV) with $$python; the first time this downloads about 0.7 GB"; \
+	echo "setting up $(VENV) with $$python; the first time, this downloads about 0.7 GB"; \
 	"$$python" -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## Run it all on the sample pictures, or on IMAGES=dir QUERIES=dir; PORT=n if 30650 is taken.
+demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir QUERIES=dir; PORT=n if 30650 is in use.
 	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(PORT),--port "$(PORT)")
 
-test: $(READY) $(SDK_READY) ## Run every test that needs no accelerator, no container engine and no cluster; N=4 in 4 processes.
+test: $(READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
 	@$(call beside-sdk,$(PYTEST))
 
-soak: $(READY) $(SDK_READY) ## Run what `make test` runs, what it leaves out as too long, and ten times as many examples.
+soak: $(READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples.
 	@$(call beside-sdk,$(PYTEST) --soak --timeout 1800)
 
-sdk: $(READY) $(SDK_READY) ## Run the tests that speak through pachyderm-sdk, which `make test` runs too.
+sdk: $(READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
 	@$(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
 
-# Runs tests and, meanwhile, those of pachyderm-sdk, whose output follows theirs. Fails if either does.
+# Runs a test command and, in parallel, the tests of pachyderm-sdk, whose output follows. Fails if either fails.
 define beside-sdk
 said=$$(mktemp); $(MAKE) --no-print-directory sdk > "$$said" 2>&1 & sdk=$$!; \
 	trap 'kill $$sdk 2> /dev/null; rm -f "$$said"' EXIT; trap 'exit 130' INT TERM; \
@@ -70,27 +70,27 @@ $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
 	@$(SDK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(SDK_TESTS)/requirements.lock
 	@touch $@
 
-bench: $(READY) ## Measure localpachd beside lower bounds, then the stages; ARGS="put --rounds 5" chooses of the first.
+bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" selects sections of the former.
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python -m benchmarks.experiment)
 
-experiment: $(READY) ## Measure the stages beside others; ARGS="knn --pictures 100000" and the like choose.
+experiment: $(READY) ## Compare the stages with other programs; ARGS="knn --pictures 100000" selects.
 	@$(BIN)/python -m benchmarks.experiment $(ARGS)
 
-pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000 100000" and the like choose.
+pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000" selects sizes.
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
-peers: $(READY) ## Measure adding one picture beside DVC and Snakemake, which are installed apart at the first time.
+peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
-lint: $(READY) $(STUBS_READY) ## Check style, types and the layering of the packages.
+lint: $(READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/hadolint docker/Dockerfile
 
-stubs: $(STUBS_READY) ## Generate the types of Pachyderm's messages, which mypy reads; `make lint` does so, too.
+stubs: $(STUBS_READY) ## Generate the types of Pachyderm's messages for mypy; part of `make lint`.
 
 $(STUBS_READY): $(API)/schema.py $(API)/schema_additions.py $(API)/stubs.py $(GENERATOR_READY) | $(READY)
 	@rm -rf $(STUBS)
@@ -98,16 +98,16 @@ $(STUBS_READY): $(API)/schema.py $(API)/schema_additions.py $(API)/stubs.py $(GE
 	@touch $@
 
 $(GENERATOR_READY): $(API)/stubs.lock | $(READY)
-	@echo "setting up $(GENERATOR) for the generator of type stubs"
+	@echo "setting up $(GENERATOR) to generate type stubs"
 	@$(BIN)/python -m venv --clear $(GENERATOR)
 	@$(GENERATOR)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(API)/stubs.lock
 	@touch $@
 
-format: $(READY) ## Put the code into the form that lint wants.
+format: $(READY) ## Format the code as lint requires.
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
+lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
 	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SDK_TESTS)/requirements.lock
@@ -119,9 +119,9 @@ lock: $(READY) ## Pin again what pyproject.toml asks for; needs uv.
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \
 			-o docker/$$image.lock || exit 1; done
 
-images: ## Build the container images; PUSH=registry/prefix pushes them, ONLY="cpu", ENGINE=podman, BASE=, FLAGS= for more.
+images: ## Build the container images; PUSH=registry/prefix pushes them; also ONLY=cpu, ENGINE=podman, BASE=, FLAGS=.
 	@python=$$($(FIND_PYTHON)); "$${python:-python3}" docker/images.py --engine "$(or $(ENGINE),docker)" \
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
-clean: ## Remove the environments and caches; the local server's state and results stay.
+clean: ## Remove the environments and caches; keep the local server's state and the results.
 	@rm -rf $(VENV) $(SDK) $(GENERATOR) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
