@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "up": Entry("server", "Start the local server and point pachctl and lookalike at it."),
     "down": Entry("server", "Stop the local server; repos and results stay on disk."),
-    "demo": Entry("server", "Run everything on sample pictures, from an empty server to result sheets."),
+    "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
