@@ -1,7 +1,7 @@
-"""The clock's part: ticks of cron inputs, and triggers that go by time, each done when it is due. Decides no schedule.
+"""The cron scheduler: ticks of cron inputs, and timed triggers of branches, each when it is due. Decides no schedule.
 
-What has been done is read from the repos themselves (the newest tick of a cron repo is a file's name), so a clock
-that is started again goes on where the last one stood.
+It keeps no state of its own: the newest tick is the name of a file in the cron repo. A scheduler that is started again
+continues from there.
 """
 
 import logging
@@ -25,7 +25,7 @@ from localpachd.pps.loop import Loop
 from localpachd.storage.filesets import DEFAULT_TAG, Content
 
 _SECOND = 1_000_000_000
-# A machine that slept finds out at the latest after so many seconds that time has gone by.
+# Seconds after which the clock is read again: the machine may have slept.
 _LONGEST_WAIT = 60.0
 _PAUSE = 5.0
 _TICKING = (PipelineState.RUNNING, PipelineState.STANDBY, PipelineState.CRASHING)
@@ -34,8 +34,8 @@ _log = logging.getLogger(__name__)
 
 
 class CronScheduler:
-    """A thread that does what is due. `now` gives nanoseconds since the epoch; whoever sets another clock than the
-    machine's calls `Changes.wake` when it moves."""
+    """A thread that ticks when ticks are due. `now` gives nanoseconds since the epoch. If that is not the machine's
+    clock, call `Changes.wake` when it moves."""
 
     def __init__(self, pfs: Pfs, now: Callable[[], int] = time.time_ns) -> None:
         self._pfs = pfs
@@ -47,11 +47,11 @@ class CronScheduler:
         self._loop = Loop("cron", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
-        """Begins to watch the clock."""
+        """Starts the thread."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Stops watching and waits for what is being done."""
+        """Stops the thread and waits until it has ended."""
         self._loop.stop()
 
     def run_now(self, pipeline: Pipeline) -> None:
@@ -64,7 +64,7 @@ class CronScheduler:
             modify.modify(self._pfs, _head(cron), _tick(cron, self._now()))
 
     def _round(self, changed: Changed) -> float | None:
-        """Does one of each thing that is due; returns the seconds until the next one is."""
+        """Does what is due; returns the seconds until more is due, None if nothing will be."""
         if self._concerned(changed) or (self._due is not None and self._due <= self._now()):
             self._due = self._do_due()
         if self._due is None:
@@ -72,8 +72,8 @@ class CronScheduler:
         return min(max((self._due - self._now()) / _SECOND, 0.0), _LONGEST_WAIT)
 
     def _concerned(self, changed: Changed) -> bool:
-        """Whether there may be other things to do than at the last look, or at another time. A branch may have got a
-        trigger; that the head of one moves only puts off when it is due."""
+        """Whether other ticks or triggers may be due than were read last, or at other times. A branch may have got a
+        trigger; a new head of a branch only delays its trigger."""
         return (
             changed.everything
             or not self._repos.isdisjoint(changed.topics)
@@ -81,8 +81,8 @@ class CronScheduler:
         )
 
     def _do_due(self) -> int | None:
-        """Does one of each thing that is due. Returns when the first of these things, or of the others, was or is due
-        (ns), None if nothing is waited for."""
+        """Does at most one tick of each cron input, and the first trigger, if due. Returns the earliest time (ns) at
+        which any of those was or is due, None if none will be."""
         with self._pfs.db.read() as conn:
             watched = list(_watched(conn))
             self._repos = frozenset(job_base.repo_of(cron) for cron in watched)
@@ -90,7 +90,7 @@ class CronScheduler:
             timer = triggers.next_tick(conn)
         now = self._now()
         for cron, when in ticks:
-            if when <= now:  # those that were missed come one by one, each a commit
+            if when <= now:  # missed ticks come one by one, each a commit
                 self._pfs.transact(partial(self._do_tick, cron=cron, when=when))
         if timer is not None and timer[1] <= now:
             self._pfs.transact(partial(_do_timer, now=now))
@@ -98,12 +98,12 @@ class CronScheduler:
         return min(moments, default=None)
 
     def _do_tick(self, txn: Transaction, cron: CronInput, when: int) -> None:
-        """Commits a tick if it is still the next one: since the look the pipeline may have been stopped."""
+        """Commits a tick if it is still the next one: the pipeline may have been stopped since the snapshot."""
         if cron in _watched(txn.conn) and (cron, when) in self._next_ticks(txn.conn, [cron]):
             modify.apply(txn, self._pfs.chunks, _head(cron), _tick(cron, when))
 
     def _next_ticks(self, conn: sqlite3.Connection, watched: Iterable[CronInput]) -> Iterator[tuple[CronInput, int]]:
-        """Cron inputs with the next tick (ns) of each; those without one are left out."""
+        """Cron inputs with the next tick (ns) of each, without those that have none."""
         for cron in watched:
             try:
                 when = schedules.parse(cron.spec).next(self._last(conn, cron))
@@ -124,7 +124,7 @@ class CronScheduler:
         return max(start, known[1])
 
     def _complain(self, text: str) -> None:
-        """Says what is wrong, once: the next look finds it again."""
+        """Logs a message, once: each round finds the same fault."""
         if text not in self._told:
             self._told.add(text)
             _log.warning("%s", text)
@@ -143,7 +143,7 @@ def _tick(cron: CronInput, when: int) -> list[Change]:
 
 
 def _do_timer(txn: Transaction, now: int) -> None:
-    """Moves the branch whose timed trigger is due, if there still is one."""
+    """Moves the branch whose timed trigger is due, if one still is."""
     timer = triggers.next_tick(txn.conn)
     if timer is not None and timer[1] <= now:
         triggers.tick(txn, timer[0], now)
@@ -163,7 +163,7 @@ def _watched(conn: sqlite3.Connection) -> Iterator[CronInput]:
 
 
 def _newest(conn: sqlite3.Connection, head: CommitInfo) -> int:
-    """The time of the newest tick in a cron repo (ns), 0 without any: the names of the files are in order of time."""
+    """The time of the newest tick in a cron repo (ns), 0 without any. File names are in the order of time."""
     newest = ""
     for file in contents.fileset(conn, head).walk():
         newest = file.path

@@ -1,4 +1,4 @@
-"""Datums as users list them: of a job, from its meta commit; of an input, as they would be now."""
+"""Datums as users list them: of a job, from its meta commit; of an input, at the heads of its branches."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from localpachd.pps.records import Record
 
 
 def of_job(pfs: Pfs, job: Job, after: str = "") -> Iterator[DatumInfo]:
-    """A job's datums by id, those past `after`. Streams."""
+    """A job's datums, sorted by id, starting past `after`. Streams."""
     with pfs.db.read() as conn:
         job_rows.inspect(conn, job)
         for record in job_base.listed(conn, pfs.chunks, job, after):
@@ -29,7 +29,7 @@ def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
 
 
 def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
-    """The datums, by id, of an input (protojson, snake_case names) at the heads of its branches."""
+    """The datums, sorted by id, of an input (protojson, snake_case names) at the heads of its branches."""
     tree = spec.input_of(raw, time.time_ns())
     with pfs.db.read() as conn:
         find = job_base.finder(

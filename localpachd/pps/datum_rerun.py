@@ -1,5 +1,5 @@
-"""A recorded datum run again, alone, as its job ran it, but once. Nothing of it gets into a commit or the log: what
-there was of it, and what came of it, is a file set for whoever asked."""
+"""A recorded datum run again, alone and once, as its job ran it. Commits and the log stay as they are: inputs and
+output go into a file set for the caller."""
 
 import queue
 import threading
@@ -22,8 +22,8 @@ from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Pod, Runn
 
 @dataclass(frozen=True, slots=True)
 class Rerun:
-    """How a datum went this time. `files` is the id of a file set that holds, below `directory`, what a meta commit
-    would, and the content of lazy inputs too."""
+    """The result of the run. `files` is the id of a file set that holds, below `directory`, the files that a meta
+    commit would hold, and those of lazy inputs."""
 
     result: DatumResult
     files: str
@@ -31,9 +31,9 @@ class Rerun:
 
 
 class DatumRerun:
-    """One run of one datum, begun by reading `events`.
+    """One run of one datum, started by reading `events`.
 
-    Raises NotFound for no such job, PachError where the job has recorded no such datum or its inputs are gone.
+    Raises NotFound for an unknown job, PachError if the job has not recorded the datum or its inputs were deleted.
     """
 
     def __init__(self, pfs: Pfs, runner: Runner, server_port: int, job: Job, identity: str) -> None:
@@ -49,7 +49,7 @@ class DatumRerun:
         gone = sorted({each.name for each in found.inputs if datum_tasks.repo_of(each) not in heads})
         if gone:
             raise PachError(f"datum {identity} cannot be run again: the commits of {', '.join(gone)} are gone")
-        # A datum that this job skipped was recorded with the commits of an older one.
+        # A datum that this job skipped was recorded with the commits of an earlier job.
         read = tuple(replace(each, commit=heads[datum_tasks.repo_of(each)].commit.id) for each in found.inputs)
         self._job = job
         self._datum = Numbered(found.index, Datum(identity, read), found.hash)
@@ -57,12 +57,11 @@ class DatumRerun:
         self._task = replace(info.spec.task(pod), tries=1)
 
     def cancel(self) -> None:
-        """Stops the run: `events` ends without an outcome."""
+        """Stops the run: `events` ends without a result."""
         self._token.cancel()
 
     def events(self) -> Iterator[LogLine | Rerun]:
-        """Every line that is said, and then how it went, unless it was cancelled. Raises what keeps the machine from
-        working."""
+        """Each log line and then, unless the run was cancelled, the result. Raises errors of the machine."""
         with self._pfs.chunks.uses.one():
             yield from self._events()
 
@@ -86,7 +85,7 @@ class DatumRerun:
         try:
             datum = datum_tasks.datum_work(self._datum, self._job, self._files)
             self._runner.run_set(self._task, [datum], results.append, events.put, self._token)
-        except Exception as trouble:  # whatever it is, the one who waits for the events must hear of it
+        except Exception as trouble:  # raised by `events`, whatever it is
             events.put(trouble)
         else:
             events.put(results[0] if results else None)

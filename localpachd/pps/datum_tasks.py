@@ -1,5 +1,5 @@
-"""From a datum to what a worker needs for it, and from its result to what the job's commits keep of it. Pure but for
-reading the names of the files below an input."""
+"""A datum as a task for a worker, and its result as entries of the job's commits. Pure but for reading the names of
+files below an input."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ Entry = tuple[str, str, Content | None]
 
 
 def datum_work(numbered: Numbered, job: Job, files: Mapping[Repo, FileSetRef]) -> DatumWork:
-    """What a worker is given for a datum."""
+    """The datum as a worker takes it."""
     inputs = tuple(
         InputFile(each.name, each.path, files[repo_of(each)], each.lazy, each.empty_files)
         for each in numbered.datum.inputs
@@ -27,7 +27,7 @@ def datum_work(numbered: Numbered, job: Job, files: Mapping[Repo, FileSetRef]) -
 
 
 def environment(numbered: Numbered, job: Job) -> dict[str, str]:
-    """A datum's own variables. Of several files of one input the last one counts, as in Pachyderm."""
+    """The variables of a datum. Of several files of one input the last one counts, as in Pachyderm."""
     variables: dict[str, str] = {}
     for each in numbered.datum.inputs:
         variables[each.name] = f"/pfs/{each.name}{each.path}".rstrip("/")
@@ -42,7 +42,7 @@ def environment(numbered: Numbered, job: Job) -> dict[str, str]:
 
 
 def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
-    """What is kept of how a datum went."""
+    """The record of a datum's result."""
     return Record(
         id=result.id,
         job=job,
@@ -56,7 +56,7 @@ def record_of(numbered: Numbered, result: DatumResult, job: Job) -> Record:
 
 
 def output_entries(result: DatumResult) -> Iterator[Entry]:
-    """What a datum adds to the output commit: nothing unless it was processed."""
+    """The entries of a datum in the output commit: none unless it was processed."""
     if result.state is Outcome.PROCESSED:
         for file in result.output:
             yield file.path, result.id, file.content
@@ -70,8 +70,8 @@ def meta_entries(
     files: Mapping[Repo, FileSetRef],
     variables: Mapping[str, str],
 ) -> Iterator[Entry]:
-    """What a datum adds to the meta commit: its record, and its inputs, environment and output by reference. Lazy
-    inputs leave no trace, as their pipes leave none on the real thing."""
+    """The entries of a datum in the meta commit: its record, and its inputs, environment and output by reference. Lazy
+    inputs are left out, as in Pachyderm, where they are pipes."""
     root = records.pfs_path(record.id)
     yield records.meta_path(record.id), record.id, chunks.store([records.encode(record)])
     lines = "".join(f"{name}={value}\n" for name, value in variables.items())
@@ -86,7 +86,7 @@ def meta_entries(
 def input_entries(
     conn: sqlite3.Connection, record: Record, each: DatumInput, files: Mapping[Repo, FileSetRef]
 ) -> Iterator[Entry]:
-    """The files of one input of a datum, where its meta commit has them."""
+    """The files of one input of a datum, at their paths in the meta commit."""
     for path, content in _below(FileSet(conn, files[repo_of(each)]), each.path):
         place = f"{records.pfs_path(record.id)}/{each.name}{path}"
         yield place, record.id, Content(0, ()) if each.empty_files else content

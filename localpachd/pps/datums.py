@@ -1,4 +1,4 @@
-"""How an input and its files make datums: identity, hash and order. Reads files only through the caller's finder."""
+"""The datums of an input: identity, hash and order. Reads files only through the caller's finder."""
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class DatumInput:
-    """One file or directory of a datum, with what its input says about it. `size` in bytes."""
+    """One file or directory of a datum, with the settings of its input. `size` in bytes."""
 
     name: str
     project: str
@@ -50,7 +50,7 @@ class Datum:
     inputs: tuple[DatumInput, ...]
 
     def hash(self, salt: str) -> str:
-        """What decides whether it may be skipped: 64 hex characters over the id, the files' hashes and the salt."""
+        """The hash by which a datum is skipped: 64 hex characters over the id, the files' hashes and the salt."""
         return ids.datum_hash(self.id, (each.hash for each in self.inputs), salt)
 
 
@@ -128,7 +128,7 @@ def _in_id_order(datums: _Indexed) -> list[Row]:
 def _keyed(
     members: Sequence[Input], find: Find, key: Callable[[DatumInput], str]
 ) -> Iterator[tuple[tuple[DatumInput, ...], ...]]:
-    """For each key its files by member: every file of a member's datums counts by its own key, in id order."""
+    """The files of each key, by member. Each file of a member's datums counts under its own key, in id order."""
     found: dict[str, list[list[DatumInput]]] = {}
     for position, member in enumerate(members):
         for file in itertools.chain(*_in_id_order(_expand(member, find))):

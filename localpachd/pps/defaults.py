@@ -1,4 +1,4 @@
-"""The defaults of specifications, of the whole server and of each project, kept as they were set. Merges nothing."""
+"""Defaults of specifications, for the server and for each project, stored as they were set. Merges nothing."""
 
 import sqlite3
 
@@ -10,13 +10,13 @@ SERVER = ""
 
 
 def read(conn: sqlite3.Connection, project: str = SERVER) -> Defaults:
-    """Those of a project, or of the server; none are an empty object."""
+    """The defaults of a project or of the server; an empty object if none were set."""
     row = conn.execute("SELECT spec, created FROM defaults WHERE project = ?", (project,)).fetchone()
     return Defaults(*row) if row else Defaults()
 
 
 def write(txn: Transaction, spec: str, project: str = SERVER) -> None:
-    """Sets those of a project, or of the server. They go with their project."""
+    """Sets the defaults of a project or of the server. They are deleted with their project."""
     txn.conn.execute(
         "INSERT OR REPLACE INTO defaults (project, spec, created) VALUES (?, ?, ?)", (project, spec, txn.now)
     )

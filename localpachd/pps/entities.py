@@ -38,7 +38,7 @@ class JobState(StrEnum):
 
     @property
     def terminal(self) -> bool:
-        """Whether a job in this state is over for good."""
+        """Whether a job in this state is over."""
         return self in _TERMINAL
 
 
@@ -59,12 +59,12 @@ class Pipeline:
 
     @property
     def spec_repo(self) -> Repo:
-        """The repo whose empty commits mark its versions."""
+        """The repo whose empty commits mark the versions."""
         return Repo(self.project, self.name, SPEC)
 
     @property
     def spec_branch(self) -> Branch:
-        """The branch of those commits; it is part of the provenance of every output."""
+        """The branch of those commits; it is in the provenance of every output."""
         return Branch(self.spec_repo, "master")
 
     @property
@@ -99,7 +99,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A specification in the JSON that people wrote: as it was sent, and with the defaults of its day below it."""
+    """A specification as JSON text: as it was sent, and merged over the defaults of that time."""
 
     user: str = ""
     effective: str = ""
@@ -115,8 +115,8 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class PipelineInfo:
-    """What is known about one version of a pipeline. `created` is this version's, in nanoseconds since the epoch;
-    `workers_available` counts the worker slots that hold work or stand ready for it."""
+    """One version of a pipeline. `created` is the time of this version in nanoseconds since the epoch;
+    `workers_available` counts the workers that are busy or ready."""
 
     pipeline: Pipeline
     version: int
@@ -135,7 +135,7 @@ class PipelineInfo:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """How many datums a job processed, skipped, has in all, failed and recovered."""
+    """Numbers of a job's datums: processed, skipped, all, failed and recovered."""
 
     processed: int = 0
     skipped: int = 0
@@ -146,7 +146,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """What one worker slot is doing: the datum set's first datum that is not done yet. `started` in nanoseconds."""
+    """A worker and the datum that it is processing. `started` in nanoseconds since the epoch."""
 
     worker: str
     job: str
@@ -156,7 +156,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """What is known about a job. Times in nanoseconds since the epoch, None until they come."""
+    """A job. Times in nanoseconds since the epoch, None until they come."""
 
     job: Job
     version: int
@@ -183,9 +183,9 @@ class JobSetInfo:
 
 @dataclass(frozen=True, slots=True)
 class DatumInfo:
-    """What is known about a datum of a job. `job` is the one that processed it, an earlier one where it was `skipped`;
-    `job` and `outcome` are None for a datum that was only listed from an input. `pfs_state` is the directory of the
-    meta commit with its inputs and outputs, "" where there is none."""
+    """A datum of a job. `job` is the job that processed it, an earlier one if it was `skipped`; `job` and `outcome` are
+    None for a datum that was only listed from an input. `pfs_state` is the directory of the meta commit with its inputs
+    and outputs, "" if there is none."""
 
     id: str
     job: Job | None
@@ -202,7 +202,7 @@ class DatumInfo:
 @dataclass(frozen=True, slots=True)
 class JobStates:
     """The topic of changes in the states of a pipeline's jobs. The topic of its versions and of its own state is the
-    Pipeline."""
+    Pipeline itself."""
 
     pipeline: Pipeline
 
@@ -216,7 +216,8 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """One line of a log. `ts` in nanoseconds since the epoch; `data` holds the (path, hash) of a datum's inputs."""
+    """One line of a log. `ts` in nanoseconds since the epoch; `data` holds the path and hash of each of a datum's
+    inputs."""
 
     ts: int
     pipeline: Pipeline | None

@@ -1,4 +1,4 @@
-"""A queue of events that several threads report and one thread reads in batches. Knows no events."""
+"""A queue of events that several threads fill and one thread reads in batches. Knows nothing of the events."""
 
 import queue
 import time
@@ -17,10 +17,9 @@ class _End(Enum):
 
 
 class EventQueue(Generic[T]):
-    """The events of `producers` threads, each of which calls `close` at its end. `batches` must be read to the end.
+    """The events of `producers` threads, each of which calls `close` when it ends. `batches` must be read to the end.
 
-    A producer that is 10,000 events ahead of the reader waits for it: user code that says more than can be stored is
-    slowed down.
+    When 10,000 events are waiting, producers block: user code that prints faster than lines can be stored slows down.
     """
 
     def __init__(self, producers: int = 1) -> None:
@@ -28,15 +27,15 @@ class EventQueue(Generic[T]):
         self._open = producers
 
     def put(self, event: T) -> None:
-        """Reports an event."""
+        """Adds an event."""
         self._events.put(event)
 
     def close(self) -> None:
-        """Says that one producer reports no more."""
+        """Ends the events of one producer."""
         self._events.put(_End.END)
 
     def batches(self) -> Iterator[list[T]]:
-        """All events in order, each with those that follow it within 0.2 s, until every producer has closed."""
+        """All events in order until every producer has closed: each with those that follow within 0.2 s."""
         while self._open:
             batch = self._batch()
             if batch:

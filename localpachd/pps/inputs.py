@@ -1,4 +1,4 @@
-"""A pipeline's input: its tree of values, and the order and defaults Pachyderm gives it. Reads no files."""
+"""A pipeline's input: its tree, and the order and defaults that Pachyderm gives it. Reads no files."""
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +42,7 @@ class CronInput:
     start: str = ""
 
     def as_pfs(self) -> PfsInput:
-        """The ticks as what they are when datums are formed: every top-level file of the repo."""
+        """The input of the ticks' files: every top-level file of the repo."""
         return PfsInput(name=self.name, project=self.project, repo=self.repo, glob="/*")
 
 
@@ -96,7 +96,7 @@ def leaves(tree: Input | None) -> Iterator[PfsInput | CronInput]:
 
 
 def branches(tree: Input | None) -> tuple[Branch, ...]:
-    """The branches the input reads, each once, left to right: a pipeline's provenance apart from its spec branch."""
+    """The branches that the input reads, each once, left to right: a pipeline's provenance without its spec branch."""
     found: dict[Branch, None] = {}
     for leaf in leaves(tree):
         pfs = leaf if isinstance(leaf, PfsInput) else leaf.as_pfs()
@@ -133,7 +133,7 @@ def with_defaults(raw: Mapping[str, Any], pipeline: str, project: str, now: str)
 
 
 def parse(raw: Mapping[str, Any]) -> Input:
-    """The tree of a protojson input that has its defaults and was checked (`validation.check_input`)."""
+    """The tree of a protojson input after defaults were filled in and `validation.check_input` accepted it."""
     if "pfs" in raw:
         return PfsInput(**{key: value for key, value in raw["pfs"].items() if key != "commit"})
     if "cron" in raw:
@@ -145,7 +145,7 @@ def parse(raw: Mapping[str, Any]) -> Input:
 
 
 def at_commit(raw: Mapping[str, Any], commit: str) -> dict[str, Any]:
-    """A copy in which every leaf names `commit`: how a job shows its input."""
+    """A copy in which every leaf names `commit`, as a job shows its input."""
     tree: dict[str, Any] = copy.deepcopy(dict(raw))
     for node in visit(tree):
         for kind in ("pfs", "cron"):

@@ -26,7 +26,7 @@ _BATCH = 500  # records read at once
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A datum this job recorded before it was interrupted."""
+    """A datum that this job recorded before it was interrupted."""
 
     outcome: Outcome
     stats: Stats
@@ -37,8 +37,8 @@ class Done:
 class JobBase:
     """The base of a job.
 
-    `inherited` maps each datum of the base to its hash, or to "" when it must not be skipped. `done` are the job's own
-    records. `strays` are datum tags whose files were inherited without a record to go by: they must go first.
+    `inherited` maps each datum of the base to its hash, or to "" if it must not be skipped. `done` are the job's own
+    records. `strays` are datums whose files were inherited without a record: their files must be removed first.
     """
 
     inherited: Mapping[str, str]
@@ -47,8 +47,8 @@ class JobBase:
 
 
 def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
-    """The commits that a job reads, by repo: no two of them share one (Pachyderm's rule for DAGs). Those that have been
-    deleted are missing."""
+    """The commits that a job reads, by repo, which are distinct by Pachyderm's rule for DAGs. Deleted ones are
+    missing."""
     output = commits.find(conn, job.pipeline.repo, job.id)
     found = {}
     for each in output.provenance if output else ():
@@ -59,7 +59,7 @@ def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
 
 
 def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) -> Find:
-    """Finds the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot."""
+    """A finder of the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot."""
 
     def find(leaf: PfsInput) -> Iterator[Match]:
         info = heads(leaf)
@@ -78,11 +78,11 @@ def repo_of(leaf: PfsInput | CronInput) -> Repo:
 
 
 def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
-    """The records that an open job stands on.
+    """The base of an open job.
 
-    They are read from the very content its meta commit inherits, that of the nearest ancestor without error, so that
-    squashed, dropped or rewound commits leave nothing behind that is not true. Should the output inherit from another
-    job than the meta commit, nothing of either is trusted.
+    Its records are read from the content that the meta commit inherits, that of the nearest ancestor without error. So
+    they stay true when commits are squashed or dropped, or when a branch is set back. If the output inherits from
+    another job than the meta commit, the records of both are ignored.
     """
     output, meta = commits.resolve(conn, job.output), commits.resolve(conn, job.meta)
     below = [_base(conn, info) for info in (output, meta)]
@@ -100,7 +100,7 @@ def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
 
 
 def listed(conn: sqlite3.Connection, chunks: Chunks, job: Job, after: str = "") -> Iterator[records.Record]:
-    """The records that a job's meta commit shows, by datum id, from the one past `after`; of an open one, those so far.
+    """The records in a job's meta commit, sorted by datum id, starting past `after`; of an open commit, those so far.
     Streams."""
     meta = commits.find(conn, job.pipeline.meta_repo, job.id)
     if meta is None:
@@ -111,7 +111,7 @@ def listed(conn: sqlite3.Connection, chunks: Chunks, job: Job, after: str = "") 
 
 
 def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) -> records.Record:
-    """The record of one datum; PachError where the job has none of that id."""
+    """The record of one datum; PachError if the job has none of that id."""
     meta = commits.find(conn, job.pipeline.meta_repo, job.id)
     file = contents.fileset(conn, meta).find(records.meta_path(identity), identity) if meta else None
     if file is None:
@@ -130,7 +130,7 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
 
 
 def _comparable(_: str, data: bytes) -> str:
-    """Of a record only what the next job compares."""
+    """The part of a record that the next job compares."""
     message = json.loads(data)
     return message["hash"] if records.outcome(message) is Outcome.PROCESSED else ""
 

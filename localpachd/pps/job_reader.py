@@ -1,4 +1,4 @@
-"""Jobs as clients ask for them: one, many, or as they come. Changes nothing."""
+"""Jobs as clients read them: one, many, or as they come. Changes nothing."""
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -15,19 +15,19 @@ from localpachd.pps.scheduler import Scheduler
 
 
 def always() -> bool:
-    """For waits that nobody abandons."""
+    """The condition of a wait without an end."""
     return True
 
 
 class JobReader:
-    """The jobs of one server, with what the workers of those that run are at."""
+    """The jobs of one server, with the status of their workers."""
 
     def __init__(self, pfs: Pfs, scheduler: Scheduler) -> None:
         self._pfs = pfs
         self._scheduler = scheduler
 
     def inspect(self, job: Job, wait: bool = False, active: Callable[[], bool] = always) -> JobInfo:
-        """A job; with `wait` once it is over, or as it stands when `active` turns false. NotFound for no such job."""
+        """A job; with `wait`, once it is over or `active` turns false. NotFound for an unknown job."""
         info = self._job(job)
         if wait:
             info = self._pfs.changes.wait_for(lambda: self._over(job), active, {JobStates(job.pipeline)}) or info
@@ -41,9 +41,9 @@ class JobReader:
         projects: Collection[str] = (),
         reverse: bool = False,
     ) -> Iterator[JobInfo]:
-        """Jobs of the current versions of pipelines and of `history` earlier ones, newest first.
+        """Jobs of the newest versions of pipelines and of `history` earlier ones, newest first.
 
-        `input_commits` keeps those of commit sets in which every one of them is read. Streams.
+        `input_commits` selects the jobs of commit sets that read all of these commits. Streams.
         """
         with self._pfs.db.read() as conn:
             shown = {(info.pipeline, info.version) for info in pipelines.listed(conn, pipeline, history, projects)}
@@ -54,7 +54,7 @@ class JobReader:
                     yield self._with_status(info)
 
     def subscribe(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
-        """Each unfinished job of a pipeline once, oldest first, as they come, until `active` turns false."""
+        """Each unfinished job of a pipeline once, oldest first, then new ones until `active` turns false."""
         sent: set[str] = set()
         changes = self._pfs.changes
         while (
@@ -67,12 +67,12 @@ class JobReader:
     def inspect_set(
         self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always
     ) -> Iterator[JobInfo]:
-        """The jobs of a commit set, upstream first; with `wait`, each when the commits up to its own are finished."""
+        """The jobs of a commit set, upstream first; with `wait`, each once the commits up to its own are finished."""
         with self._pfs.db.read() as conn:
             try:
                 order = [info.commit for info in commit_sets.inspect(conn, commit_set)]
             except NotFound:
-                # The commits are gone; their jobs may still be known.
+                # The commits were deleted; their jobs may still exist.
                 order = [info.output_commit for info in job_rows.of_set(conn, commit_set)]
                 wait = False
         for commit in order:
@@ -83,7 +83,7 @@ class JobReader:
                 yield info
 
     def list_sets(self, projects: Collection[str] = ()) -> Iterator[JobSetInfo]:
-        """Job sets, newest first; with `projects`, only what belongs to them."""
+        """Job sets, newest first; with `projects`, only those projects' jobs."""
         with self._pfs.db.read() as conn:
             found = job_rows.sets(conn)
         for each in found:

@@ -1,4 +1,4 @@
-"""Jobs as rows of the database: found, listed and read. Changes nothing."""
+"""The rows of jobs in the database: found, listed and read. Changes nothing."""
 
 import json
 import sqlite3
@@ -12,18 +12,18 @@ from localpachd.worker.tasks import Stats
 
 
 def inspect(conn: sqlite3.Connection, job: Job) -> JobInfo:
-    """A job; NotFound where there is none."""
+    """A job; NotFound for an unknown one."""
     return _info(conn, row_of(conn, job))
 
 
 def state(conn: sqlite3.Connection, job: Job) -> JobState | None:
-    """A job's state, or None where there is no such job."""
+    """A job's state; None for an unknown one."""
     row = find(conn, job)
     return JobState(row["state"]) if row is not None else None
 
 
 def last_state(conn: sqlite3.Connection, pipeline: Pipeline, version: int | None = None) -> JobState:
-    """The state of a pipeline's newest job, of those up to a version if one is given."""
+    """The state of a pipeline's newest job, with `version` only of jobs up to that version."""
     row = conn.execute(
         "SELECT state FROM jobs WHERE project = ? AND pipeline = ? AND (? IS NULL OR version <= ?) "
         "ORDER BY seq DESC LIMIT 1",
@@ -35,8 +35,8 @@ def last_state(conn: sqlite3.Connection, pipeline: Pipeline, version: int | None
 def unfinished(
     conn: sqlite3.Connection, only: Collection[Pipeline] | None = None
 ) -> Iterator[tuple[Job, int, JobState]]:
-    """Every job that is not over, of all pipelines or `only` of these, with its pipeline's version and its state, in
-    order of creation."""
+    """Every job that is not over, with its pipeline's version and its state, in order of creation; `only` selects
+    pipelines."""
     where, values = among("pipeline", only)
     rows = conn.execute(
         f"SELECT project, pipeline, id, version, state FROM jobs WHERE finished IS NULL AND {where} ORDER BY seq",
@@ -47,8 +47,8 @@ def unfinished(
 
 
 def among(column: str, pipelines: Collection[Pipeline] | None) -> tuple[str, tuple[str, ...]]:
-    """The SQL condition, with its values, that a row belongs to one of these pipelines; None means all. `column` holds
-    the pipeline's name, the column `project` its project."""
+    """An SQL condition, with its values, that selects the rows of these pipelines, None for all. The pipeline's name is
+    in the column `column`, its project in `project`."""
     if pipelines is None:
         return "TRUE", ()
     pairs = json.dumps([(each.project, each.name) for each in pipelines])
@@ -77,7 +77,7 @@ def of_set(conn: sqlite3.Connection, commit_set: str) -> list[JobInfo]:
 
 
 def sets(conn: sqlite3.Connection) -> list[str]:
-    """The ids of all job sets, the one with the newest job first."""
+    """The ids of all job sets, sorted by their newest jobs, newest first."""
     return [row[0] for row in conn.execute("SELECT id FROM jobs GROUP BY id ORDER BY MAX(seq) DESC")]
 
 

@@ -1,4 +1,4 @@
-"""One job in hand: a thread that decides what its datums need, has them processed, records them and ends the job."""
+"""The run of one job: a thread that selects datums, has them processed and recorded, and ends the job."""
 
 import contextlib
 import logging
@@ -25,7 +25,7 @@ from localpachd.worker.tasks import Outcome, Pod, Runner, Task
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
-TIMED_OUT = " jobtimed out"  # the original's very text
+TIMED_OUT = " jobtimed out"  # exactly Pachyderm's text
 
 _log = logging.getLogger(__name__)
 
@@ -39,9 +39,9 @@ class _InputsGone(Exception):
 
 
 class JobRun(Run):
-    """Runs one job that has been moved to RUNNING. Cancelled, it leaves the job's state alone.
+    """Runs one job that has been moved to RUNNING. `cancel` leaves the job's state as it is.
 
-    What goes wrong outside user code is tried again after a growing pause, as often as it takes.
+    After an error outside user code the job is tried again, without limit, after a growing pause.
     """
 
     def __init__(self, pfs: Pfs, runner: Runner, info: JobInfo, pod: Pod, over: Callable[["JobRun"], None]) -> None:
@@ -54,13 +54,13 @@ class JobRun(Run):
         self._pool: WorkerPool | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
-        """Ends the present attempts of running datums whose inputs match all filters. False: there are none."""
+        """Ends the present attempts of running datums whose inputs match all filters. Returns whether any do."""
         pool = self._pool
         return pool is not None and pool.restart(filters)
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
-        """What each busy worker is at."""
+        """The datum that each busy worker is processing."""
         pool = self._pool
         return pool.status if pool is not None else ()
 
@@ -78,22 +78,22 @@ class JobRun(Run):
                 except _InputsGone as error:
                     self._end(JobState.UNRUNNABLE, unrunnable(error.names))
                     return
-                except Exception as error:  # the machine's trouble, not the datum's: the job must not be lost to it
+                except Exception as error:  # an error of the machine, not of the datum
                     if self._ended():
                         return
-                    _log.exception("job %s is tried again in %.0f s", self.job, delay)
+                    _log.exception("job %s failed to run; trying again in %.0f s", self.job, delay)
                     self._complain(f"error processing job: {error}, retrying in {delay:.0f}s")
                 if self._cancelled.wait(delay) or not self._pfs.transact(lambda txn: jobs.begin(txn, self.job)):
                     return
                 delay = min(2 * delay, _LONGEST_DELAY)
         except PachError:
-            _log.exception("job %s cannot go on", self.job)
+            _log.exception("job %s cannot continue", self.job)
         finally:
             if timer is not None:
                 timer.cancel()
 
     def _timer(self) -> threading.Timer | None:
-        """Kills the job when its time is up, which counts from its first start."""
+        """Kills the job when its time is up. The time counts from the first start of the job."""
         limit = self._info.spec.job_timeout
         if limit is None:
             return None
@@ -130,7 +130,7 @@ class JobRun(Run):
         self._pfs.transact(lambda txn: jobs.succeed(txn, self.job))
 
     def _egress(self, url: str) -> None:
-        """Copies the output to where the pipeline says, as often as it takes."""
+        """Copies the output to the URL, trying again without limit."""
         if not self._pfs.transact(lambda txn: jobs.begin_egress(txn, self.job)):
             raise JobOver
         delay = _FIRST_DELAY
@@ -169,8 +169,7 @@ class JobRun(Run):
             return base, job_base.layers(conn, commits.values()), decision
 
     def _phase(self, todo: Sequence[Numbered], recorder: Recorder, files: Mapping[Repo, FileSetRef]) -> list[str]:
-        """Processes datums and returns the ids of those that failed, in the order in which they did. All of them are
-        given their chance."""
+        """Processes all of these datums and returns the ids of those that failed, in the order of failing."""
         if not todo:
             return []
         workers = min(self._info.spec.parallelism, len(todo))
@@ -185,10 +184,10 @@ class JobRun(Run):
         trouble: Exception | None = None
         for batch in pool.batches(sets, workers):
             if trouble is not None:
-                continue  # the pool is leaving; what it still says counts no more
+                continue  # the pool is stopping; its remaining events are dropped
             try:
                 recorder.record(batch.finished, batch.lines)
-            except Exception as error:  # raised below, when no thread is left behind
+            except Exception as error:  # raised below, when all threads have ended
                 trouble = error
                 pool.cancel()
             failed += [each.result.id for each in batch.finished if each.result.state is Outcome.FAILED]
@@ -199,11 +198,11 @@ class JobRun(Run):
         return failed
 
     def _end(self, state: JobState, reason: str) -> None:
-        with contextlib.suppress(NotFound):  # deleted meanwhile
+        with contextlib.suppress(NotFound):  # deleted in the meantime
             self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))
 
     def _ended(self) -> bool:
-        """Whether the job was deleted or ended by others; False where that cannot be told."""
+        """Whether the job was deleted or ended elsewhere; False if the database cannot be read."""
         with contextlib.suppress(sqlite3.Error), self._pfs.db.read() as conn:
             state = job_rows.state(conn, self.job)
             return state is None or state.terminal
@@ -212,9 +211,9 @@ class JobRun(Run):
     def _complain(self, message: str) -> None:
         try:
             self._say(message)
-        except Exception:  # whatever keeps the job from going on may keep it from saying so, too
+        except Exception:  # the error that stops the job may stop its log, too
             _log.exception("job %s cannot write its log", self.job)
 
     def _say(self, message: str) -> None:
-        """Adds a line of the engine's own to the pipeline's log."""
+        """Adds a line of the server to the pipeline's log."""
         self._pfs.transact(lambda txn: logs.say(txn, self.job, message))

@@ -1,4 +1,4 @@
-"""Jobs as rows: made when an output commit is opened, ended together with its commits. Runs nothing."""
+"""The life of jobs: created with an output commit, ended together with its commits. Runs nothing."""
 
 import json
 import sqlite3
@@ -17,8 +17,8 @@ _UNFINISHED = tuple(each for each in JobState if not each.terminal)
 
 
 def commits_opened(txn: Transaction, opened: Sequence[CommitInfo]) -> None:
-    """Makes a job for every commit just opened on the output branch of a pipeline, and ends meta commits without one:
-    the real server leaves them open, and then no later job ever finds its base finished."""
+    """Creates a job for every new commit on the output branch of a pipeline, and finishes meta commits without an
+    output commit: Pachyderm leaves these open, and then no later job ever finds its base finished."""
     repos = {info.commit.repo for info in opened}
     for info in opened:
         if _lacks_output(txn.conn, info, repos):
@@ -56,8 +56,8 @@ def pick_up(txn: Transaction, job: Job) -> None:
 
 
 def begin(txn: Transaction, job: Job) -> bool:
-    """STARTING becomes RUNNING; one that was past that begins again and counts a restart. Returns whether the job is
-    there to be run."""
+    """STARTING becomes RUNNING; a job that was RUNNING or EGRESSING starts again and counts a restart. Returns whether
+    the job is to be run."""
     if _update(txn, job, (JobState.STARTING,), state=JobState.RUNNING, started=txn.now):
         return True
     row = job_rows.find(txn.conn, job)
@@ -67,24 +67,24 @@ def begin(txn: Transaction, job: Job) -> bool:
 
 
 def begin_egress(txn: Transaction, job: Job) -> bool:
-    """RUNNING becomes EGRESSING. Returns whether the job is there to be gone on with."""
+    """RUNNING becomes EGRESSING. Returns whether the job is still to be run."""
     return _update(txn, job, (JobState.RUNNING, JobState.EGRESSING), state=JobState.EGRESSING)
 
 
 def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
-    """Stores a running job's progress. Returns whether the job still runs."""
+    """Stores the counters of a running job. Returns whether the job still runs."""
     txn.changed.add(Activity(job.pipeline))
     return _set(txn.conn, job, (JobState.RUNNING,), **asdict(counters), stats=json.dumps(asdict(stats)))
 
 
 def succeed(txn: Transaction, job: Job) -> None:
-    """Ends a job whose datums are all done: finishes its commits. A fault that the output's validation finds makes the
-    job a failed one, and the meta commit too, so that neither is a base for later jobs."""
+    """Ends a job whose datums are all done, and finishes its commits. If the output is invalid, the job and both
+    commits fail, so that neither commit is a base for later jobs."""
     _finish(txn, job, (JobState.RUNNING, JobState.EGRESSING))
 
 
 def conclude(txn: Transaction, job: Job) -> None:
-    """Ends a service's job, whose place a newer one takes, wherever it stands; not if no newer one is left."""
+    """Ends a service's job in any state, if a newer unfinished job is there to take its place."""
     newer = txn.conn.execute(
         "SELECT 1 FROM jobs WHERE finished IS NULL AND project = ? AND pipeline = ? AND seq > ?",
         (job.pipeline.project, job.pipeline.name, job_rows.row_of(txn.conn, job)["seq"]),
@@ -103,7 +103,7 @@ def _finish(txn: Transaction, job: Job, states: Collection[JobState]) -> None:
 
 
 def fail(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
-    """Ends a job that is not over yet in another terminal state; its commits are finished with the reason as error."""
+    """Ends a job, if it is not over, in a terminal state; its commits are finished with the reason as their error."""
     now = job_rows.row_of(txn.conn, job)
     if JobState(now["state"]).terminal:
         return
@@ -113,15 +113,15 @@ def fail(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
 
 
 def stop(txn: Transaction, job: Job, reason: str = "") -> None:
-    """Kills a job; one that is over already stays as it is. NotFound where there is none."""
+    """Kills a job if it is not over. NotFound for an unknown one."""
     fail(txn, job, JobState.KILLED, reason or "job stopped")
 
 
 def update(
     txn: Transaction, job: Job, state_: JobState, reason: str, restart: int, counters: Counters, stats: Stats
 ) -> None:
-    """Sets what is known of a job that is not over. With a terminal state its commits end too, if they have not: the
-    real server would leave them open for ever."""
+    """Sets the state and the counters of a job that is not over. A terminal state finishes its commits, too: Pachyderm
+    would leave them open for ever."""
     now = job_rows.row_of(txn.conn, job)
     progress = {"restart": restart, **asdict(counters), "stats": json.dumps(asdict(stats))}
     if not _update(txn, job, _UNFINISHED, **progress):
@@ -143,7 +143,7 @@ def stop_all(txn: Transaction, pipeline: Pipeline, reason: str) -> None:
 
 
 def delete(txn: Transaction, job: Job) -> None:
-    """Stops a job and forgets it; its commits stay."""
+    """Stops a job and deletes its row; its commits stay."""
     stop(txn, job, "job deleted")
     txn.changed.add(JobStates(job.pipeline))
     txn.conn.execute(
@@ -153,7 +153,7 @@ def delete(txn: Transaction, job: Job) -> None:
 
 
 def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
-    """Kills the job of an output or meta commit that somebody finished by force."""
+    """Kills the job of an output or meta commit that was finished by force."""
     repo = commit.commit.repo
     job = Job(Pipeline(repo.project, repo.name), commit.commit.id)
     if repo.type not in (USER, META):
@@ -176,7 +176,7 @@ def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
 
 
 def _close(txn: Transaction, commit: Commit, error: str) -> str:
-    """Finishes a job's commit, unless it is gone or finished already; returns the fault it ends with."""
+    """Finishes a job's commit, unless it was deleted or finished; returns the error that it ends with."""
     info = commits.find(txn.conn, commit.repo, commit.id)
     if info is not None and info.finishing is None:
         info = commits.finish(txn, info, error=error)
@@ -191,7 +191,7 @@ def _end(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
 
 
 def _update(txn: Transaction, job: Job, states: Collection[JobState], **values: object) -> bool:
-    """Changes a job if it is in one of the states; returns whether it was."""
+    """Sets columns of a job if it is in one of the states; returns whether it was."""
     txn.changed.add(JobStates(job.pipeline))
     return _set(txn.conn, job, states, **values)
 

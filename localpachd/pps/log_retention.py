@@ -1,4 +1,4 @@
-"""How long lines of logs are kept. Reads none of them."""
+"""Deletion of old log lines. Does not read them."""
 
 import sqlite3
 import time
@@ -10,8 +10,8 @@ _AT_ONCE = 10_000
 
 
 def forget(db: Database, days: int, most: int) -> int:
-    """Deletes the lines that are older than so many days, and the oldest beyond so many lines; 0 is no limit. Returns
-    how many. A few at a time, so that no writer waits long."""
+    """Deletes lines older than `days` days, and the oldest lines beyond `most`; 0 means no limit. Returns the number of
+    lines deleted. Deletes in small steps, so that no writer waits long."""
     with db.read() as conn:
         last = _last(conn, days, most)
     forgotten = 0
@@ -21,13 +21,13 @@ def forget(db: Database, days: int, most: int) -> int:
 
 
 def _last(conn: sqlite3.Connection, days: int, most: int) -> int:
-    """The newest line that is to go; 0 for none."""
+    """The newest line to delete; 0 for none."""
     last = 0
     if most:
         row = conn.execute("SELECT seq FROM logs ORDER BY seq DESC LIMIT 1 OFFSET ?", (most,)).fetchone()
         last = row[0] if row else 0
     if days:
-        # Lines lie in the order of their time, near enough.
+        # Lines are nearly in the order of their time.
         young = "SELECT seq FROM logs WHERE ts >= ? ORDER BY seq LIMIT 1"
         row = conn.execute(young, (time.time_ns() - days * _DAY,)).fetchone()
         newest = conn.execute("SELECT MAX(seq) FROM logs").fetchone()[0] or 0

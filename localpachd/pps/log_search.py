@@ -15,8 +15,9 @@ _END_OF_TIME = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class LogSearch:
-    """Which lines to find; what is left empty holds for all. Times in ns since the epoch, both included: `start` after
-    `end` goes back in time. `offset` passes over so many lines of the first nanosecond, `most` 0 finds all."""
+    """The lines to find; an empty field matches all. Times in ns since the epoch, both inclusive; `start` after `end`
+    searches backwards. `offset` skips lines of the first nanosecond, `most` limits the number of lines, 0 for no limit.
+    """
 
     project: str = ""
     pipeline: str = ""
@@ -33,7 +34,7 @@ class LogSearch:
 
 
 def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
-    """The lines, in the order of time that was asked for. Raises InvalidArgument for a pattern that is none."""
+    """The lines found, in the direction of the search. Raises InvalidArgument for an invalid pattern."""
     try:
         pattern = re.compile(wanted.pattern)
     except re.error as error:

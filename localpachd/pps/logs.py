@@ -1,4 +1,4 @@
-"""What user code and the engine say, line by line: kept in the database, found by filters, followed as it grows."""
+"""Logs of user code and of the server about pipelines: stored line by line, found by filters, followed as they grow."""
 
 import base64
 import json
@@ -19,15 +19,15 @@ from localpachd.pps.server_log import ServerLog, ServerTail
 
 _DAY = 24 * 3600.0
 _SECOND = 1_000_000_000
-# Lines of a job are asked for from a little before its creation: clocks differ on the real thing.
+# A job's lines are read from a little before its creation, as in Pachyderm, where clocks differ.
 _SKEW = 10 * _SECOND
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """Which lines to show; the filters are conjunctive. `since` in seconds before now (None: a day, or since the job
-    was created); `tail` keeps only so many of the last lines there are now, 0 all."""
+    """The lines to show; all filters must match. `since` in seconds before now (None: one day, or since the job was
+    created); `tail` limits the lines that are there now to the last ones, 0 for no limit."""
 
     pipeline: Pipeline | None = None
     job: Job | None = None
@@ -63,25 +63,25 @@ def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
 
 
 def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
-    """Stores lines, but for those of pipelines that have been deleted meanwhile: the log of a later pipeline of the
-    same name is not theirs."""
+    """Stores lines, without those of pipelines that were deleted in the meantime: they do not belong in the log of a
+    later pipeline of the same name."""
     alive = {each for each in {line.pipeline for line in lines} if each is None or pipelines.exists(txn.conn, each)}
     write(txn.conn, [line for line in lines if line.pipeline in alive])
     txn.changed.update(map(Activity, alive))
 
 
 def say(txn: Transaction, job: Job, message_: str) -> None:
-    """Adds a line of the engine's own to the log of a job."""
+    """Adds a line of the server to the log of a job."""
     add(txn, [LogMessage(time.time_ns(), job.pipeline, job.id, "", "", False, False, message_)])
 
 
 def read(
     db: Database, changes: Changes, own: ServerLog, query: LogQuery, active: Callable[[], bool]
 ) -> Iterator[LogMessage]:
-    """The lines that pass the query's filters, oldest first; with `follow`, also those to come until `active` is false.
-    Without a pipeline or job they are the server's `own`.
+    """The lines that match the query, oldest first; with `follow`, also new ones until `active` is false. Without a
+    pipeline or job they are those of the server's `own` log.
 
-    Raises PachError with Pachyderm's texts for a query that makes no sense, NotFound for an unknown pipeline or job.
+    Raises PachError with Pachyderm's text for an invalid query, NotFound for an unknown pipeline or job.
     """
     with db.read() as conn:
         pipeline, since = _subject(conn, query)
@@ -98,7 +98,7 @@ def read(
 
 
 def inputs_of(datum: Datum) -> tuple[tuple[str, bytes], ...]:
-    """The (path, hash) of a datum's inputs, by which its log lines are found."""
+    """Path and hash of each input of a datum, by which its log lines are found."""
     return tuple((each.path, each.hash) for each in datum.inputs)
 
 
@@ -130,7 +130,7 @@ def _condition(query: LogQuery, pipeline: Pipeline, since: int) -> tuple[str, li
 
 
 def _subject(conn: sqlite3.Connection, query: LogQuery) -> tuple[Pipeline | None, int]:
-    """Whose lines are asked for, and since when (ns)."""
+    """The pipeline of a query, None for the server, and the time (ns) from which lines are shown."""
     pipeline, job = query.pipeline, query.job
     since = time.time_ns() - int((query.since or _DAY) * _SECOND)
     if pipeline is None and job is None:
@@ -156,7 +156,7 @@ def _subject(conn: sqlite3.Connection, query: LogQuery) -> tuple[Pipeline | None
 
 
 class _Tail:
-    """Remembers how far a log has been read."""
+    """A reader of a log that remembers its position."""
 
     def __init__(self, db: Database, where: str, values: list[str | int], data_filters: Sequence[str]) -> None:
         self._db = db
@@ -166,7 +166,7 @@ class _Tail:
         self._position = 0
 
     def lines(self) -> Iterator[LogMessage]:
-        """The lines not read yet, a page at a time, so that a slow reader holds no snapshot open."""
+        """The lines not read yet. Reads them in pages, so that a slow caller holds no snapshot open."""
         rows: list[sqlite3.Row] | None = None
         while rows is None or len(rows) == _PAGE:
             with self._db.read() as conn:

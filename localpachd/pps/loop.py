@@ -1,4 +1,4 @@
-"""A thread that looks again after every change, and when it is time to. Decides nothing itself."""
+"""A thread that calls a function after every change and after a time limit. Knows nothing of the function."""
 
 import logging
 import threading
@@ -10,9 +10,9 @@ _log = logging.getLogger(__name__)
 
 
 class Loop:
-    """Calls `look` with what has changed, at first with everything, again and again until it is stopped. `look` returns
-    the seconds after which it wants to be called even without a change, None for never. When it raises, it is called
-    again after `pause` seconds, with everything: the loop must outlive whatever one look meets."""
+    """Calls `look` with each change, and first with everything, until it is stopped. `look` returns the seconds after
+    which it is called even without a change, None for no limit. When it raises, the loop logs that and calls it with
+    everything after at most `pause` seconds."""
 
     def __init__(self, name: str, changes: Changes, look: Callable[[Changed], float | None], pause: float) -> None:
         self._name = name
@@ -23,11 +23,11 @@ class Loop:
         self._thread = threading.Thread(target=self._run, name=name)
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the loop and waits for the look that is being taken."""
+        """Stops the thread and waits until it has ended."""
         self._stopping = True
         self._changes.wake()
         if self._thread.ident is not None:
@@ -47,7 +47,7 @@ class Loop:
                 try:
                     wait = self._look(changed)
                 except Exception:
-                    _log.exception("the %s tries again in %.0f s", self._name, self._pause)
+                    _log.exception("the %s failed; trying again in %.0f s", self._name, self._pause)
                     wait, again = self._pause, True
                 changed = feed.wait(wait)
                 if again:

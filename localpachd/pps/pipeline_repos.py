@@ -1,4 +1,4 @@
-"""A pipeline's repos and branches: made, and made to follow what it reads. Keeps no pipelines."""
+"""A pipeline's repos and branches: created, and connected to the branches that it reads. Keeps no pipelines."""
 
 from localpachd.errors import AlreadyExists, PachError
 from localpachd.pfs import branches, repos
@@ -9,11 +9,11 @@ from localpachd.pps.entities import Pipeline
 
 
 def create(txn: Transaction, pipeline: Pipeline) -> None:
-    """Makes the repos of a new pipeline's output and of its versions."""
+    """Creates the repos of a new pipeline's output and of its versions."""
     try:
         repos.create(txn, pipeline.repo, f"Output repo for pipeline {pipeline}.")
     except AlreadyExists:
-        # The original's text and code: a name taken by a plain repo is not reported as ALREADY_EXISTS.
+        # Pachyderm's text and code: a name taken by a plain repo is not reported as ALREADY_EXISTS.
         raise PachError(
             f'pipeline "{pipeline.name}" cannot be created because a repo with the same name already exists'
         ) from None
@@ -23,7 +23,7 @@ def create(txn: Transaction, pipeline: Pipeline) -> None:
 
 
 def prepare_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec) -> None:
-    """Makes the repos of ticks; every other one that is read must be there."""
+    """Creates the repos of ticks; every other input repo must exist."""
     for repo in cron_repos(details):
         if not repos.exists(txn.conn, repo):
             repos.create(txn, repo, f"Cron tick repo for pipeline {pipeline}.")
@@ -38,7 +38,7 @@ def cron_repos(details: spec.PipelineSpec) -> list[Repo]:
 
 
 def set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
-    """Makes the branches read that are to follow others do so; they stay where they are until then."""
+    """Sets the triggers of input branches; their heads stay until a trigger fires."""
     for leaf in inputs.leaves(details.input):
         if isinstance(leaf, inputs.PfsInput) and leaf.trigger is not None:
             branch = Branch(Repo(leaf.project, leaf.repo, leaf.repo_type), leaf.branch)
@@ -46,8 +46,8 @@ def set_triggers(txn: Transaction, details: spec.PipelineSpec) -> None:
 
 
 def follow_inputs(txn: Transaction, pipeline: Pipeline, details: spec.PipelineSpec, stopped: bool) -> None:
-    """Makes the output and the meta branch follow the inputs and the spec branch, or, stopped, nothing. Only a
-    transform has a meta branch."""
+    """Sets the provenance of the output and the meta branch to the inputs and the spec branch or, if stopped, to
+    nothing. Only a transform has a meta branch."""
     upstream: tuple[Branch, ...] = () if stopped else (*inputs.branches(details.input), pipeline.spec_branch)
     branches.create(txn, Branch(pipeline.repo, details.output_branch), provenance=upstream)
     if details.kind is not spec.Kind.TRANSFORM:

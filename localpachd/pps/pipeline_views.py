@@ -19,8 +19,8 @@ _READY = ImageStatus(ready=True)
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The newest version of a pipeline: its row's number, its view but for what the machine adds, its specification,
-    and the repos whose commits its jobs read."""
+    """The newest version of a pipeline: its row's number, its view without the state of the machine, its specification,
+    and the repos that its jobs read."""
 
     seq: int
     view: PipelineView
@@ -35,10 +35,10 @@ class PipelineViews:
         self._known: dict[Pipeline, _Known] = {}
 
     def refresh(self, db: Database, changed: Changed) -> None:
-        """Reads again the pipelines that were changed, and those that read repos that were.
+        """Reads again the pipelines that were changed and those that read changed repos.
 
-        A view depends on nothing but the pipeline's row and jobs, whose topics are the Pipeline and its JobStates, and
-        on the commits that the jobs read, whose topics are their repos.
+        A view depends only on the pipeline's row and jobs (topics: the Pipeline, its JobStates) and on the commits that
+        the jobs read (topics: their repos).
         """
         stale = None if changed.everything else self._stale(changed)
         if stale is not None and not stale:
@@ -56,7 +56,7 @@ class PipelineViews:
         return {known.details.transform.image for known in self._known.values() if _wants_workers(known.view)}
 
     def views(self, gpus: GpuPool, images: Mapping[str, ImageStatus]) -> tuple[PipelineView, ...]:
-        """Every pipeline, newest version first, with what this machine's GPUs and images mean for it."""
+        """Every pipeline, newest version first, with the effect of this machine's GPUs and images on it."""
         newest_first = sorted(self._known.values(), key=lambda known: -known.seq)
         return tuple(_on_machine(known, gpus, images) for known in newest_first)
 
@@ -109,8 +109,8 @@ def _newest(conn: sqlite3.Connection, only: Collection[Pipeline] | None) -> Sequ
 def _with_inputs(
     conn: sqlite3.Connection, waiting: Sequence[JobView], version: int, details: PipelineSpec
 ) -> tuple[JobView, ...]:
-    """A pipeline's unfinished jobs, those whose inputs the plan asks about with them: the first of the newest version,
-    and all of a service."""
+    """A pipeline's unfinished jobs. Those whose inputs the plan needs have them: the first job of the newest version,
+    and all jobs of a service."""
     found = list(waiting)
     for position, view in enumerate(waiting):
         if view.version == version:
@@ -125,7 +125,7 @@ def _inputs(conn: sqlite3.Connection, job: Job, details: PipelineSpec) -> Iterat
     heads = job_base.inputs(conn, job)
     for leaf in inputs.leaves(details.input):
         info = heads.get(job_base.repo_of(leaf))
-        # A commit that is gone can never be read: that input has failed for good.
+        # A deleted commit can never be read: that input has failed.
         yield InputView(leaf.name, info is None or info.finished is not None, info is None or bool(info.error))
 
 
@@ -146,14 +146,14 @@ def _on_machine(known: _Known, gpus: GpuPool, images: Mapping[str, ImageStatus])
 
 
 def _obstacle(pool: GpuPool, wanted: int) -> str:
-    """Why workers that want so many GPUs each can never be had here, or nothing."""
+    """The reason why workers with so many GPUs each cannot run here; "" if they can."""
     if pool.schedulable(wanted):
         return ""
     return f"unschedulable: a worker asks for {wanted} GPUs, this machine has {len(pool.devices)}"
 
 
 def _remark(pool: GpuPool, wanted: int) -> str:
-    """What is not as asked for while such workers run, or nothing."""
+    """A note that such workers run with fewer GPUs than they ask for; "" if they do not."""
     if not wanted or pool.leased(wanted):
         return ""
     if not pool.devices:

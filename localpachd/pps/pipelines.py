@@ -1,4 +1,4 @@
-"""Pipelines as rows, one for each version, with their repos and branches. The scheduler runs them."""
+"""The life of pipelines: a row for each version, with repos and branches. Runs nothing."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -16,8 +16,8 @@ ALL_VERSIONS = -1
 
 
 def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
-    """Creates the pipeline of a CreatePipelineRequest (protojson, snake_case names) or, with `update` set in it, makes
-    its next version. `written` is kept beside it. Every check comes first; nothing is left behind when one fails."""
+    """Creates the pipeline of a CreatePipelineRequest (protojson, snake_case names) or, if its `update` is set, the
+    next version. `written` is stored with it."""
     pipeline = _asked(request)
     old = _newest(txn.conn, pipeline)
     if old is not None and not request.get("update"):
@@ -59,14 +59,14 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
 
 
 def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None:
-    """Makes a next version of a pipeline that is as the last one, which is a new job."""
+    """Creates a next version of a pipeline that equals the last one; that makes a new job."""
     row = _version(txn.conn, pipeline)
     request = {**spec.from_json(row["spec"]).raw, "update": True, "reprocess": reprocess}
     create(txn, request, Written(row["user_spec"], row["effective_spec"]))
 
 
 def start(txn: Transaction, pipeline: Pipeline) -> None:
-    """Lets a stopped pipeline follow its inputs again: what came meanwhile is one new job."""
+    """Starts a stopped pipeline: its output follows the inputs again. Commits from the meantime make one job."""
     row = _version(txn.conn, pipeline)
     pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
@@ -74,8 +74,8 @@ def start(txn: Transaction, pipeline: Pipeline) -> None:
 
 
 def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None:
-    """Cuts a pipeline off from its inputs and kills its jobs; silent where there is no such pipeline, NotFound with
-    `must_exist`."""
+    """Stops a pipeline: its output follows nothing, and its jobs are killed. An unknown one is ignored, or NotFound
+    with `must_exist`."""
     row = _version(txn.conn, pipeline) if must_exist else _newest(txn.conn, pipeline)
     if row is not None:
         pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
@@ -85,7 +85,7 @@ def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None
 
 
 def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo: bool = False) -> None:
-    """Deletes a pipeline with all its versions, jobs, logs and repos; silent where there is none.
+    """Deletes a pipeline with all its versions, jobs, logs and repos. An unknown one is ignored.
 
     With `keep_repo` the output repo stays as an ordinary one. Branches downstream of the output forbid it unless
     `force`; then they only lose that provenance.
@@ -103,18 +103,18 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
 
 
 def downstream_first(conn: sqlite3.Connection, found: Collection[Pipeline]) -> list[Pipeline]:
-    """Pipelines in an order in which each can be deleted before those it reads from."""
+    """Pipelines in an order in which each comes before those that it reads from."""
     output = {Branch(each.repo, spec.from_json(_version(conn, each)["spec"]).output_branch): each for each in found}
     return [output[branch] for branch in branches.downstream_first(conn, list(output))]
 
 
 def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
-    """Whether there is a pipeline of this name."""
+    """Whether the pipeline exists."""
     return _newest(conn, pipeline) is not None
 
 
 def inspect(conn: sqlite3.Connection, pipeline: Pipeline) -> PipelineInfo:
-    """A pipeline, or with ancestry in its name (`edges^`, `edges~2`) an earlier version of it."""
+    """A pipeline, or an earlier version of it if its name has ancestry (`edges^`, `edges~2`)."""
     name, ancestors = names.parse_ancestry(pipeline.name)
     if ancestors < 0:
         raise PachError("cannot inspect future pipelines")
@@ -129,8 +129,8 @@ def listed(
     projects: Collection[str] = (),
     commit_set: str = "",
 ) -> list[PipelineInfo]:
-    """Pipelines, newest stored version first; `history` adds so many older versions of each, ALL_VERSIONS all of them.
-    With `commit_set`, each as it was at that commit set, and only those that were there."""
+    """Pipelines, newest stored version first; `history` is the number of older versions of each to add, or
+    ALL_VERSIONS. With `commit_set`, the versions at that commit set."""
     if pipeline is not None and not exists(conn, pipeline):
         raise NotFound(f'pipeline "{pipeline}" not found')
     newest: dict[Pipeline, int] = {}
@@ -161,7 +161,7 @@ def spec_commit(conn: sqlite3.Connection, pipeline: Pipeline, version: int) -> s
 def set_state(
     txn: Transaction, pipeline: Pipeline, version: int, state: PipelineState, reason: str, stopped: bool
 ) -> None:
-    """Gives one version of a pipeline another state, if it is still stopped or still not, as `stopped` says."""
+    """Sets the state of one version of a pipeline, unless that was stopped or started since: `stopped` must match."""
     txn.conn.execute(
         "UPDATE pipelines SET state = ?, reason = ? WHERE project = ? AND name = ? AND version = ? AND stopped = ?",
         (state, reason, pipeline.project, pipeline.name, version, stopped),
@@ -215,7 +215,7 @@ def _at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite
 
 
 def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> PipelineInfo:
-    """A row as a value; `then` shows the last job of its time instead of the newest."""
+    """The entity of a row; `then` selects the last job of its time instead of the newest."""
     pipeline = Pipeline(row["project"], row["name"])
     details = spec.from_json(row["spec"])
     state = PipelineState(row["state"])

@@ -1,5 +1,5 @@
-"""What should happen next: a pure function from what is to what to do. The scheduler applies it; recovery is no special
-case, since a job that was running when the server died looks like one that nobody has in hand."""
+"""The plan: a pure function from the present state to the actions that come next. The scheduler applies them. Recovery
+needs no special case: a job that was running when the server died looks like any job without an active run."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,8 +21,8 @@ class InputView:
 
 @dataclass(frozen=True, slots=True)
 class JobView:
-    """An unfinished job. `inputs` are filled in for the first of its pipeline, for which the others wait, and for all
-    of a service, where the newest counts."""
+    """An unfinished job. `inputs` are filled in for the first job of a pipeline, for which the others wait, and for all
+    jobs of a service, of which the newest runs."""
 
     job: Job
     version: int
@@ -33,10 +33,10 @@ class JobView:
 @dataclass(frozen=True, slots=True)
 class PipelineView:
     """The newest version of a pipeline with its unfinished jobs in order of creation. `spec_commit` is the id of the
-    commit that marks the version: it differs even where a pipeline was deleted and made again.
+    commit that marks the version; it tells a pipeline from an earlier one of the same name and version.
 
-    `obstacle` says why its workers cannot be had on this machine, `delay` what they wait for that will come, `remark`
-    what a user should know while they run.
+    `obstacle` says why its workers cannot run on this machine, `delay` what they are waiting for, `remark` what a user
+    should know while they run.
     """
 
     pipeline: Pipeline
@@ -56,10 +56,10 @@ class PipelineView:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All pipelines, and the jobs, and versions of spouts by their spec commits, that this process has in hand."""
+    """All pipelines, and the active runs of this process: jobs, and spouts by their spec commits."""
 
     pipelines: tuple[PipelineView, ...]
-    in_hand: frozenset[Job] = frozenset()
+    active: frozenset[Job] = frozenset()
     spouts: frozenset[tuple[Pipeline, str]] = frozenset()
 
 
@@ -72,7 +72,7 @@ class SetState:
     state: PipelineState
     reason: str
     stopped: bool = False
-    """Whether it was stopped when this was decided; if that has changed, the decision is void."""
+    """Whether the pipeline was stopped when this was planned; if that has changed, nothing is done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +83,15 @@ class PickUp:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Take a job whose inputs are all there in hand."""
+class StartJob:
+    """Start the run of a job whose inputs are all finished."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """End a job whose inputs failed as UNRUNNABLE."""
+    """End a job as UNRUNNABLE because its inputs failed."""
 
     job: Job
     reason: str
@@ -106,22 +106,22 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
-    """Cancel what is in hand of a job that is over."""
+class CancelRun:
+    """Cancel the run of a job that is over."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class Conclude:
-    """End a service's job well: a newer one takes its place."""
+    """End a service's job as successful: a newer one takes its place."""
 
     job: Job
 
 
 @dataclass(frozen=True, slots=True)
 class StartSpout:
-    """Take a version of a spout in hand."""
+    """Start the run of a version of a spout."""
 
     pipeline: Pipeline
     spec_commit: str
@@ -129,32 +129,32 @@ class StartSpout:
 
 @dataclass(frozen=True, slots=True)
 class StopSpout:
-    """Cancel a version of a spout that is in hand."""
+    """Cancel the run of a version of a spout."""
 
     pipeline: Pipeline
     spec_commit: str
 
 
-Action = SetState | PickUp | Run | GiveUp | Stop | LetGo | Conclude | StartSpout | StopSpout
+Action = SetState | PickUp | StartJob | GiveUp | Stop | CancelRun | Conclude | StartSpout | StopSpout
 
 
 def plan(snapshot: Snapshot) -> tuple[Action, ...]:
-    """The actions that bring the snapshot nearer to rest, none when it is at rest. Each holds on its own: whoever
-    applies one must look again whether it still does."""
+    """The actions that are due, none when nothing is. They do not depend on each other. Before an action is applied,
+    its reason must be checked again: the state may have changed since the snapshot."""
     unfinished = {view.job for pipeline in snapshot.pipelines for view in pipeline.jobs}
-    actions: list[Action] = [LetGo(job) for job in sorted(snapshot.in_hand - unfinished)]
+    actions: list[Action] = [CancelRun(job) for job in sorted(snapshot.active - unfinished)]
     for pipeline in snapshot.pipelines:
-        actions.extend(_for_pipeline(pipeline, snapshot.in_hand))
+        actions.extend(_for_pipeline(pipeline, snapshot.active))
     actions.extend(_for_spouts(snapshot))
     return tuple(actions)
 
 
 def unrunnable(inputs: Sequence[str]) -> str:
-    """The reason of a job whose inputs, named here, failed. The original says pipelines and names inputs, too."""
+    """The reason of a job whose inputs, named here, failed. Pachyderm, too, says pipelines and names inputs."""
     return f"unrunnable because the following upstream pipelines failed: {', '.join(inputs)}"
 
 
-def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action]:
+def _for_pipeline(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]:
     first = next((each for each in view.jobs if each.version == view.version), None)
     state, reason = _state(view, first)
     if (state, reason) != (view.state, view.reason):
@@ -164,9 +164,9 @@ def _for_pipeline(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Actio
             yield Stop(each.job, reason)
     elif state in (PipelineState.RUNNING, PipelineState.STANDBY) and first is not None:
         if view.kind is Kind.SERVICE:
-            yield from _for_service(view, in_hand)
+            yield from _for_service(view, active)
         else:
-            yield from _for_job(view, first, in_hand)
+            yield from _for_job(view, first, active)
 
 
 def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
@@ -179,12 +179,12 @@ def _for_spouts(snapshot: Snapshot) -> Iterator[Action]:
         yield StopSpout(pipeline, spec_commit)
     taken = {pipeline for pipeline, _ in snapshot.spouts}
     for pipeline, spec_commit in sorted(wanted):
-        if pipeline not in taken:  # the version before it may still be ending
+        if pipeline not in taken:  # the run of the version before may still be ending
             yield StartSpout(pipeline, spec_commit)
 
 
-def _for_service(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action]:
-    """The newest job whose inputs are whole is served; it takes the place of those before it."""
+def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]:
+    """The newest job whose inputs are finished is served; it takes the place of those before it."""
     ready = []
     for each in view.jobs:
         if each.version != view.version:
@@ -201,9 +201,9 @@ def _for_service(view: PipelineView, in_hand: frozenset[Job]) -> Iterator[Action
                 ready.append(each.job)
     for job in ready[:-1]:
         yield Conclude(job)
-    # The one before must have let go of its ports.
-    if ready and not any(job.pipeline == view.pipeline for job in in_hand):
-        yield Run(ready[-1])
+    # The run before must have released its ports.
+    if ready and not any(job.pipeline == view.pipeline for job in active):
+        yield StartJob(ready[-1])
 
 
 def _state(view: PipelineView, first: JobView | None) -> tuple[PipelineState, str]:
@@ -224,8 +224,8 @@ def _ready(job: JobView) -> bool:
     return job.state is not JobState.CREATED or all(each.finished for each in job.inputs)
 
 
-def _for_job(view: PipelineView, job: JobView, in_hand: frozenset[Job]) -> Iterator[Action]:
-    if job.job in in_hand:
+def _for_job(view: PipelineView, job: JobView, active: frozenset[Job]) -> Iterator[Action]:
+    if job.job in active:
         return
     if job.state is JobState.CREATED:
         # Autoscaling workers are only started for a job that can run.
@@ -239,4 +239,4 @@ def _for_job(view: PipelineView, job: JobView, in_hand: frozenset[Job]) -> Itera
         if failed:
             yield GiveUp(job.job, unrunnable(failed))
             return
-    yield Run(job.job)
+    yield StartJob(job.job)

@@ -1,5 +1,5 @@
-"""The recorder of one job: turns results and log lines into layers of its commits, counters and log rows, a batch a
-transaction. Knows neither threads nor processes."""
+"""The recorder of one job: stores results and log lines as layers of its commits, counters and log rows, one
+transaction for each batch. Knows neither threads nor processes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -18,19 +18,19 @@ from localpachd.worker.tasks import DatumResult, Outcome, Stats
 
 
 class JobOver(Exception):
-    """The job was ended by somebody else: nothing it does counts any more."""
+    """The job was ended elsewhere: nothing more of it is recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A datum that a worker is done with."""
+    """A datum with its result."""
 
     numbered: Numbered
     result: DatumResult
 
 
 class Recorder:
-    """Keeps the books of one job from the moment its datums are known."""
+    """Records one job, once its datums are known."""
 
     def __init__(
         self,
@@ -49,12 +49,12 @@ class Recorder:
         self._skipped = self._total = 0
 
     def begin(self, skipped: int, total: int) -> None:
-        """Stores how many datums there are; raises JobOver, as every call does, when the job has been ended."""
+        """Stores the number of datums. Raises JobOver, as every call does, if the job was ended."""
         self._skipped, self._total = skipped, total
         self._pfs.transact(self._count)
 
     def remove(self, tags: Sequence[str]) -> None:
-        """Takes the files of these datums out of the job's commits."""
+        """Removes the files of these datums from the job's commits."""
 
         def step(txn: Transaction) -> None:
             self._count(txn)
@@ -65,7 +65,7 @@ class Recorder:
             self._pfs.transact(step)
 
     def record(self, finished: Sequence[Finished], lines: Sequence[LogMessage] = ()) -> None:
-        """Stores a batch of results, with what was said meanwhile, at once and for good."""
+        """Stores a batch of results and log lines in one transaction."""
         for each in finished:
             self._add(each.result)
         output = [entry for each in finished for entry in datum_tasks.output_entries(each.result)]

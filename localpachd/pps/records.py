@@ -1,6 +1,6 @@
-"""The record of a datum: what the meta commit keeps of it, as protojson of Pachyderm's `datum.Meta`. Knows no commits.
+"""The record of a datum in the meta commit, as protojson of Pachyderm's `datum.Meta`. Knows no commits.
 
-Both engines write `/meta/<datum id>/meta`, so that one reader finds a failed datum's reason on either.
+It is written to `/meta/<datum id>/meta`, as by Pachyderm, so that one reader finds a failed datum's reason on both.
 """
 
 import base64
@@ -19,7 +19,7 @@ _FLAGS = (("outerJoin", "outer_join"), ("lazy", "lazy"), ("emptyFiles", "empty_f
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """How one datum went: by which job, and with which hash."""
+    """The result of one datum, with the job that processed it and the hash that it had."""
 
     id: str
     job: Job
@@ -32,7 +32,7 @@ class Record:
 
 
 def meta_path(identity: str) -> str:
-    """Where a datum's record lies in the meta commit."""
+    """The path of a datum's record in the meta commit."""
     return f"{META_ROOT}{identity}/meta"
 
 
@@ -56,7 +56,7 @@ def encode(record: Record) -> bytes:
 
 
 def outcome(message: Mapping[str, Any]) -> Outcome:
-    """How a datum went by its record in protojson."""
+    """The outcome in a record in protojson."""
     return Outcome(message.get("state", Outcome.PROCESSED))
 
 

@@ -1,6 +1,6 @@
-"""The resources that a specification asks for, refused where no cluster could give them.
+"""The resources that a specification asks for, refused if no cluster could provide them.
 
-The original stores whatever it is given; on a cluster the pipeline then fails or its pods never start.
+Pachyderm stores anything; on a cluster the pipeline then fails, or its pods never start.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,19 @@ _PAIRS = (("resource_requests", "resource_limits"), ("sidecar_resource_requests"
 
 
 def check(raw: Mapping[str, Any]) -> None:
-    """Refuses resources, of a CreatePipelineRequest in protojson with snake_case names, that no cluster could give."""
+    """Refuses resources of a CreatePipelineRequest (protojson, snake_case names) that no cluster could provide."""
     for requests, limits in _PAIRS:
         asked, allowed = _amounts(raw, requests), _amounts(raw, limits)
         for name, amount in asked.items():
             if name in allowed and amount > allowed[name]:
-                raise PachError(f"{requests}.{name} is more than {limits}.{name}: no worker could be started")
+                raise PachError(f"{requests}.{name} is more than {limits}.{name}: no worker could start")
     asked_gpu, allowed_gpu = (raw.get(holder, {}).get("gpu", {}) for holder in _PAIRS[0])
     if int(asked_gpu.get("number", 0)) and asked_gpu != allowed_gpu:
-        raise PachError("resource_requests.gpu: GPUs are given by their limit only: put it into resource_limits")
+        raise PachError("resource_requests.gpu: set GPUs in resource_limits only")
 
 
 def _amounts(raw: Mapping[str, Any], holder: str) -> dict[str, Fraction]:
-    """What a ResourceSpec names, checked."""
+    """The checked amounts in a ResourceSpec."""
     spec = raw.get(holder, {})
     found = {}
     for name in ("memory", "disk"):
@@ -46,8 +46,8 @@ def _checked(place: str, text: str) -> Fraction:
     amount = quantities.parse(text)
     if amount is None:
         raise PachError(
-            f'{place}: "{text}" is not a quantity: write a number, with {", ".join(quantities.LARGE)}, '
-            f"{', '.join(f'{suffix.upper()}i' for suffix in quantities.LARGE)} or m after it where it needs one"
+            f'{place}: "{text}" is not a quantity: write a number, followed by {", ".join(quantities.LARGE)}, '
+            f"{', '.join(f'{suffix.upper()}i' for suffix in quantities.LARGE)} or m if needed"
         )
     if amount < 0:
         raise PachError(f'{place}: "{text}" must not be negative')

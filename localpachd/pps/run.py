@@ -1,4 +1,4 @@
-"""What the scheduler has in hand: work in a thread of its own, until it is done or cancelled. Knows no work."""
+"""The base of the scheduler's runs: work in a thread of its own until it is done or cancelled. Knows no jobs."""
 
 import threading
 from abc import ABC, abstractmethod
@@ -10,14 +10,14 @@ class Cancellable(Protocol):
     """A part of a run that can be stopped from another thread."""
 
     def cancel(self) -> None:
-        """Stops it at once; it may have ended already."""
+        """Stops it now; does nothing when it has ended."""
 
 
 P = TypeVar("P", bound=Cancellable)
 
 
 class Run(ABC):
-    """One piece of work in a thread; `over` is called, from that thread, when it has ended."""
+    """One piece of work in a thread. When it has ended, the thread calls `over`."""
 
     def __init__(self, name: str, over: Callable[[], None]) -> None:
         self._over = over
@@ -27,11 +27,11 @@ class Run(ABC):
         self._thread = threading.Thread(target=self._main, name=name)
 
     def start(self) -> None:
-        """Begins."""
+        """Starts the thread."""
         self._thread.start()
 
     def cancel(self) -> None:
-        """Stops at once: kills what is running and begins nothing more."""
+        """Stops the work now: kills what is running and starts nothing more."""
         with self._lock:
             self._cancelled.set()
             part = self._part
@@ -43,7 +43,7 @@ class Run(ABC):
         self._thread.join()
 
     def _hold(self, part: P) -> P:
-        """Has `cancel` stop this part, too: at once where the run has been cancelled already."""
+        """Makes `cancel` stop this part, too; a run that has been cancelled already stops it now."""
         with self._lock:
             self._part = part
             cancelled = self._cancelled.is_set()
@@ -59,4 +59,4 @@ class Run(ABC):
 
     @abstractmethod
     def _work(self) -> None:
-        """Does the work; returns soon once the run has been cancelled."""
+        """Does the work; returns soon after the run was cancelled."""

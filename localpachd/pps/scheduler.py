@@ -1,4 +1,4 @@
-"""The scheduler: it looks after every change, plans, and applies the plan. Decides nothing itself."""
+"""The scheduler: after every change it reads the state, plans, and applies the plan. Decides nothing itself."""
 
 import threading
 
@@ -12,13 +12,13 @@ from localpachd.pps.loop import Loop
 from localpachd.pps.pipeline_views import PipelineViews
 from localpachd.pps.plan import (
     Action,
+    CancelRun,
     Conclude,
     GiveUp,
-    LetGo,
     PickUp,
-    Run,
     SetState,
     Snapshot,
+    StartJob,
     StartSpout,
     Stop,
     StopSpout,
@@ -30,11 +30,11 @@ from localpachd.pps.spout_run import Sidecars, SpoutRun
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import Pod, Runner
 
-_PAUSE = 1.0  # seconds before looking again when an action could not be applied
+_PAUSE = 1.0  # seconds before the next round when an action could not be applied
 
 
 class Scheduler:
-    """Owns the jobs in hand. State lives in the database alone: started on any database, it goes on from there."""
+    """Owns the active runs of jobs and spouts. All other state is in the database; a new scheduler continues there."""
 
     def __init__(self, pfs: Pfs, runner: Runner, gpus: GpuPool, server_port: int, sidecars: Sidecars) -> None:
         self._sidecars = sidecars
@@ -50,32 +50,33 @@ class Scheduler:
         self._loop = Loop("scheduler", pfs.changes, self._round, _PAUSE)
 
     def start(self) -> None:
-        """Begins to look after the pipelines."""
+        """Starts scheduling."""
         self._loop.start()
 
     def stop(self) -> None:
-        """Lets go of everything and waits for it. What was running goes on when a scheduler is started again."""
+        """Cancels all runs and waits until they have ended. The next scheduler on this database starts them again."""
         self._loop.stop()
-        everything = [*self._in_hand().values(), *self._spouts_in_hand().values()]
+        everything = [*self._active().values(), *self._active_spouts().values()]
         for run in everything:
             run.cancel()
         for run in everything:
             run.join()
 
     def run_of(self, job: Job) -> JobRun | ServiceRun | None:
-        """The job's run, if it is in hand."""
-        return self._in_hand().get(job)
+        """The job's run, if it is active."""
+        return self._active().get(job)
 
-    def _in_hand(self) -> dict[Job, JobRun | ServiceRun]:
+    def _active(self) -> dict[Job, JobRun | ServiceRun]:
         with self._lock:
             return dict(self._runs)
 
-    def _spouts_in_hand(self) -> dict[tuple[Pipeline, str], SpoutRun]:
+    def _active_spouts(self) -> dict[tuple[Pipeline, str], SpoutRun]:
         with self._lock:
             return dict(self._spouts)
 
     def _round(self, changed: Changed) -> float | None:
-        """Looks, plans and applies the plan once; returns the seconds after which to look again at the latest."""
+        """Plans and applies the plan once. Returns the seconds until the next round even without a change, None for no
+        limit."""
         snapshot = self._look(EVERYTHING if self._unsure else changed)
         self._unsure = False
         for action in plan(snapshot):
@@ -83,15 +84,15 @@ class Scheduler:
                 break
             try:
                 self._apply(action)
-            except NotFound:  # deleted since the look: the next one sees no more of it
+            except NotFound:  # deleted since the snapshot: the next round no longer sees it
                 self._unsure = True
         return _PAUSE if self._unsure else None
 
     def _look(self, changed: Changed) -> Snapshot:
-        in_hand, spouts = frozenset(self._in_hand()), frozenset(self._spouts_in_hand())
+        active, spouts = frozenset(self._active()), frozenset(self._active_spouts())
         self._views.refresh(self._pfs.db, changed)
         images = self._runner.images(self._views.images())
-        return Snapshot(self._views.views(self._gpus, images), in_hand, spouts)
+        return Snapshot(self._views.views(self._gpus, images), active, spouts)
 
     def _apply(self, action: Action) -> None:
         match action:
@@ -103,9 +104,9 @@ class Scheduler:
                 self._pfs.transact(lambda txn: jobs.fail(txn, job, JobState.UNRUNNABLE, reason))
             case Stop(job, reason):
                 self._pfs.transact(lambda txn: jobs.stop(txn, job, reason))
-            case Run(job):
-                self._take(job)
-            case LetGo(job):
+            case StartJob(job):
+                self._start_job(job)
+            case CancelRun(job):
                 run = self.run_of(job)
                 if run is not None:
                     run.cancel()
@@ -114,11 +115,11 @@ class Scheduler:
             case StartSpout(pipeline, spec_commit):
                 self._start_spout(pipeline, spec_commit)
             case StopSpout(pipeline, spec_commit):
-                spout = self._spouts_in_hand().get((pipeline, spec_commit))
+                spout = self._active_spouts().get((pipeline, spec_commit))
                 if spout is not None:
                     spout.cancel()
 
-    def _take(self, job: Job) -> None:
+    def _start_job(self, job: Job) -> None:
         if not self._pfs.transact(lambda txn: jobs.begin(txn, job)):
             return
         with self._pfs.db.read() as conn:
@@ -134,7 +135,7 @@ class Scheduler:
     def _start_spout(self, pipeline: Pipeline, spec_commit: str) -> None:
         with self._pfs.db.read() as conn:
             info = pipelines.inspect(conn, pipeline)
-        if info.spec_commit.id != spec_commit or info.stopped:  # updated or stopped since the look
+        if info.spec_commit.id != spec_commit or info.stopped:  # updated or stopped since the snapshot
             return
         pod = Pod(pipeline.project, pipeline.name, spec_commit)
         spout = SpoutRun(self._pfs, self._runner, info, pod, self._sidecars, self._spout_over)

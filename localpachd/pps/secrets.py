@@ -1,4 +1,4 @@
-"""What a pipeline asks of secrets, checked against those that there are. Knows no values of theirs but their keys."""
+"""The secrets that a pipeline asks for, checked against those that exist. Reads their keys, not their values."""
 
 import re
 from collections.abc import Mapping
@@ -11,8 +11,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check(request: Mapping[str, Any], secrets: Secrets) -> None:
-    """Refuses what the transform of a CreatePipelineRequest (protojson, snake_case names) asks for and cannot have. The
-    first three texts are Pachyderm's; the rest is what a cluster would only say to its pods."""
+    """Refuses secrets that the transform of a CreatePipelineRequest (protojson, snake_case names) cannot have. The
+    first three texts are Pachyderm's; the other faults would show on a cluster only when its pods start."""
     uses = request.get("transform", {}).get("secrets", ())
     for use in uses:
         name, key, variable = use.get("name", ""), use.get("key", ""), use.get("env_var", "")
@@ -34,8 +34,6 @@ def _check_mounts(wanted: list[str]) -> None:
     for path in wanted:
         parts = [part for part in path.split("/") if part]
         if not path.startswith("/") or not parts or {".", ".."} & set(parts) or parts[0] == "pfs":
-            raise PachError(f'a secret has mount_path "{path}": name a directory from / on that is not in /pfs')
-        for other in places:
-            if parts[: len(other)] == other or other[: len(parts)] == parts:
-                raise PachError(f'a secret has mount_path "{path}", where another one is mounted already')
-        places.append(parts)
+            raise PachError(f'a secret has mount_path "{path}": it must be an absolute path outside /pfs, without . or
+            ..') for other in places: if parts[: len(other)] == other or other[: len(parts)] == parts: raise
+            PachError(f'a secret has mount_path "{path}", where another secret is mounted') places.append(parts)

@@ -1,4 +1,4 @@
-"""What the server itself says: the newest lines of its log, kept in memory for those who ask for them."""
+"""The server's own log: its newest lines, kept in memory for clients."""
 
 import itertools
 import logging
@@ -13,7 +13,7 @@ _SECOND = 1_000_000_000
 
 
 class ServerLog(logging.Handler):
-    """Gathers what is logged while it is attached to a logger. Thread-safe."""
+    """Collects the lines of the logger that it is attached to. Thread-safe."""
 
     def __init__(self, changes: Changes) -> None:
         super().__init__()
@@ -23,19 +23,19 @@ class ServerLog(logging.Handler):
         self._lines: deque[tuple[int, int, str]] = deque(maxlen=_LINES)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keeps a record and wakes those who follow the log."""
+        """Keeps a record and notifies those that follow the log."""
         time_ = int(record.created * _SECOND)
         for line in self.format(record).splitlines():
             self._lines.append((next(self._numbers), time_, line))
         self._changes.notify((Activity(None),))
 
     def tail(self, since: int) -> "ServerTail":
-        """The lines from a time on (ns since the epoch), to be read once and again."""
+        """A reader of the lines since a time (ns since the epoch)."""
         return ServerTail(self._lines, since)
 
 
 class ServerTail:
-    """Remembers how far the log has been read."""
+    """A reader of the log that remembers its position."""
 
     def __init__(self, lines: deque[tuple[int, int, str]], since: int) -> None:
         self._lines = lines

@@ -1,4 +1,4 @@
-"""The door of the pps room: each request is one atomic step or one snapshot here. Knows no gRPC."""
+"""The service of the pps room: each request is one atomic step or one snapshot. Knows no gRPC."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -29,11 +29,10 @@ from localpachd.worker.tasks import Runner
 
 
 class Pps:
-    """The pipelines of one server. Until `start`, they are only kept; afterwards they run.
+    """The pipelines of one server. They run from `start` to `stop`.
 
-    `server_port` is the port of the loopback where workers' processes find this server, 0 for none; `now` (ns since the
-    epoch) is the clock that cron inputs go by, `sidecars` give spouts their door to this server. `gpus` may be asked
-    who holds them.
+    `server_port` is the loopback port on which workers' processes reach this server, 0 for none. `now` (ns since the
+    epoch) is the clock of cron inputs. `sidecars` connect spouts to this server. `gpus` knows the holder of each GPU.
     """
 
     def __init__(
@@ -58,12 +57,12 @@ class Pps:
         self.server_log = ServerLog(pfs.changes)
 
     def start(self) -> None:
-        """Goes on wherever the database says things were."""
+        """Starts the jobs and spouts that the database says should be running."""
         self._scheduler.start()
         self._cron.start()
 
     def stop(self) -> None:
-        """Stops what runs, without ending it: `start` on the same database goes on with it."""
+        """Stops everything but leaves the state of jobs as it is: `start` on the same database continues with them."""
         self._cron.stop()
         self._scheduler.stop()
 
@@ -73,16 +72,16 @@ class Pps:
         pipelines.create(txn, request, written)
 
     def rerun_pipeline(self, pipeline: Pipeline, reprocess: bool = False) -> None:
-        """Runs a pipeline again on what it reads, skipping what it may unless `reprocess`: its next version is as its
-        last. NotFound for an unknown one."""
+        """Runs a pipeline again by making a next version like its last; `reprocess` turns off skipping. NotFound for an
+        unknown one."""
         self._pfs.transact(lambda txn: pipelines.rerun(txn, pipeline, reprocess))
 
     def start_pipeline(self, pipeline: Pipeline) -> None:
-        """Lets a stopped pipeline run again; NotFound for an unknown one."""
+        """Starts a stopped pipeline; NotFound for an unknown one."""
         self._pfs.transact(lambda txn: pipelines.start(txn, pipeline))
 
     def stop_pipeline(self, pipeline: Pipeline, must_exist: bool = False) -> None:
-        """Stops a pipeline and its jobs; for an unknown one silent, or NotFound with `must_exist`."""
+        """Stops a pipeline and its jobs. An unknown one is ignored, or NotFound with `must_exist`."""
         self._pfs.transact(lambda txn: pipelines.stop(txn, pipeline, must_exist))
 
     def run_cron(self, pipeline: Pipeline) -> None:
@@ -92,7 +91,7 @@ class Pps:
     def delete_pipeline(
         self, pipeline: Pipeline, force: bool = False, keep_repo: bool = False, must_exist: bool = False
     ) -> None:
-        """Deletes a pipeline and, unless `keep_repo`, its output; for an unknown one silent, or NotFound with
+        """Deletes a pipeline and, unless `keep_repo`, its output. An unknown one is ignored, or NotFound with
         `must_exist`."""
 
         def step(txn: Transaction) -> None:
@@ -107,7 +106,7 @@ class Pps:
     def delete_pipelines(
         self, projects: Collection[str] | None = None, force: bool = False, keep_repo: bool = False
     ) -> list[Pipeline]:
-        """Deletes the pipelines of these projects, of all when None; returns those deleted."""
+        """Deletes the pipelines of these projects (None: all projects) and returns them."""
 
         def step(txn: Transaction) -> list[Pipeline]:
             doomed = [info.pipeline for info in pipelines.listed(txn.conn) if projects is None or _in(info, projects)]
@@ -137,11 +136,11 @@ class Pps:
             raise NotFound(f"could not list pipeline info: {error}") from error
 
     def delete_job(self, job: Job) -> None:
-        """Kills and forgets a job."""
+        """Kills a job and deletes its row."""
         self._pfs.transact(lambda txn: jobs.delete(txn, job))
 
     def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
-        """The datums of a job by id, those past `after`, as its meta commit shows them so far. Streams."""
+        """The datums that a job has recorded so far, sorted by id, starting past `after`. Streams."""
         return datum_listing.of_job(self._pfs, job, after)
 
     def list_input_datums(self, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
@@ -149,11 +148,11 @@ class Pps:
         return datum_listing.of_input(self._pfs, raw)
 
     def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
-        """One datum of a job, with where its files lie; PachError where the job has none of that id."""
+        """One datum of a job, with the directory of its files; PachError for an unknown id."""
         return datum_listing.one(self._pfs, job, identity)
 
     def rerun_datum(self, job: Job, identity: str) -> DatumRerun:
-        """One datum of a job, ready to be run again alone; PachError where the job has none of that id."""
+        """One datum of a job, ready to run again alone; PachError for an unknown id."""
         return DatumRerun(self._pfs, self._runner, self._server_port, job, identity)
 
     def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:

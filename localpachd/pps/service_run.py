@@ -1,4 +1,4 @@
-"""A service's job in hand: its command serves the one datum of the job, until a newer job takes its place."""
+"""The run of a service's job: its command serves the job's one datum until a newer job takes its place."""
 
 import contextlib
 import itertools
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class ServiceRun(Run):
     """Serves one job that has been moved to RUNNING, until it is cancelled.
 
-    The job's state is left alone, unless its input makes more than one datum or has gone.
+    It ends the job only if the input has more than one datum or was deleted.
     """
 
     def __init__(self, pfs: Pfs, runner: Runner, info: JobInfo, pod: Pod, over: Callable[["ServiceRun"], None]) -> None:
@@ -42,7 +42,7 @@ class ServiceRun(Run):
         self._served: tuple[Supervisor, Datum] | None = None
 
     def restart_datums(self, filters: Sequence[str]) -> bool:
-        """Starts the command anew if the datum's inputs match all filters. True if it does."""
+        """Restarts the command if the datum's inputs match all filters. Returns whether they do."""
         if self._served is None:
             return False
         supervisor, datum = self._served
@@ -50,7 +50,7 @@ class ServiceRun(Run):
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
-        """The one worker with the datum that it serves, once it does."""
+        """The one worker with the datum that it serves; empty until it does."""
         if self._served is None:
             return ()
         supervisor, datum = self._served
@@ -59,8 +59,8 @@ class ServiceRun(Run):
     def _work(self) -> None:
         try:
             self._serve()
-        except Exception:  # whatever it is, the scheduler takes the job up again
-            _log.exception("service %s is taken up again", self.job)
+        except Exception:  # the scheduler starts the job again
+            _log.exception("service %s failed to run; starting it again", self.job)
             self._cancelled.wait(_PAUSE)
 
     def _serve(self) -> None:
@@ -70,14 +70,14 @@ class ServiceRun(Run):
         elif len(found) > 1:
             self._fail(JobState.FAILURE, SINGLE)
         elif not found:
-            # As on a cluster the job waits for the next one to take its place; there nobody is told why.
-            self._pfs.transact(lambda txn: logs.say(txn, self.job, f"{SINGLE}: there is none yet"))
+            # As on a cluster, the job waits for the next one; here the log says why.
+            self._pfs.transact(lambda txn: logs.say(txn, self.job, f"{SINGLE}: no datum yet"))
             self._cancelled.wait()
         else:
             self._supervise(found[0], files)
 
     def _look(self) -> tuple[list[Datum], Mapping[Repo, FileSetRef], list[str]]:
-        """The first two datums, the files that they read, and the inputs whose commits are gone."""
+        """The first two datums, the files that they read, and the names of inputs whose commits were deleted."""
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
             commits = job_base.inputs(conn, self.job)
@@ -98,5 +98,5 @@ class ServiceRun(Run):
         supervisor.run(datum_tasks.datum_work(Numbered(0, datum, ""), self.job, files))
 
     def _fail(self, state: JobState, reason: str) -> None:
-        with contextlib.suppress(NotFound):  # deleted meanwhile
+        with contextlib.suppress(NotFound):  # deleted in the meantime
             self._pfs.transact(lambda txn: jobs.fail(txn, self.job, state, reason))

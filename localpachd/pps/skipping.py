@@ -1,4 +1,4 @@
-"""Which datums of a job are new, which have changed, which may be skipped, and what has gone. Pure: reads nothing."""
+"""The comparison of a job's datums with its base: new, changed, skipped and gone. Pure: reads nothing."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _SETS_PER_WORKER = 4
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A datum with its place in the job's processing order and the hash that was compared."""
+    """A datum with its place in the job's processing order and its hash."""
 
     index: int
     datum: Datum
@@ -20,11 +20,11 @@ class Numbered:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a job has to do.
+    """The datums that a job has to process.
 
-    `parallel` are the datums the base does not know; they run first. `serial` are those it knows but that must be
-    processed again; before them `outdated`, the ids whose earlier output goes, is removed. Datums that this very job
-    has recorded already (before a crash) are in neither list.
+    `parallel` are the datums that are not in the base; they run first. `serial` are those of the base that must be
+    processed again; before that, the output of the ids in `outdated` is removed. Datums that this job recorded before
+    a crash are in neither list.
     """
 
     parallel: tuple[Numbered, ...]
@@ -41,10 +41,10 @@ def decide(
     salt: str,
     skipping: bool = True,
 ) -> Decision:
-    """Compares a job's datums with the records it stands on.
+    """Compares a job's datums with those of its base.
 
-    `base` maps the id of every datum recorded there to its hash, or to "" when it was not processed well (FAILED,
-    RECOVERED) and so must not be skipped. `done` are the ids this job recorded before a restart. Linear in both.
+    `base` maps the id of every datum in the base to its hash, or to "" if it must not be skipped because it failed or
+    was recovered. `done` are the ids that this job recorded before a restart. Linear in both.
     """
     parallel: list[Numbered] = []
     serial: list[Numbered] = []
@@ -69,10 +69,10 @@ def decide(
 
 
 def sets(datums: Sequence[Numbered], spec: DatumSetSpec, workers: int) -> Iterable[Sequence[Numbered]]:
-    """Deals datums into datum sets, each one task of one worker.
+    """Divides datums into datum sets, each a task for one worker.
 
-    By count and input bytes as the specification says; without either, evenly, so many sets for each worker (4 unless
-    `per_worker` says otherwise).
+    The specification limits a set by count or input bytes; without a limit, each worker gets `per_worker` sets (4 if
+    not given) of equal size.
     """
     number = spec.number
     if not number and not spec.size_bytes:

@@ -1,4 +1,4 @@
-"""A pipeline's specification: its defaults, the typed form the engine works with, and its form in the database.
+"""A pipeline's specification: its defaults, its typed form, and its form in the database.
 
 Specifications arrive as CreatePipelineRequests in protojson with snake_case names; this module knows no protobuf.
 """
@@ -23,13 +23,13 @@ from speclang.names import DEFAULT_PROJECT
 DEFAULT_IMAGE = "ubuntu:20.04"
 DEFAULT_TRIES = 3
 EVERY_JOB = "every_job"
-# Fields of the request that order something to be done; they are no part of the pipeline.
+# Fields of the request that are not part of the pipeline.
 _ORDERS = ("update", "reprocess", "spec_commit", "dry_run", "details_json")
 
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """What to run: field for field `pps.Transform`, as far as a process can honour it."""
+    """The command: the fields of `pps.Transform` that apply to processes."""
 
     image: str
     cmd: tuple[str, ...]
@@ -46,7 +46,7 @@ class Transform:
 
 @dataclass(frozen=True, slots=True)
 class DatumSetSpec:
-    """How datums are dealt to processes: by count, by input bytes, or so many sets per worker; 0 means not given."""
+    """Limits of a datum set: datums, input bytes, or sets for each worker; 0 means not given."""
 
     number: int = 0
     size_bytes: int = 0
@@ -54,7 +54,7 @@ class DatumSetSpec:
 
 
 class Kind(StrEnum):
-    """What a pipeline's command is for, by the name that `pps.proto` gives it."""
+    """The kind of a pipeline by the name that `pps.proto` gives it."""
 
     TRANSFORM = "PIPELINE_TYPE_TRANSFORM"
     SPOUT = "PIPELINE_TYPE_SPOUT"
@@ -63,7 +63,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServiceSpec:
-    """The port that a command listens on, and the one by which it is reached from outside, 0 for any."""
+    """The port that a command listens on, and the port for access from outside, 0 for any."""
 
     internal_port: int
     external_port: int
@@ -93,9 +93,9 @@ class PipelineSpec:
     cpus: float
     kind: Kind
     service: ServiceSpec | None
-    """Of a service, and of a spout that is one, too."""
+    """Set for services, and for spouts that are also services."""
     egress: str
-    """The URL that the output is copied to when a job's datums are done; "" for nowhere."""
+    """The URL that the output is copied to when a job's datums are done; "" for none."""
     raw: Mapping[str, Any]
 
     def to_json(self) -> str:
@@ -148,12 +148,12 @@ def parse(request: Mapping[str, Any], now: int, previous: PipelineSpec | None = 
 
 @lru_cache(maxsize=256)
 def from_json(text: str) -> PipelineSpec:
-    """The specification that `to_json` wrote."""
+    """The specification that `to_json` wrote. Cached."""
     return _typed(json.loads(text))
 
 
 def input_of(raw: Mapping[str, Any], now: int) -> inputs.Input:
-    """The input of a ListDatum request, defaults filled in and checked: what datums a pipeline would have."""
+    """The checked input of a ListDatum request, with its defaults."""
     tree = inputs.with_defaults(raw, "", DEFAULT_PROJECT, _rfc3339(now))
     validation.check_input(tree)
     parsed = inputs.parse(tree)
@@ -238,7 +238,7 @@ def _service(raw: Mapping[str, Any]) -> ServiceSpec | None:
 
 
 def _gpus(raw: Mapping[str, Any]) -> int:
-    """GPUs of one worker. Kubernetes takes the limit for the request, and refuses a request without a limit."""
+    """GPUs of one worker. Kubernetes uses the limit as the request, and refuses a request without a limit."""
     for key in ("resource_limits", "resource_requests"):
         number = int(raw.get(key, {}).get("gpu", {}).get("number", 0))
         if number:
@@ -247,7 +247,7 @@ def _gpus(raw: Mapping[str, Any]) -> int:
 
 
 def _seconds(text: str | None) -> float | None:
-    """The seconds of a protojson Duration ("1.5s"); None for none or zero, which both mean no limit."""
+    """The seconds of a protojson Duration ("1.5s"); None if it is missing or zero, which means no limit."""
     return float(text.removesuffix("s")) or None if text else None
 
 

@@ -1,4 +1,4 @@
-"""A spout in hand: one version of it, whose command is kept running without any job."""
+"""The run of a spout: the command of one version, kept running without jobs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,14 +12,14 @@ from localpachd.pps.supervisor import Supervisor
 from localpachd.worker.tasks import DatumWork, Pod, Ports, Runner
 
 SPOUT = "spout"
-"""Stands in the log of a spout where others have the job's id."""
+"""In the place of a job's id in a spout's log lines."""
 
 
 class Sidecars(Protocol):
-    """Gives spouts their own doors to the server. Implemented by the room that knows gRPC."""
+    """Serves the API to spouts, each on a port of its own. Implemented by the room that knows gRPC."""
 
     def open(self, output: Branch) -> int:
-        """Serves the API on a fresh loopback port, where this output branch may be committed to; returns the port."""
+        """Serves the API on a fresh loopback port and returns it; callers there may commit to this output branch."""
 
     def close(self, port: int) -> None:
         """Stops serving a port that `open` returned."""
@@ -41,7 +41,7 @@ class SpoutRun(Run):
         self.pipeline: Pipeline = info.pipeline
         self.spec_commit = info.spec_commit.id
         self._sidecars = sidecars
-        # By this port the server knows the spout: whoever calls there may commit to its output.
+        # The port identifies the spout: callers on it may commit to the spout's output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
         worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
         own = replace(pod, worker=worker, server_port=self._port)

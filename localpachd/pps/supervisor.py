@@ -1,6 +1,6 @@
-"""One command that goes on for ever: started again whenever it ends, after a growing pause, and what it says kept.
+"""A command that must not end: started again when it does, after a growing pause, with its output in the log.
 
-A cluster does so with spouts, and leaves services that have died lying. Knows neither jobs nor datums.
+Pachyderm restarts spouts only; here services that died are restarted, too. Knows neither jobs nor datums.
 """
 
 import logging
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """One command kept running until it is cancelled. `line` is what its lines in the log have in common."""
+    """Keeps one command running until it is cancelled. `line` holds the fields that all its log lines share."""
 
     def __init__(self, pfs: Pfs, runner: Runner, task: Task, ports: Ports | None, line: LogMessage) -> None:
         self._pfs = pfs
@@ -37,25 +37,25 @@ class Supervisor:
         self.started = time.time_ns()
 
     def cancel(self) -> None:
-        """Ends the command for good."""
+        """Ends the command and does not start it again."""
         self._cancelled.set()
         with self._lock:
             self._token.cancel()
 
     def restart(self, identity: str) -> bool:
-        """Ends the command if it works on this datum; it is started again. True if it did."""
+        """Restarts the command if it runs on this datum. Returns whether it does."""
         with self._lock:
             return self._token.restart({identity})
 
     def run(self, datum: DatumWork) -> None:
-        """Keeps the command running on a datum; returns when it was cancelled."""
+        """Keeps the command running on a datum; returns after `cancel`."""
         keeper = threading.Thread(target=self._keep, args=(datum,), name=f"{self._line.worker} command")
         keeper.start()
         for batch in self._lines.batches():
             try:
                 self._write(batch)
-            except Exception:  # the command goes on, heard or not
-                _log.exception("%d lines of %s are lost", len(batch), self._line.worker)
+            except Exception:  # the command continues even if its output is lost
+                _log.exception("cannot store %d log lines of %s", len(batch), self._line.worker)
         keeper.join()
 
     def _write(self, lines: Sequence[LogMessage]) -> None:
@@ -85,8 +85,8 @@ class Supervisor:
         self.started = time.time_ns()
         try:
             return self._runner.run_once(self._task, datum, self._ports, self._say, token)
-        except Exception as error:  # the machine's trouble: the next start may fare better
-            _log.exception("%s is started again", self._line.worker)
+        except Exception as error:  # an error of the machine: the next start may succeed
+            _log.exception("cannot run %s; starting it again", self._line.worker)
             return str(error)
 
     def _say(self, line: LogLine) -> None:

@@ -1,5 +1,5 @@
-"""Jsonnet templates of specifications, evaluated in processes of their own: they are programs, and none may hold up or
-bring down the server. Imports come from the web only, so that no template reads the files of this machine.
+"""Jsonnet templates of specifications. Each is evaluated in a process of its own, since it is a program and must not
+block or crash the server. Imports come from the web only, so that no template reads files of this machine.
 """
 
 import json
@@ -16,14 +16,14 @@ import _gojsonnet
 from localpachd.errors import PachError
 
 TIME_LIMIT = 60.0
-"""Seconds that a template has."""
+"""Seconds that a template may take."""
 _IMPORT_TIMEOUT = 20.0
 _LARGEST_IMPORT = 16 << 20
 _MEMORY = 4 << 30
 
 
 def render(template: str, arguments: Mapping[str, str]) -> str:
-    """The JSON text that a template comes to, called with these top-level arguments, all of them strings."""
+    """The JSON text that a template evaluates to with these top-level arguments, all of them strings."""
     given = json.dumps({"template": template, "arguments": dict(arguments)})
     try:
         run = subprocess.run(
@@ -34,7 +34,7 @@ def render(template: str, arguments: Mapping[str, str]) -> str:
         raise PachError(f"template err: it takes more than {TIME_LIMIT:.0f} seconds") from None
     if run.returncode != 0:
         last = (run.stderr.strip().splitlines() or [f"exit status {run.returncode}"])[-1]
-        raise PachError(f"template err: the evaluation broke off: {last}")
+        raise PachError(f"template err: the evaluation failed: {last}")
     said: dict[str, str] = json.loads(run.stdout)
     if "error" in said:
         raise PachError(f"template err: {said['error']}")
@@ -54,12 +54,12 @@ def _evaluate(template: str, arguments: Mapping[str, str]) -> dict[str, Any]:
     try:
         return {"json": _gojsonnet.evaluate_snippet("main", template, tla_vars=arguments, import_callback=fetch)}
     except (RuntimeError, UnicodeDecodeError) as error:
-        # The library may garble the text of an import that was refused, so it is kept here.
+        # The library may garble the text of a refused import, so it is kept here.
         return {"error": "; ".join(refused) or str(error)}
 
 
 def _fetch(path: str) -> bytes:
-    """A library from the web; RuntimeError, the one kind that the evaluator takes, says why there is none."""
+    """A library from the web. Raises RuntimeError, the only exception that the evaluator passes on."""
     if not path.startswith(("http://", "https://")):
         raise RuntimeError(f"import not available {path}: only http:// and https:// are")
     try:

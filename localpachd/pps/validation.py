@@ -1,4 +1,4 @@
-"""What a pipeline specification must satisfy, in Pachyderm's order and words. Changes nothing, reads nothing else.
+"""The rules of pipeline specifications, in Pachyderm's order and words. Changes nothing, reads nothing else.
 
 Specifications are CreatePipelineRequests as protojson mappings with snake_case names.
 """
@@ -39,7 +39,7 @@ def check_request(raw: Mapping[str, Any]) -> None:
 
 
 def check_final(raw: Mapping[str, Any]) -> None:
-    """The checks made with every default in place, and then whether localpachd can run such a pipeline."""
+    """The checks made after defaults are filled in; then those whether localpachd can run the pipeline."""
     name, project = raw["pipeline"]["name"], raw["pipeline"]["project"]["name"]
     if any(fault.rule is Rule.BEGINNING for fault in pipeline_faults(name, project)):
         raise PachError("pipeline names must start with an alphanumeric character")
@@ -64,13 +64,13 @@ def check_final(raw: Mapping[str, Any]) -> None:
 
 
 def egress_url(raw: Mapping[str, Any]) -> str:
-    """Where a pipeline's output goes besides its repo; "" for nowhere."""
+    """The URL that a pipeline's output is copied to; "" for none."""
     egress = raw.get("egress", {})
     return str(egress.get("URL") or egress.get("object_storage", {}).get("url", ""))
 
 
 def check_input(raw: Mapping[str, Any]) -> None:
-    """Refuses an input, defaults filled in, that Pachyderm refuses, with its text."""
+    """Refuses an input, with defaults filled in, that Pachyderm refuses, with Pachyderm's text."""
     _check_input_names(raw)
     for node in inputs.visit(raw):
         kinds = [kind for kind in ("pfs", "cron", *COMBINATIONS) if kind in node]
@@ -117,7 +117,7 @@ def _check_service(service: Mapping[str, Any]) -> None:
     if service["type"] not in _SERVICE_TYPES:
         raise PachError(f"the following service type {service['type']} is not allowed")
     for field, least in (("internal_port", 1), ("external_port", 0)):
-        # Kubernetes would say so to nobody but the server's log.
+        # On a cluster only the server's log would show Kubernetes' refusal.
         if not least <= int(service.get(field, 0)) <= _LAST_PORT:
             raise PachError(f"service.{field} must be a port from {least} to {_LAST_PORT}")
 
@@ -192,5 +192,5 @@ def _check_pfs(pfs: Mapping[str, Any]) -> None:
     for wrong, text in checks:
         if wrong:
             raise PachError(text)
-    # The original finds out about a pattern that cannot be read only when a job fails on it, again and again.
+    # Pachyderm reports an invalid pattern only when jobs fail on it, again and again.
     globs.compiled(pfs["glob"])

@@ -13,12 +13,12 @@ from localpachd.pps.recorder import Finished
 from localpachd.pps.skipping import Numbered
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, LogLine, Runner, Task
 
-_BATCH = 500  # results that are recorded at once
+_BATCH = 500  # results in one batch
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What has happened since the last batch."""
+    """Results and log lines since the last batch."""
 
     finished: Sequence[Finished]
     lines: Sequence[LogMessage]
@@ -26,7 +26,7 @@ class Batch:
 
 @dataclass(slots=True)
 class _Slot:
-    """A worker that has a datum set in hand."""
+    """A worker and the datum set that it is processing."""
 
     token: CancelToken
     datums: Sequence[Numbered]
@@ -38,7 +38,7 @@ Event = Finished | LogMessage
 
 
 class WorkerPool:
-    """Runs datum sets until there are none left or it is cancelled. `batches` must be read to the end."""
+    """Runs datum sets until none are left or it is cancelled. `batches` must be read to the end."""
 
     def __init__(
         self, runner: Runner, task: Task, job: Job, name: str, prepare: Callable[[Numbered], DatumWork]
@@ -54,7 +54,7 @@ class WorkerPool:
         self._cancelled = False
 
     def cancel(self) -> None:
-        """Kills what is running and takes up nothing more."""
+        """Kills what is running and starts nothing more."""
         with self._lock:
             self._cancelled = True
             tokens = [slot.token for slot in self._slots.values()]
@@ -63,7 +63,7 @@ class WorkerPool:
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
-        """What each busy worker is at."""
+        """The datum that each busy worker is processing."""
         with self._lock:
             return tuple(
                 WorkerStatus(worker, self._job.id, slot.started, _inputs(slot))
@@ -71,7 +71,7 @@ class WorkerPool:
             )
 
     def restart(self, filters: Sequence[str]) -> bool:
-        """Ends the present attempt of every running datum whose inputs match all the filters. False: there is none."""
+        """Ends the present attempt of every running datum whose inputs match all filters. Returns whether any does."""
         with self._lock:
             slots = list(self._slots.values())
         restarted = False
@@ -81,8 +81,8 @@ class WorkerPool:
         return restarted
 
     def batches(self, sets: Iterable[Sequence[Numbered]], workers: int) -> Iterator[Batch]:
-        """Puts the workers to work and yields what happens, gathered for at most 0.2 s or 500 results. After the last
-        batch raises what kept a worker from going on."""
+        """Starts the workers and yields batches of at most 500 results, from about 0.2 s each. After the last one,
+        raises the first error that stopped a worker."""
         events: EventQueue[Event] = EventQueue(workers)
         todo = iter(sets)
         names = [f"{self._name}-{number}" for number in range(workers)]
@@ -100,7 +100,7 @@ class WorkerPool:
         try:
             while (slot := self._take(worker, todo)) is not None:
                 self._run(worker, slot, events)
-        except Exception as trouble:  # whatever it is, it must not be lost with the thread
+        except Exception as trouble:  # raised by `batches`, whatever it is
             with self._lock:
                 self._troubles.append(trouble)
             self.cancel()

@@ -1,4 +1,4 @@
-"""Notifications by topic: nobody misses what concerns them, and nobody is woken for the rest."""
+"""Notifications by topic: every waiter is woken for its topics, and only for those."""
 
 import threading
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ TOPICS = st.frozensets(st.sampled_from("abc"))
 
 
 @given(TOPICS, st.lists(st.one_of(TOPICS, st.just("wake"))))
-def test_a_feed_has_what_concerns_it_once(wanted: frozenset[str], told: list[Iterable[str] | str]) -> None:
+def test_a_feed_returns_each_change_in_its_topics_once(wanted: frozenset[str], told: list[Iterable[str] | str]) -> None:
     changes = Changes()
     changes.notify("z")  # before the feed
     with changes.feed(*wanted) as feed:

@@ -1,4 +1,4 @@
-"""Engines on directories of their own: pfs, pps and workers without a server."""
+"""Engines in temporary directories: pfs, pps and workers without a server."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,5 +23,5 @@ def engine(tmp_path: Path, gpus: GpuPool) -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def start() -> Callable[[Path, GpuPool], Engine]:
-    """Starts an engine on a directory, for tests that need several; they close it themselves."""
+    """Starts an engine on a directory, for tests that need several and close them."""
     return Engine

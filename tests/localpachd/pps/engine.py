@@ -1,7 +1,9 @@
-"""A whole engine for the tests of the pps room: real pfs, real processes, everything but the wire."""
+"""An engine for the tests of the pps room: a real pfs and real processes, without gRPC."""
 
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ COPY = ("sh", "-c", 'cp -r /pfs/in/. "${LOCALPACHD_PFS:-/pfs}/out/"')
 
 
 class NoSidecars:
-    """For engines without a wire: a spout here has no server to call."""
+    """For an engine without gRPC: its spouts have no server to call."""
 
     def open(self, output: Branch) -> int:
         return 9
@@ -36,8 +38,8 @@ class NoSidecars:
 
 
 class Clock:
-    """Nanoseconds since the epoch as a test says they are; it starts at the machine's time. `asked` is done once,
-    before the clock is read next."""
+    """A clock, in nanoseconds since the epoch, that starts at the machine's time and that tests move. `asked` is called
+    once, when the clock is read next."""
 
     def __init__(self) -> None:
         self.time = time.time_ns()
@@ -51,7 +53,7 @@ class Clock:
 
 
 class Engine:
-    """Pfs and pps over one directory, with the few verbs that tests speak in. Names are in project `default`."""
+    """Pfs and pps over one directory, with short methods for tests. Names are in project `default`."""
 
     def __init__(self, root: Path, gpus: GpuPool) -> None:
         self.root = root
@@ -75,7 +77,7 @@ class Engine:
         self.runner.close()
 
     def restart(self) -> None:
-        """Lets go of all that runs and goes on with it, as a server does that is stopped and started again."""
+        """Stops everything that runs and continues with it, as a server that is stopped and started again."""
         self._end()
         self._begin()
 
@@ -85,7 +87,7 @@ class Engine:
         self.db.close()
 
     def sleep(self, seconds: float) -> None:
-        """Moves the engine's clock on."""
+        """Advances the engine's clock."""
         self.clock.time += int(seconds * 1e9)
         self.pfs.changes.wake()
 
@@ -105,17 +107,17 @@ class Engine:
         modify.modify(self.pfs, Commit(Repo("default", repo), branch=branch), changes)
 
     def create(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> None:
-        """Makes a pipeline that runs a line of shell, in which $PFS is /pfs wherever that is."""
+        """Creates a pipeline that runs a shell script, in which $PFS is the path of /pfs."""
         self.submit(self.request(name, tree, shell, **fields))
 
     def request(self, name: str, tree: Mapping[str, Any], shell: str, **fields: Any) -> dict[str, Any]:
-        """What `create` asks for."""
+        """The request of `create`."""
         script = f'PFS="${{LOCALPACHD_PFS:-/pfs}}"\n{shell}'
         transform = {"cmd": ["sh", "-e"], "stdin": script.split("\n"), **fields.pop("transform", {})}
         return {"pipeline": {"name": name}, "transform": transform, "input": dict(tree), **fields}
 
     def submit(self, request: Mapping[str, Any]) -> None:
-        """Makes or updates a pipeline."""
+        """Creates or updates a pipeline."""
         self.pfs.transact(lambda txn: self.pps.add_pipeline(txn, request, Written()))
 
     def stop(self, job: Job, reason: str = "") -> None:
@@ -123,25 +125,39 @@ class Engine:
         self.pfs.transact(lambda txn: jobs.stop(txn, job, reason))
 
     def jobs(self, name: str) -> list[JobInfo]:
-        """Newest first, of all versions."""
+        """The jobs of all versions, newest first."""
         return list(self.pps.jobs.list_all(Pipeline("default", name), history=-1))
 
     def settle(self, name: str) -> JobInfo:
         """The newest job of a pipeline, once it is over."""
-        return self.pps.jobs.inspect(self.jobs(name)[0].job, wait=True, active=deadline(60))
+        with self._deadline() as active:
+            return self.pps.jobs.inspect(self.jobs(name)[0].job, wait=True, active=active)
 
     def until(self, look: Callable[[], Any]) -> Any:
-        """Waits for a condition that some change will make true."""
-        found = self.pfs.changes.wait_for(lambda: look() or None, deadline(60))
-        assert found is not None, "what the test waits for did not happen"
+        """Waits at most a minute for a condition that some change will make true."""
+        with self._deadline() as active:
+            found = self.pfs.changes.wait_for(lambda: look() or None, active)
+        assert found is not None, "the condition that the test waits for did not become true"
         return found
+
+    @contextmanager
+    def _deadline(self) -> Iterator[Callable[[], bool]]:
+        """The condition of a wait that ends after a minute even if nothing changes."""
+        end = time.monotonic() + 60
+        alarm = threading.Timer(61, self.pfs.changes.wake)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            yield lambda: time.monotonic() < end
+        finally:
+            alarm.cancel()
 
     def commit(self, name: str, ref: str = "", kind: str = "user") -> CommitInfo:
         with self.db.read() as conn:
             return commits.resolve(conn, Commit(Repo("default", name, kind), ref, "" if ref else "master"))
 
     def files(self, name: str, ref: str = "", kind: str = "user") -> dict[str, str]:
-        """Path to text of a commit's whole content."""
+        """The text of each file in a commit, by path."""
         info = self.commit(name, ref, kind)
         with self.db.read() as conn:
             found = list(contents.fileset(conn, info).walk())
@@ -152,13 +168,8 @@ class Engine:
         return {",".join(each.path for each in info.data): info for info in self.pps.list_datums(job)}
 
     def lines(self, name: str) -> list[str]:
-        """What user code of a pipeline has said."""
+        """The lines of a pipeline's user code."""
         return [line.message for line in self.pps.logs(LogQuery(Pipeline("default", name))) if line.user]
-
-
-def deadline(seconds: float) -> Callable[[], bool]:
-    end = time.monotonic() + seconds
-    return lambda: time.monotonic() < end
 
 
 def pfs_input(repo: str, glob: str = "/*", **fields: Any) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def cron(spec: str = "@every 1h", **fields: object) -> dict[str, object]:
 
 
 def at(engine: Engine, hours: float) -> None:
-    """So many hours after the start of the schedules of these tests."""
+    """Sets the clock to a number of hours after the start of the schedules."""
     engine.clock.time = int(START.timestamp() + hours * HOUR) * 10**9
     engine.pfs.changes.wake()
 
@@ -39,7 +39,7 @@ def ticks(engine: Engine, name: str = "p") -> list[str]:
 
 
 def until(engine: Engine, count: int) -> list[str]:
-    """The ticks, once there are as many and each has had its job."""
+    """The ticks, once there are at least `count` and the newest job is over."""
     engine.until(lambda: len(ticks(engine)) >= count)
     engine.settle("p")
     return ticks(engine)
@@ -63,7 +63,7 @@ def test_each_tick_is_a_file_a_datum_and_a_job(engine: Engine) -> None:
     assert (before.counters.total, first.counters.total) == (1, 0)
 
 
-def test_missed_ticks_are_made_up_for_one_by_one_also_after_a_restart(engine: Engine) -> None:
+def test_missed_ticks_come_one_by_one_and_after_a_restart(engine: Engine) -> None:
     at(engine, 0)
     engine.create("p", cron(), LIST)
     engine.until(lambda: engine.pps.inspect_pipeline(Pipeline("default", "p")).state is PipelineState.RUNNING)
@@ -106,7 +106,7 @@ def test_a_pipeline_that_is_stopped_while_the_clock_is_read_does_not_tick(engine
         engine.clock.time = int(START.timestamp() + HOUR) * 10**9
         done.set()
 
-    # The cron inputs have been read by the time at which the clock is asked whether one is due.
+    # The clock is read after the cron inputs.
     engine.clock.asked = stop_and_wait
     engine.pfs.changes.notify()
     assert done.wait(30)
@@ -173,7 +173,7 @@ def test_a_cron_repo_goes_with_its_pipeline(engine: Engine) -> None:
         engine.commit("p_tick")
 
 
-def test_a_schedule_that_cannot_be_read_is_refused(engine: Engine) -> None:
+def test_an_invalid_schedule_is_refused(engine: Engine) -> None:
     with pytest.raises(PachError, match="error parsing cron-spec: "):
         engine.create("p", cron("every now and then"), LIST)
     with pytest.raises(PachError, match="input must specify a name"):
@@ -196,7 +196,7 @@ def test_an_input_with_a_trigger_reads_a_branch_that_follows(engine: Engine) -> 
     assert set(engine.files("p")) == {"/a", "/b", "/c"}
 
 
-def test_a_timed_trigger_goes_by_the_clock(engine: Engine) -> None:
+def test_a_timed_trigger_follows_the_clock(engine: Engine) -> None:
     engine.repo("in")
     trigger = {"trigger": {"branch": "master", "cron_spec": "@every 24h"}}
     engine.create("p", files_of("in", **trigger), 'cp "$PFS"/in/* "$PFS/out/"')

@@ -1,4 +1,4 @@
-"""How inputs make datums: against a model that follows the definitions literally, and the order of processing."""
+"""The datums of inputs, compared with a model that follows the definitions literally, and the order of processing."""
 
 import hashlib
 import itertools
@@ -41,8 +41,8 @@ def named(datum: Datum) -> tuple[str, ...]:
     return tuple(f"{each.name}:{each.path}" for each in datum.inputs)
 
 
-# The model: datums are rows of (name, path, join key, group key, outer), combined by definition. Where the definition
-# has an order, as of the files of one datum, that of identities decides.
+# The model: datums are rows of (name, path, join key, group key, outer), combined by definition. An order in the
+# definition, as of the files of one datum, is that of identities.
 File = tuple[str, str, str, str, bool]
 Row = tuple[File, ...]
 
@@ -58,7 +58,7 @@ def identity(row: Row) -> str:
 
 
 def model(tree: Input, files: Files) -> list[Row]:
-    """The datums of an input, in the order of their identities, the first of those that share one."""
+    """The datums of an input in the order of their identities; of those that share one, the first."""
     rows: dict[str, Row] = {}
     for row in combined(tree, files):
         rows.setdefault(identity(row), row)
@@ -96,7 +96,7 @@ def joined(members: list[list[File]]) -> Iterator[Row]:
 
 
 def with_names(tree: Input, taken: Iterator[int]) -> Input:
-    """Gives every input a name of its own: only the members of a union may share one, and those of `twins` do."""
+    """Gives every input its own name, except that the members of `twins`, a union, share one."""
     if isinstance(tree, PfsInput):
         return replace(tree, name=f"{tree.repo}{next(taken)}")
     if isinstance(tree, Twins):
@@ -175,7 +175,7 @@ def test_a_member_without_files_empties_the_cross() -> None:
     assert list(expand(Cross((leaf("r"), leaf("s"))), find_in({"r": ("a",)}))) == []
 
 
-def test_an_incomplete_join_goes_by_what_the_first_member_of_a_union_says() -> None:
+def test_an_incomplete_join_uses_the_settings_of_a_unions_first_member() -> None:
     """The union is one datum before it is joined (`processMergeTask` reads what was stored first under an id)."""
     inner, outer = leaf("s", join_on="$1"), leaf("s", join_on="$1", outer_join=True)
     files = {"s": ("a",)}

@@ -48,7 +48,7 @@ def test_a_failed_job_copies_nothing(engine: Engine, tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_what_cannot_be_copied_is_tried_until_it_can_also_after_a_restart(engine: Engine, tmp_path: Path) -> None:
+def test_a_copy_that_fails_is_tried_again_and_after_a_restart(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("a file where a directory should be")
     engine.repo("in")
     engine.put("in", {"/a": "1"})
@@ -72,7 +72,7 @@ def test_a_job_that_cannot_copy_can_be_stopped(engine: Engine, tmp_path: Path) -
     assert engine.settle("p").state is JobState.KILLED
 
 
-def test_targets_that_are_none_are_refused(engine: Engine) -> None:
+def test_invalid_targets_are_refused(engine: Engine) -> None:
     engine.repo("in")
     with pytest.raises(PachError, match="unrecognized object store: ftp"):
         engine.create("p", reads("in"), COPY, egress={"URL": "ftp://host/x"})

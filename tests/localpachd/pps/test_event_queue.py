@@ -9,7 +9,7 @@ def test_every_event_arrives_once_and_in_the_order_of_its_producer() -> None:
     events: EventQueue[tuple[int, int]] = EventQueue(3)
 
     def produce(name: int) -> None:
-        for number in range(5_000):  # together more than the queue holds
+        for number in range(5_000):  # in all more than the queue holds
             events.put((name, number))
         events.close()
 
@@ -24,7 +24,7 @@ def test_every_event_arrives_once_and_in_the_order_of_its_producer() -> None:
         assert [number for each, number in found if each == name] == list(range(5_000))
 
 
-def test_what_is_reported_together_is_one_batch_and_no_batch_is_empty() -> None:
+def test_waiting_events_are_one_batch_and_no_batch_is_empty() -> None:
     events: EventQueue[str] = EventQueue(2)
     events.put("a")
     events.put("b")

@@ -1,5 +1,5 @@
-"""Whatever happens to the inputs and the pipeline, one thing after the other or several in one transaction, the output
-is what a fresh pipeline would make of the inputs."""
+"""After any history of changes to the inputs and the pipeline, in steps or in transactions, the output equals that of a
+new pipeline on the same inputs."""
 
 import tempfile
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def take(engine: Any, step: tuple[Any, ...], heads: list[Any]) -> None:
         case ("restart",):
             engine.restart()
         case ("transaction", parts):
-            with suppress(PachError):  # what is refused is undone as a whole
+            with suppress(PachError):  # a refused transaction is undone as a whole
                 engine.pfs.transact(lambda txn: run(engine, txn, parts, heads))
     heads.append(engine.commit("texts").commit)
     with engine.db.read() as conn:
@@ -96,7 +96,7 @@ def run(engine: Any, txn: Transaction, parts: Sequence[str], heads: Sequence[Com
 
 @settings(max_examples=examples(30))
 @given(st.lists(steps, min_size=2, max_size=7), st.booleans())
-def test_the_output_depends_on_the_present_input_alone(start: Any, history: list[tuple[Any, ...]], waits: bool) -> None:
+def test_the_output_depends_only_on_the_present_input(start: Any, history: list[tuple[Any, ...]], waits: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
         engine = start(Path(directory), GpuPool())
         engine.repo("texts")

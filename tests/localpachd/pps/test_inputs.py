@@ -1,4 +1,4 @@
-"""Order, defaults and checks of a pipeline's input, with Pachyderm's texts to the letter."""
+"""Order, defaults and checks of a pipeline's input, with Pachyderm's exact texts."""
 
 import copy
 import re
@@ -51,7 +51,7 @@ def test_nested_members_are_sorted_by_their_first_leaf() -> None:
     assert [member["pfs"]["name"] for member in tree["cross"][1]["union"]] == ["b", "q"]
 
 
-def test_the_given_mapping_is_left_alone() -> None:
+def test_the_given_mapping_is_not_changed() -> None:
     raw = {"cross": [pfs("b", name="b"), pfs("a", name="a")]}
     before = copy.deepcopy(raw)
     filled(raw)
@@ -113,7 +113,7 @@ def test_refusals(raw: dict[str, Any], text: str) -> None:
     assert str(refused.value) == text
 
 
-def test_a_glob_that_cannot_be_read_is_refused_at_once() -> None:
+def test_an_invalid_glob_is_refused_at_once() -> None:
     with pytest.raises(InvalidArgument, match=re.escape("/[a")):
         validation.check_input(filled(pfs(glob="/[a")))
 

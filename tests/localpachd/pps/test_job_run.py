@@ -1,4 +1,4 @@
-"""What may happen to a job while it runs, apart from its datums: trouble of the machine, force, missing GPUs."""
+"""Events during a job apart from its datums: errors of the machine, force, missing GPUs."""
 
 import queue
 import sys
@@ -29,7 +29,7 @@ def texts(engine: Engine) -> Engine:
     return engine
 
 
-def test_trouble_of_the_machine_is_tried_again_and_counted(texts: Engine) -> None:
+def test_after_an_error_of_the_machine_a_job_is_tried_again_and_counts_it(texts: Engine) -> None:
     def refuse(conn: Connection) -> None:
         conn.execute("CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
 
@@ -56,7 +56,7 @@ def test_a_commit_finished_by_force_ends_its_job(texts: Engine, kind: str) -> No
     texts.until(lambda: texts.pps.jobs.inspect(job.job).worker_status == ())
 
 
-def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_again(texts: Engine) -> None:
+def test_a_pipeline_works_again_after_its_deleted_output_branch_is_restored(texts: Engine) -> None:
     copy = texts.request("copy", ONE, 'cp "$PFS"/in/* "$PFS/out/"')
     texts.submit(copy)
     texts.settle("copy")
@@ -68,7 +68,7 @@ def test_a_deleted_output_branch_is_in_nobodys_way_once_the_pipeline_has_it_agai
     assert sorted(texts.files("copy")) == ["/a", "/b", "/c"]
 
 
-def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(texts: Engine) -> None:
+def test_pipelines_without_output_branches_can_be_deleted_together(texts: Engine) -> None:
     for name, source in (("first", "texts"), ("second", "first"), ("third", "second")):
         texts.create(name, {"pfs": {"repo": source, "name": "in", "glob": "/*"}}, "true")
         texts.settle(name)
@@ -77,7 +77,7 @@ def test_pipelines_without_their_output_branches_can_be_deleted_all_at_once(text
 
 
 @pytest.mark.parametrize("with_pipeline", [False, True])
-def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(
+def test_a_job_whose_commits_were_deleted_as_it_started_ends_silently(
     texts: Engine, caplog: pytest.LogCaptureFixture, with_pipeline: bool
 ) -> None:
     texts.create("hang", ONE, "sleep 60")
@@ -93,7 +93,7 @@ def test_a_job_whose_commits_were_deleted_as_it_was_begun_ends_without_a_word(
     assert caplog.records == []
 
 
-def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(texts: Engine) -> None:
+def test_a_jobs_state_set_in_a_step_wins_over_the_end_of_its_commits(texts: Engine) -> None:
     texts.create("hang", ONE, "sleep 60")
     texts.put("texts", {"/c": "three"})
     job = texts.jobs("hang")[0].job
@@ -107,7 +107,7 @@ def test_what_a_step_says_of_a_job_counts_before_what_became_of_its_commits(text
     assert (info.state, info.reason) == (JobState.KILLED, "enough")
 
 
-def test_a_job_can_be_told_its_state(texts: Engine) -> None:
+def test_a_jobs_state_can_be_set(texts: Engine) -> None:
     texts.create("hang", ONE, "echo hanging\nsleep 60")
     texts.until(lambda: texts.lines("hang"))
     job, counters = texts.jobs("hang")[0].job, Counters(processed=1, total=2)
@@ -128,8 +128,8 @@ def test_a_job_can_be_told_its_state(texts: Engine) -> None:
         tell(JobState.RUNNING)
 
 
-def test_a_batched_process_takes_its_datums_one_after_the_other(texts: Engine) -> None:
-    # The client's own loop: NextDatum, work, NextDatum.
+def test_a_batched_process_takes_its_datums_one_by_one(texts: Engine) -> None:
+    # The loop of the official client: NextDatum, work, NextDatum.
     code = """
 import os, shutil, pathlib
 from python_pachyderm.proto.v2.worker import worker_pb2, worker_pb2_grpc
@@ -157,7 +157,7 @@ while True:
     assert (bad.reason, failed.counters.processed) == ("bad content", 1)
 
 
-def test_what_is_said_of_a_deleted_pipeline_is_not_in_the_log_of_its_successor(texts: Engine) -> None:
+def test_a_line_about_a_deleted_pipeline_is_not_in_the_log_of_its_successor(texts: Engine) -> None:
     texts.create("copy", ONE, "true")
     job = texts.settle("copy").job
     texts.pps.delete_pipeline(job.pipeline)
@@ -172,7 +172,7 @@ class TestStrictGpus:
     def gpus(self) -> GpuPool:
         return GpuPool(strict=True)
 
-    def test_what_wants_a_gpu_waits_and_the_rest_runs(self, texts: Engine) -> None:
+    def test_pipelines_that_need_a_gpu_wait_and_others_run(self, texts: Engine) -> None:
         texts.create("wants", ONE, "true", resource_limits=GPU)
         texts.create("does-not", ONE, "true")
         assert texts.settle("does-not").state is JobState.SUCCESS
@@ -191,7 +191,7 @@ class TestOneGpu:
     def gpus(self) -> GpuPool:
         return GpuPool(("0",))
 
-    def test_workers_take_turns_on_the_only_one(self, texts: Engine) -> None:
+    def test_workers_share_the_only_gpu_in_turns(self, texts: Engine) -> None:
         say = 'echo "$CUDA_VISIBLE_DEVICES" > "$PFS/out/$PACH_DATUM_ID"'
         texts.create("wants", ONE, say, resource_limits=GPU, parallelism_spec={"constant": "2"})
         assert texts.settle("wants").state is JobState.SUCCESS

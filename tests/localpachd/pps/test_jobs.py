@@ -116,7 +116,7 @@ def test_a_failed_datum_fails_the_job_and_nothing_of_it_is_a_base(shout: Engine)
     bad = shout.datums(job.job)["/bad"]
     assert (job.state, job.reason) == (JobState.FAILURE, f"datum {bad.id} failed")
     assert (bad.outcome, bad.reason != "") == (Outcome.FAILED, True)
-    # The other new datum had its chance; the changed one, which belongs to the second phase, did not.
+    # The other new datum was processed; the changed one, which belongs to the second phase, was not.
     assert (job.counters.processed, job.counters.failed) == (1, 1)
     for kind in ("user", "meta"):
         assert shout.commit("shout", job.job.id, kind).error == job.reason
@@ -273,7 +273,7 @@ def test_stop_job_kills_it_and_errors_its_commits(engine: Engine) -> None:
     assert (info.state, info.reason) == (JobState.KILLED, "job stopped")
     for kind in ("user", "meta"):
         assert engine.commit("hang", job.id, kind).error == "job stopped"
-    engine.stop(job, "again")  # silent on a job that is over
+    engine.stop(job, "again")  # no error for a job that is over
     assert engine.pps.jobs.inspect(job).reason == "job stopped"
     engine.until(lambda: engine.pps.jobs.inspect(job).worker_status == ())
 
@@ -311,11 +311,11 @@ def test_stop_and_start_a_pipeline(engine: Engine) -> None:
     engine.pps.start_pipeline(pipeline)
     assert counted(engine.settle("hang")) == (3, 0, 3)
     assert len(engine.jobs("hang")) == 2
-    engine.pps.start_pipeline(pipeline)  # of a running pipeline: nothing new
+    engine.pps.start_pipeline(pipeline)  # has no effect on a running pipeline
     assert len(engine.jobs("hang")) == 2
 
 
-def test_delete_pipeline_ends_everything_of_it(engine: Engine) -> None:
+def test_delete_pipeline_ends_all_of_its_jobs_and_repos(engine: Engine) -> None:
     job = hanging(engine)
     engine.pps.delete_pipeline(job.pipeline)
     with pytest.raises(NotFound, match=f"jobs default/hang@{job.id} not found"):
@@ -324,7 +324,7 @@ def test_delete_pipeline_ends_everything_of_it(engine: Engine) -> None:
         list(engine.pps.jobs.list_all(job.pipeline))
     with engine.db.read() as conn:
         assert not any(each.repo.name == "hang" for each in repos.list_all(conn))
-    engine.pps.delete_pipeline(job.pipeline)  # silent
+    engine.pps.delete_pipeline(job.pipeline)  # no error
     engine.create("hang", only("texts"), SHOUT)  # the name is free again
     assert engine.settle("hang").state is JobState.SUCCESS
 
@@ -360,7 +360,7 @@ def test_a_pipeline_without_a_command_fails(engine: Engine) -> None:
     assert (info.state, info.reason) == (PipelineState.FAILURE, "nothing to run: no transform.cmd")
 
 
-def test_autoscaling_pipelines_stand_by_between_jobs(engine: Engine) -> None:
+def test_autoscaling_pipelines_are_in_standby_between_jobs(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     engine.create("shout", only("texts"), SHOUT, autoscaling=True)
@@ -370,7 +370,7 @@ def test_autoscaling_pipelines_stand_by_between_jobs(engine: Engine) -> None:
     assert engine.pps.inspect_pipeline(pipeline).workers_available == 0
 
 
-def test_gpu_pipelines_run_on_the_cpu_and_say_so(engine: Engine) -> None:
+def test_gpu_pipelines_run_on_the_cpu_and_report_it(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     limits = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
@@ -400,7 +400,7 @@ def test_names_and_versions(shout: Engine) -> None:
     assert [each.version for each in shout.pps.list_pipelines(history=1)] == [2, 1]
     first = shout.pps.list_pipelines(history=1)[1].spec_commit
     assert [each.version for each in shout.pps.list_pipelines(commit_set=first.id)] == [1]
-    shout.pps.stop_pipeline(Pipeline("default", "none"))  # silent
+    shout.pps.stop_pipeline(Pipeline("default", "none"))  # no error
 
 
 def test_jobs_are_filtered_by_the_commits_they_read(shout: Engine) -> None:

@@ -17,8 +17,8 @@ ages = st.lists(st.integers(0, 60), max_size=20).map(lambda days: sorted(days, r
 
 @settings(deadline=None, max_examples=examples(30))
 @given(ages, st.integers(0, 61), st.integers(0, 21))
-def test_lines_that_are_old_or_too_many_are_forgotten(ages: list[int], days: int, most: int) -> None:
-    # Half a day older than said, so that no line is on the edge.
+def test_lines_that_are_too_old_or_too_many_are_deleted(ages: list[int], days: int, most: int) -> None:
+    # Half a day older than `ages`, so that no line is exactly on the limit.
     lines = [
         LogMessage(time.time_ns() - (24 * age + 12) * HOUR, Pipeline("default", "p"), "", "", "", True, False, str(age))
         for age in ages

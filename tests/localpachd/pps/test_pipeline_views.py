@@ -1,4 +1,4 @@
-"""What is read again after a change is all that the change can have changed: the views are as a first look has them."""
+"""Reading again only what changed gives the same views as reading everything."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SOURCES = st.sampled_from((*REPOS, *PIPELINES))
 
 
 class World:
-    """Repos and pipelines that nothing runs, and steps that change them as users, jobs and the scheduler do."""
+    """Repos and pipelines without a scheduler, and steps that change them as users, jobs and the scheduler do."""
 
     def __init__(self, root: Path) -> None:
         self.db = Database(root / "db.sqlite")
@@ -117,7 +117,7 @@ def seen(views: PipelineViews) -> tuple[PipelineView, ...]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.lists(STEP, min_size=1, max_size=3), min_size=3, max_size=15), st.lists(st.booleans(), min_size=20))
-def test_views_that_follow_the_changes_are_as_new_ones(history: list[list[tuple[Any, ...]]], looks: list[bool]) -> None:
+def test_refreshed_views_equal_new_ones(history: list[list[tuple[Any, ...]]], looks: list[bool]) -> None:
     with opened() as world, world.pfs.changes.feed() as feed:
         followed = PipelineViews()
         followed.refresh(world.db, EVERYTHING)
@@ -127,17 +127,17 @@ def test_views_that_follow_the_changes_are_as_new_ones(history: list[list[tuple[
                 for each in steps:
                     world.take(txn, each)
 
-            with suppress(PachError):  # what is refused is undone as a whole
+            with suppress(PachError):  # a refused transaction is undone as a whole
                 world.pfs.transact(step)
             if number >= len(looks) or looks[number]:
-                # Steps without a topic, after which everything is read, are none that a view depends on.
+                # The topics must suffice without `everything`, which a step without a topic sets.
                 followed.refresh(world.db, Changed(feed.wait(0).topics))
                 fresh = PipelineViews()
                 fresh.refresh(world.db, EVERYTHING)
                 assert seen(followed) == seen(fresh)
 
 
-def test_nothing_is_read_for_what_concerns_no_pipeline() -> None:
+def test_a_change_that_concerns_no_pipeline_reads_nothing() -> None:
     with opened() as world, world.pfs.changes.feed() as feed:
         for steps in BEGINNING:
             world.pfs.transact(lambda txn, steps=steps: world.take(txn, steps[0]))  # type: ignore[misc]
@@ -165,7 +165,7 @@ def opened() -> Iterator[World]:
 
 @contextmanager
 def unreadable(db: Database) -> Iterator[None]:
-    """Refuses every look into the database."""
+    """Makes every read of the database fail."""
     kept: Callable[[], Any] = db.read
 
     def refuse() -> Any:

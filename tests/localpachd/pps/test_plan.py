@@ -1,4 +1,4 @@
-"""The plan: from what is to what to do, with no server."""
+"""The plan: from a state to the actions that come next, without a server."""
 
 from dataclasses import replace
 
@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 from localpachd.pps.entities import Job, JobState, Pipeline, PipelineState
 from localpachd.pps.plan import (
     NO_COMMAND,
+    CancelRun,
     Conclude,
     GiveUp,
     InputView,
     JobView,
-    LetGo,
     PickUp,
     PipelineView,
-    Run,
     SetState,
     Snapshot,
+    StartJob,
     StartSpout,
     Stop,
     StopSpout,
@@ -38,8 +38,8 @@ def job(state: JobState, *inputs: InputView, job: Job = FIRST, version: int = 1)
     return JobView(job, version, state, inputs)
 
 
-def planned(view: PipelineView, *in_hand: Job) -> tuple[object, ...]:
-    return plan(Snapshot((view,), frozenset(in_hand)))
+def planned(view: PipelineView, *active: Job) -> tuple[object, ...]:
+    return plan(Snapshot((view,), frozenset(active)))
 
 
 def test_a_new_pipeline_starts_running() -> None:
@@ -47,7 +47,7 @@ def test_a_new_pipeline_starts_running() -> None:
     assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, ""),)
 
 
-def test_nothing_to_do_is_nothing() -> None:
+def test_a_pipeline_at_rest_needs_no_action() -> None:
     assert planned(RUNNING) == ()
 
 
@@ -57,17 +57,17 @@ def test_the_first_job_goes_from_created_over_starting_to_running() -> None:
     waiting = replace(RUNNING, jobs=(job(JobState.STARTING, OPEN), job(JobState.CREATED, job=SECOND)))
     assert planned(waiting) == ()
     ready = replace(RUNNING, jobs=(job(JobState.STARTING, READY),))
-    assert planned(ready) == (Run(FIRST),)
+    assert planned(ready) == (StartJob(FIRST),)
 
 
-def test_one_job_of_a_pipeline_is_in_hand_at_a_time() -> None:
+def test_one_job_of_a_pipeline_runs_at_a_time() -> None:
     busy = replace(RUNNING, jobs=(job(JobState.RUNNING), job(JobState.CREATED, job=SECOND)))
     assert planned(busy, FIRST) == ()
 
 
-def test_a_running_job_that_nobody_has_in_hand_is_taken_again() -> None:
+def test_a_running_job_without_a_run_is_started_again() -> None:
     orphan = replace(RUNNING, jobs=(job(JobState.RUNNING),))
-    assert planned(orphan) == (Run(FIRST),)
+    assert planned(orphan) == (StartJob(FIRST),)
 
 
 def test_failed_inputs_make_a_job_unrunnable_once_all_inputs_are_finished() -> None:
@@ -104,21 +104,21 @@ def test_an_autoscaling_pipeline_rests_until_a_job_can_run() -> None:
     )
 
 
-def test_an_image_on_its_way_holds_a_pipeline_up_without_a_crash() -> None:
+def test_a_pipeline_waits_for_an_image_that_is_being_pulled() -> None:
     view = replace(RUNNING, delay="pulling image a:1", jobs=(job(JobState.STARTING, READY),))
     assert planned(view) == (SetState(EDGES, 1, PipelineState.STARTING, "pulling image a:1"),)
     assert planned(replace(view, state=PipelineState.STARTING, reason="pulling image a:1")) == ()
     assert planned(replace(view, delay="", state=PipelineState.STARTING, reason="pulling image a:1")) == (
-        SetState(EDGES, 1, PipelineState.RUNNING, ""), Run(FIRST),
+        SetState(EDGES, 1, PipelineState.RUNNING, ""), StartJob(FIRST),
     )  # fmt: skip
 
 
-def test_workers_that_cannot_be_had_leave_the_job_waiting() -> None:
+def test_a_job_waits_while_its_workers_cannot_run_here() -> None:
     view = replace(RUNNING, obstacle="unschedulable: no GPU", jobs=(job(JobState.CREATED, READY),))
     assert planned(view) == (SetState(EDGES, 1, PipelineState.CRASHING, "unschedulable: no GPU"),)
 
 
-def test_what_a_user_should_know_stands_in_the_reason() -> None:
+def test_a_remark_for_users_is_the_reason() -> None:
     view = replace(RUNNING, remark="no GPU here: running on the CPU")
     assert planned(view) == (SetState(EDGES, 1, PipelineState.RUNNING, "no GPU here: running on the CPU"),)
 
@@ -128,8 +128,8 @@ def test_jobs_of_an_older_version_are_not_picked_up() -> None:
     assert planned(view) == ()
 
 
-def test_what_is_in_hand_of_a_job_that_is_over_is_let_go() -> None:
-    assert planned(RUNNING, FIRST) == (LetGo(FIRST),)
+def test_the_run_of_a_job_that_is_over_is_cancelled() -> None:
+    assert planned(RUNNING, FIRST) == (CancelRun(FIRST),)
 
 
 views = st.builds(
@@ -157,18 +157,18 @@ views = st.builds(
 )
 
 
-def _after(view: PipelineView, in_hand: frozenset[Job], action: object) -> tuple[PipelineView, frozenset[Job]]:
+def _after(view: PipelineView, active: frozenset[Job], action: object) -> tuple[PipelineView, frozenset[Job]]:
     match action:
         case SetState(_, _, state, reason, _):
-            return replace(view, state=state, reason=reason), in_hand
+            return replace(view, state=state, reason=reason), active
         case PickUp(one):
-            return _with_state(view, one, JobState.STARTING), in_hand
-        case Run(one):
-            return _with_state(view, one, JobState.RUNNING), in_hand | {one}
+            return _with_state(view, one, JobState.STARTING), active
+        case StartJob(one):
+            return _with_state(view, one, JobState.RUNNING), active | {one}
         case GiveUp(one, _) | Stop(one, _):
-            return replace(view, jobs=tuple(each for each in view.jobs if each.job != one)), in_hand
-        case LetGo(one):
-            return view, in_hand - {one}
+            return replace(view, jobs=tuple(each for each in view.jobs if each.job != one)), active
+        case CancelRun(one):
+            return view, active - {one}
     raise AssertionError(action)
 
 
@@ -177,17 +177,15 @@ def _with_state(view: PipelineView, one: Job, state: JobState) -> PipelineView:
 
 
 @given(views, st.frozensets(st.sampled_from([FIRST, SECOND])))
-def test_applying_the_plan_comes_to_rest_with_at_most_one_job_taken(
-    view: PipelineView, in_hand: frozenset[Job]
-) -> None:
+def test_applying_the_plan_comes_to_rest_with_at_most_one_run(view: PipelineView, active: frozenset[Job]) -> None:
     for _ in range(10):
-        actions = plan(Snapshot((view,), in_hand))
+        actions = plan(Snapshot((view,), active))
         if not actions:
             break
-        assert sum(isinstance(each, Run) for each in actions) <= 1
+        assert sum(isinstance(each, StartJob) for each in actions) <= 1
         for action in actions:
-            view, in_hand = _after(view, in_hand, action)
-    assert plan(Snapshot((view,), in_hand)) == ()
+            view, active = _after(view, active, action)
+    assert plan(Snapshot((view,), active)) == ()
 
 
 SERVICE = replace(RUNNING, kind=Kind.SERVICE)
@@ -196,13 +194,13 @@ SPOUT = replace(RUNNING, kind=Kind.SPOUT, spec_commit="first")
 
 def test_the_newest_job_that_can_be_served_takes_the_place_of_those_before_it() -> None:
     jobs = (job(JobState.RUNNING), job(JobState.STARTING, READY, job=SECOND))
-    # The one that is served must let go first.
+    # The run of the job that is served must end first.
     assert planned(replace(SERVICE, jobs=jobs), FIRST) == (Conclude(FIRST),)
-    assert planned(replace(SERVICE, jobs=jobs[1:]), FIRST) == (LetGo(FIRST),)
-    assert planned(replace(SERVICE, jobs=jobs[1:])) == (Run(SECOND),)
+    assert planned(replace(SERVICE, jobs=jobs[1:]), FIRST) == (CancelRun(FIRST),)
+    assert planned(replace(SERVICE, jobs=jobs[1:])) == (StartJob(SECOND),)
 
 
-def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed() -> None:
+def test_a_service_continues_while_the_next_inputs_are_open_or_have_failed() -> None:
     first = job(JobState.RUNNING)
     waiting = replace(SERVICE, jobs=(first, job(JobState.STARTING, OPEN, job=SECOND)))
     assert planned(waiting, FIRST) == ()
@@ -210,13 +208,13 @@ def test_a_service_goes_on_while_the_next_inputs_are_open_or_have_failed() -> No
     assert planned(failed, FIRST) == (GiveUp(SECOND, unrunnable(["images"])),)
 
 
-def test_a_spout_runs_in_its_newest_version_alone_and_only_while_its_pipeline_does() -> None:
-    def spouts(view: PipelineView, *in_hand: str) -> tuple[object, ...]:
-        return plan(Snapshot((view,), spouts=frozenset((EDGES, each) for each in in_hand)))
+def test_only_the_newest_version_of_a_spout_runs_and_only_while_its_pipeline_does() -> None:
+    def spouts(view: PipelineView, *active: str) -> tuple[object, ...]:
+        return plan(Snapshot((view,), spouts=frozenset((EDGES, each) for each in active)))
 
     assert spouts(SPOUT) == (StartSpout(EDGES, "first"),)
     assert spouts(SPOUT, "first") == ()
-    # An update, or a pipeline that was deleted and made again: that one is in its first version once more.
+    # After an update, or after the pipeline was deleted and created again, which starts with version 1.
     for later in (replace(SPOUT, version=2, spec_commit="second"), replace(SPOUT, spec_commit="second")):
         assert spouts(later, "first") == (StopSpout(EDGES, "first"),)
         assert spouts(later) == (StartSpout(EDGES, "second"),)

@@ -1,4 +1,4 @@
-"""Datum records: protojson of Pachyderm's `datum.Meta`, there and back."""
+"""Datum records: protojson of Pachyderm's `datum.Meta`, written and read back."""
 
 import json
 
@@ -70,6 +70,6 @@ def test_defaults_are_left_out() -> None:
     assert "state" not in json.loads(encode(Record("d", job, (), "h", Outcome.PROCESSED, "", Stats(), 0)))
 
 
-def test_where_records_lie() -> None:
+def test_the_paths_of_records() -> None:
     assert meta_path("d") == "/meta/d/meta"
     assert pfs_path("d") == "/pfs/d"

@@ -1,4 +1,4 @@
-"""Resources that no cluster could give."""
+"""Resources that no cluster could provide."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from localpachd.errors import PachError
 from localpachd.pps import resources
 
 
-def test_what_is_usual() -> None:
+def test_usual_resources_are_accepted() -> None:
     gpu = {"type": "nvidia.com/gpu", "number": "1"}
     resources.check({})
     resources.check(
@@ -37,15 +37,15 @@ def test_what_is_usual() -> None:
         ),
         (
             {"resource_requests": {"memory": "2Gi"}, "resource_limits": {"memory": "2G"}},
-            "resource_requests.memory is more than resource_limits.memory: no worker could be started",
+            "resource_requests.memory is more than resource_limits.memory: no worker could start",
         ),
         (
             {"resource_requests": {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}},
-            "resource_requests.gpu: GPUs are given by their limit only: put it into resource_limits",
+            "resource_requests.gpu: set GPUs in resource_limits only",
         ),
     ],
 )
-def test_what_no_cluster_could_give(raw: dict[str, Any], text: str) -> None:
+def test_resources_that_no_cluster_could_provide_are_refused(raw: dict[str, Any], text: str) -> None:
     with pytest.raises(PachError) as refused:
         resources.check(raw)
     assert str(refused.value).startswith(text)

@@ -8,7 +8,7 @@ from localpachd.pps.run import Run
 
 
 class Part:
-    """Goes on until it is cancelled."""
+    """Runs until it is cancelled."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()

@@ -1,4 +1,4 @@
-"""What pipelines ask of secrets, checked and carried out."""
+"""Secrets of pipelines, checked and used."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def check(kept: Secrets, *uses: dict[str, str]) -> None:
     secrets.check({"transform": {"secrets": list(uses)}}, kept)
 
 
-def test_nothing_asked_is_nothing_wrong(kept: Secrets) -> None:
+def test_a_request_without_secrets_is_accepted(kept: Secrets) -> None:
     secrets.check({}, kept)
     secrets.check({"transform": {}}, kept)
     check(kept, {"name": "s"})
@@ -43,27 +43,27 @@ def test_nothing_asked_is_nothing_wrong(kept: Secrets) -> None:
             [{"name": "s", "env_var": "MY-E", "key": "word"}],
             'secret s has env_var "MY-E": use letters, digits and underscores only',
         ),
-        ([{"name": "s", "mount_path": "a"}], 'a secret has mount_path "a": name a directory from / on'),
-        ([{"name": "s", "mount_path": "/"}], 'a secret has mount_path "/": name a directory from / on'),
-        ([{"name": "s", "mount_path": "/a/../b"}], 'a secret has mount_path "/a/../b": name a directory'),
-        ([{"name": "s", "mount_path": "//pfs/x"}], 'a secret has mount_path "//pfs/x": name a directory'),
+        ([{"name": "s", "mount_path": "a"}], 'a secret has mount_path "a": it must be an absolute path outside /pfs'),
+        ([{"name": "s", "mount_path": "/"}], 'a secret has mount_path "/": it must be an absolute path outside /pfs'),
+        ([{"name": "s", "mount_path": "/a/../b"}], 'a secret has mount_path "/a/../b": it must be an absolute path'),
+        ([{"name": "s", "mount_path": "//pfs/x"}], 'a secret has mount_path "//pfs/x": it must be an absolute path'),
         (
             [{"name": "s", "mount_path": "/a"}, {"name": "s", "mount_path": "/a/b"}],
-            'a secret has mount_path "/a/b", where another one is mounted already',
+            'a secret has mount_path "/a/b", where another secret is mounted',
         ),
         (
             [{"name": "s", "mount_path": "/a/b"}, {"name": "s", "mount_path": "/a"}],
-            'a secret has mount_path "/a", where another one is mounted already',
+            'a secret has mount_path "/a", where another secret is mounted',
         ),
     ],
 )
-def test_what_cannot_be_given_is_refused(kept: Secrets, uses: list[dict[str, str]], text: str) -> None:
+def test_invalid_uses_are_refused(kept: Secrets, uses: list[dict[str, str]], text: str) -> None:
     with pytest.raises(PachError) as refused:
         check(kept, *uses)
     assert str(refused.value).startswith(text)
 
 
-def test_a_value_is_kept_with_no_datum_and_no_log(engine: Engine) -> None:
+def test_a_value_is_neither_in_a_datums_record_nor_in_the_log(engine: Engine) -> None:
     engine.repo("texts")
     engine.secrets.create(Secret("s", "Opaque", 0, {"word": WORD}))
     transform = {"secrets": [{"name": "s", "key": "word", "env_var": "WORD"}]}
@@ -79,7 +79,7 @@ def test_a_value_is_kept_with_no_datum_and_no_log(engine: Engine) -> None:
     assert WORD.decode() not in str(job)
 
 
-def test_a_secret_that_is_gone_fails_the_datum_and_may_come_back(engine: Engine) -> None:
+def test_a_deleted_secret_fails_the_datum_until_it_is_back(engine: Engine) -> None:
     engine.repo("texts")
     secret = Secret("s", "Opaque", 0, {"word": WORD})
     engine.secrets.create(secret)

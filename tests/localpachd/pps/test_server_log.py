@@ -1,4 +1,4 @@
-"""The server's own log, as those see it who ask for the log of nothing in particular."""
+"""The server's own log, which a query without a pipeline or job returns."""
 
 import logging
 import threading
@@ -30,7 +30,7 @@ def test_lines_come_once_and_then_the_new_ones() -> None:
     assert list(log.tail(third.ts + 1).lines()) == []
 
 
-def test_who_follows_is_woken() -> None:
+def test_a_follower_is_woken() -> None:
     changes = Changes()
     logger, log = _logged(changes)
     tail = log.tail(0)

@@ -1,4 +1,4 @@
-"""Services and spouts: what runs when, on what, and what becomes of their jobs."""
+"""Services and spouts: when they run, on which input, and how their jobs end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from localpachd.pps.spec import Kind
 from tests.localpachd.pps.engine import Engine
 from tests.servers import OwnPort
 
-# Answers with the text of /pfs/in/name; asked for /exit it ends.
+# Serves the text of /pfs/in/name; a request for /exit ends it.
 SERVER = """
 import http.server, os, sys
 pfs = os.environ.get("LOCALPACHD_PFS", "/pfs")
@@ -36,7 +36,7 @@ http.server.ThreadingHTTPServer(("", int(sys.argv[1])), Handler).serve_forever()
 
 
 def get(port: int, wanted: str = "") -> str:
-    """What is answered at a port, once something is or, with `wanted`, once it is this."""
+    """The first answer at a port, or the first that equals `wanted`."""
     until = time.monotonic() + 30
     found = ""
     while not found or (wanted and found != wanted):
@@ -50,7 +50,7 @@ def get(port: int, wanted: str = "") -> str:
 
 
 class Service:
-    """A pipeline `web` that serves what is in the repo `in`."""
+    """A pipeline `web` that serves the repo `in`."""
 
     def __init__(self, engine: Engine, own_port: OwnPort) -> None:
         self.engine = engine
@@ -80,7 +80,7 @@ def said(engine: Engine, name: str) -> list[str]:
     return [line.message for line in engine.pps.logs(LogQuery(Pipeline("default", name))) if not line.user]
 
 
-def test_a_service_serves_its_input_under_a_job_that_goes_on(engine: Engine, service: Service) -> None:
+def test_a_service_serves_its_input_while_its_job_runs(engine: Engine, service: Service) -> None:
     engine.put("in", {"/name": "one"})
     service.create()
     assert get(service.port) == "one"
@@ -105,7 +105,7 @@ def test_a_new_commit_ends_the_job_and_is_served_by_the_next(engine: Engine, ser
     assert engine.files("web", engine.jobs("web")[1].job.id) == {}
 
 
-def test_what_is_served_stays_until_the_next_commit_is_whole(engine: Engine, service: Service) -> None:
+def test_the_old_input_is_served_until_the_next_commit_is_finished(engine: Engine, service: Service) -> None:
     engine.put("in", {"/name": "one"})
     service.create()
     assert get(service.port) == "one"
@@ -133,7 +133,7 @@ def _ask_to_exit(port: int) -> None:
         urllib.request.urlopen(f"http://127.0.0.1:{port}/exit", timeout=10)
 
 
-def test_a_service_goes_on_after_a_restart_of_the_server(engine: Engine, service: Service) -> None:
+def test_a_service_continues_after_a_restart_of_the_server(engine: Engine, service: Service) -> None:
     engine.put("in", {"/name": "one"})
     service.create()
     assert get(service.port) == "one"
@@ -184,7 +184,7 @@ def _refused(port: int) -> bool:
     return False
 
 
-def test_without_a_datum_the_job_waits_and_says_so(engine: Engine, service: Service) -> None:
+def test_without_a_datum_the_job_waits_and_reports_it(engine: Engine, service: Service) -> None:
     service.create(glob="/name")
     engine.until(lambda: any("services must have a single datum" in line for line in said(engine, "web")))
     assert service.states() == [JobState.RUNNING]
@@ -200,7 +200,7 @@ def test_more_than_one_datum_is_a_failure(engine: Engine, service: Service) -> N
     assert (job.state, job.reason) == (JobState.FAILURE, "services must have a single datum")
 
 
-def test_a_taken_port_is_waited_for(engine: Engine, service: Service) -> None:
+def test_a_service_waits_for_a_port_that_is_in_use(engine: Engine, service: Service) -> None:
     engine.put("in", {"/name": "one"})
     with socket.create_server(("127.0.0.1", service.port)):
         service.create()
@@ -254,7 +254,7 @@ def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update
     engine.pps.delete_pipeline(Pipeline("default", "s"))
 
 
-def test_a_spout_that_is_deleted_and_made_again_at_once_runs_as_it_was_made_last(engine: Engine) -> None:
+def test_a_spout_that_is_deleted_and_created_again_in_one_step_is_replaced(engine: Engine) -> None:
     spout(engine, "echo first; sleep 1000")
     engine.until(lambda: engine.lines("s") == ["first"])
 

@@ -1,4 +1,4 @@
-"""Which datums are skipped: a pure decision over records and datums."""
+"""The selection of datums to skip: a pure function of records and datums."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -43,7 +43,7 @@ def test_equal_hashes_are_skipped_changed_ones_replaced_missing_ones_removed() -
     assert set(decision.outdated) == {B.id, C.id}
 
 
-def test_what_was_not_processed_well_is_never_skipped() -> None:
+def test_failed_and_recovered_datums_are_never_skipped() -> None:
     decision = decide([A], {A.id: ""}, (), SALT)
     assert chosen(decision.serial) == [A]
     assert decision.outdated == (A.id,)
@@ -54,7 +54,7 @@ def test_every_job_and_another_salt_skip_nothing() -> None:
     assert decide([A, B], record(A) | record(B), (), "other").skipped == 0
 
 
-def test_what_this_job_recorded_before_a_restart_is_neither_run_nor_removed_again() -> None:
+def test_datums_recorded_before_a_restart_are_neither_run_nor_removed_again() -> None:
     changed = datum("/b", b"other")
     decision = decide([A, changed, C], record(B), {A.id, changed.id}, SALT)
     assert chosen(decision.parallel) == [C]
@@ -67,7 +67,9 @@ paths = st.dictionaries(st.sampled_from([f"/{name}" for name in "abcdefgh"]), st
 
 
 @given(paths, paths, st.sets(st.sampled_from([f"/{name}" for name in "abcdefgh"])))
-def test_each_datum_has_exactly_one_fate(before: dict[str, bytes], now: dict[str, bytes], done_paths: set[str]) -> None:
+def test_each_datum_is_in_exactly_one_group(
+    before: dict[str, bytes], now: dict[str, bytes], done_paths: set[str]
+) -> None:
     base = {key: value for path in before for key, value in record(datum(path, before[path])).items()}
     wanted = [datum(path, now[path]) for path in sorted(now)]
     done = {each.id for each in wanted if each.inputs[0].path in done_paths and base.get(each.id) != each.hash(SALT)}
@@ -76,7 +78,7 @@ def test_each_datum_has_exactly_one_fate(before: dict[str, bytes], now: dict[str
     assert len(run) + decision.skipped + len(done) == decision.total == len(wanted)
     assert len(set(run)) == len(run)
     assert not set(run) & done
-    # What is left of the base is what was skipped; everything else of it has gone or been replaced.
+    # The skipped datums are those left of the base; all others were removed or replaced.
     kept = base.keys() - set(decision.outdated) - done
     assert len(kept) == decision.skipped
     assert all(base[each.id] == each.hash(SALT) for each in wanted if each.id in kept)
@@ -90,7 +92,7 @@ def lengths(count: int, spec: DatumSetSpec, workers: int = 1, size: int = 1) -> 
     return [len(each) for each in sets(numbered(count, size), spec, workers)]
 
 
-def test_sets_are_dealt_by_count_by_bytes_or_evenly() -> None:
+def test_sets_are_limited_by_count_or_bytes_or_have_equal_size() -> None:
     assert lengths(5, DatumSetSpec(number=2)) == [2, 2, 1]
     assert lengths(5, DatumSetSpec(size_bytes=30), size=10) == [3, 2]
     assert lengths(5, DatumSetSpec(number=2, size_bytes=30), size=10) == [2, 2, 1]

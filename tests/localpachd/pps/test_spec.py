@@ -1,4 +1,4 @@
-"""Reading pipeline specifications: defaults, salts, the typed form, the database's form, and refusals to the letter."""
+"""Pipeline specifications: defaults, salts, the typed form, the form in the database, and refusals with exact texts."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ INPUT = {"pfs": {"repo": "in", "glob": "/*"}}
 
 
 def request(**fields: Any) -> dict[str, Any]:
-    """A CreatePipelineRequest as protojson; a field of None is left out."""
+    """A CreatePipelineRequest as protojson; fields that are None are left out."""
     raw = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}, "input": INPUT, **fields}
     return {key: value for key, value in raw.items() if value is not None}
 
@@ -75,12 +75,12 @@ def test_every_field_that_the_engine_reads() -> None:
     assert (task.datum_timeout, task.working_dir, task.user, task.image) == (1.5, "/w", "u", "i:1")
 
 
-def test_orders_of_the_request_are_no_part_of_the_pipeline() -> None:
+def test_fields_for_the_request_only_are_not_kept() -> None:
     parsed = spec.parse(request(update=True, reprocess=True, dry_run=True), NOW)
     assert not {"update", "reprocess", "dry_run"} & set(parsed.raw)
 
 
-def test_the_databases_form_gives_back_the_same() -> None:
+def test_the_form_in_the_database_is_read_back() -> None:
     parsed = spec.parse(request(input={"cross": [INPUT, {"pfs": {"repo": "b", "glob": "/", "lazy": True}}]}), NOW)
     assert spec.from_json(parsed.to_json()) == parsed
 
@@ -150,7 +150,7 @@ def test_refusals(fields: dict[str, Any], text: str) -> None:
         ({"input": {"pfs": {"repo": "r", "glob": "/", "s3": True}}}, "s3 inputs"),
     ],
 )
-def test_what_only_a_cluster_runs_is_refused_by_name(fields: dict[str, Any], what: str) -> None:
+def test_features_of_clusters_are_refused_by_name(fields: dict[str, Any], what: str) -> None:
     with pytest.raises(Unimplemented, match=f"does not serve {what} yet"):
         spec.parse(request(**fields), NOW)
 

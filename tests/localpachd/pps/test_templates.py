@@ -1,4 +1,4 @@
-"""Templates evaluated apart from the server: what they may import, and how they are stopped."""
+"""Templates, evaluated in processes of their own: imports and time limit."""
 
 import json
 import threading
@@ -45,7 +45,7 @@ def test_libraries_come_from_the_web(web: str) -> None:
     assert json.loads(templates.render(template, {"name": "you"})) == {"said": "hello you"}
 
 
-def test_libraries_that_do_not_come(web: str) -> None:
+def test_libraries_that_cannot_be_fetched(web: str) -> None:
     assert f"http code 404 fetching {web}/other" in refusal(f'import "{web}/other"')
     assert "cannot fetch http://127.0.0.1:1/x" in refusal('import "http://127.0.0.1:1/x"')
 
@@ -55,7 +55,7 @@ def test_files_are_not_read(path: str) -> None:
     assert f"import not available {path}" in refusal(f'importstr "{path}"')
 
 
-def test_a_template_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_template_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "TIME_LIMIT", 1.0)
     text = refusal("local run(x) = if x < 0 then x else run(x + 1) tailstrict; run(0)")
     assert text == "template err: it takes more than 1 seconds"

@@ -1,4 +1,4 @@
-"""What user code knows of its pipeline, its job, its datum and its worker, and how many workers there are at once."""
+"""The variables of user code, and the number of workers that run at once."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def test_each_input_names_its_path_and_its_commit() -> None:
     }  # fmt: skip
 
 
-def test_keys_are_named_where_there_are_any_and_the_last_file_of_an_input_wins() -> None:
+def test_keys_are_in_variables_and_the_last_file_of_an_input_counts() -> None:
     found = variables(
         file("in", "/x", join_on="j", group_by="g1"), file("in", "/d/", group_by="g2"), file("other", "/y", join_on="k")
     )
@@ -34,7 +34,7 @@ def test_keys_are_named_where_there_are_any_and_the_last_file_of_an_input_wins()
     assert "PACH_DATUM_other_GROUP_BY" not in found
 
 
-def test_a_process_knows_where_it_is(engine: Engine) -> None:
+def test_a_process_knows_its_pipeline_job_and_worker(engine: Engine) -> None:
     engine.repo("texts")
     engine.put("texts", {"/a": "one"})
     names = [
@@ -54,7 +54,7 @@ def test_a_process_knows_where_it_is(engine: Engine) -> None:
 
 
 def test_workers_run_at_the_same_time(engine: Engine, tmp_path: Path) -> None:
-    """Each of three datums waits until all three are being processed, each by a worker of its own."""
+    """Each of three datums waits until all three are being processed, each by its own worker."""
     engine.repo("texts")
     engine.put("texts", {f"/{number}": "" for number in range(3)})
     meeting = tmp_path / "meeting"
