@@ -34,6 +34,8 @@ def _check_mounts(wanted: list[str]) -> None:
     for path in wanted:
         parts = [part for part in path.split("/") if part]
         if not path.startswith("/") or not parts or {".", ".."} & set(parts) or parts[0] == "pfs":
-            raise PachError(f'a secret has mount_path "{path}": it must be an absolute path outside /pfs, without . or
-            ..') for other in places: if parts[: len(other)] == other or other[: len(parts)] == parts: raise
-            PachError(f'a secret has mount_path "{path}", where another secret is mounted') places.append(parts)
+            raise PachError(f'a secret has mount_path "{path}": it must be an absolute path outside /pfs')
+        for other in places:
+            if parts[: len(other)] == other or other[: len(parts)] == parts:
+                raise PachError(f'a secret has mount_path "{path}", where another secret is mounted')
+        places.append(parts)
