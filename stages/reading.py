@@ -85,7 +85,7 @@ class _Reader:
         true = names.unescape(repo_path)
         mode = path.stat().st_mode if path.exists() else 0
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
-            yield Refused(true, "no file but a link to a directory or to nothing, or a device")
+            yield Refused(true, "not a file: a link to a directory, a broken link or a device")
             return
         spooled = spool(path, self.scratch)
         yield from self.file(spooled, true, names.is_block(repo_path))
@@ -122,7 +122,7 @@ class _Reader:
             elif archive is None:
                 yield from self.packed_archive(member.stream, head, true)
             else:
-                yield Refused(true, "an archive inside an archive, which is not unpacked: put it by itself")
+                yield Refused(true, "an archive inside an archive, which is not unpacked: put it separately")
         except BadMember as failure:
             yield Refused(true, str(failure))
 
@@ -150,7 +150,7 @@ class _Reader:
 
     def picture(self, stream: stl10records.Stream, head: bytes, size: int, kind: Kind, true: str) -> Decoded | Refused:
         if size > self.limits.picture_bytes:
-            return Refused(true, f"{size:,} bytes: a picture's file may have at most {self.limits.picture_bytes:,}")
+            return Refused(true, f"{size:,} bytes: the limit for a picture's file is {self.limits.picture_bytes:,}")
         data = head + stream.read(size - len(head))
         try:
             pixels = pictures.normalise(data, kind, self.side)

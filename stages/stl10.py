@@ -40,7 +40,7 @@ def problem(name: str, size: int) -> str | None:
     if name.lower().endswith("_y.bin"):
         return "labels of STL-10, not pictures"
     if size % RECORD:
-        return f"not whole STL-10 pictures: {size:,} bytes is no multiple of {RECORD:,}"
+        return f"not whole STL-10 pictures: {size:,} bytes is not a multiple of {RECORD:,}"
     if is_record_name(name) and size > RECORD:
         return f"not one STL-10 picture: {size:,} bytes, not {RECORD:,}"
     return None

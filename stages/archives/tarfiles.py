@@ -42,7 +42,7 @@ def _check_tar(path: Path, kind: Kind, limits: Limits) -> list[tarfile.TarInfo] 
     count = expanded = 0
     with _open_tar(path, kind) as raw:
         if kind is Kind.GZIP and not is_tar_header(raw.read(tarfile.BLOCKSIZE)):
-            raise BadArchive("gzip data that is no tar archive")
+            raise BadArchive("gzip data that is not a tar archive")
         raw.seek(0)
         stream = Meter(raw, limits.header_bytes, limits.expansion(size))
         for info in _tar_infos(_tar_file(stream), stream):
@@ -68,7 +68,7 @@ def _check_end(stream: Meter, kind: Kind) -> None:
     while padding := stream.raw.read(1 << 20):  # to the end, where gzip has its checksum
         stream.check_position()
         if padding.strip(b"\0"):
-            raise BadArchive("a tar archive with something behind its end")
+            raise BadArchive("a tar archive with data after its end")
 
 
 @contextmanager
@@ -99,4 +99,4 @@ def _tar_problem(info: tarfile.TarInfo) -> str | None:
         return "an archive member that is a link: links are not followed"
     if info.issparse():
         return "a sparse archive member: pack it without sparse files"
-    return None if info.isfile() else "an archive member that is no file"
+    return None if info.isfile() else "an archive member that is not a regular file"

@@ -51,7 +51,7 @@ def _zip_problem(info: zipfile.ZipInfo) -> str | None:
     if stat.S_ISLNK(mode):
         return "an archive member that is a link: links are not followed"
     if stat.S_IFMT(mode) and not stat.S_ISREG(mode):
-        return "an archive member that is no file"
+        return "an archive member that is not a regular file"
     if info.flag_bits & 1:
         return "an encrypted archive member"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):

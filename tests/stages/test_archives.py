@@ -106,9 +106,9 @@ def test_directories_are_not_members(path: Path) -> None:
     [
         (tarfile.SYMTYPE, "a link"),
         (tarfile.LNKTYPE, "a link"),
-        (tarfile.FIFOTYPE, "no file"),
-        (tarfile.CHRTYPE, "no file"),
-        (tarfile.BLKTYPE, "no file"),
+        (tarfile.FIFOTYPE, "not a regular file"),
+        (tarfile.CHRTYPE, "not a regular file"),
+        (tarfile.BLKTYPE, "not a regular file"),
         (tarfile.GNUTYPE_SPARSE, "a sparse archive member"),
     ],
 )
@@ -138,7 +138,7 @@ def test_special_files_in_a_zip_are_refused(path: Path) -> None:
         archive.writestr("good", b"fine")
     found = read(path, file.getvalue())
     assert "a link" in str(found["link"])
-    assert "no file" in str(found["pipe"])
+    assert "not a regular file" in str(found["pipe"])
     assert "unusual way" in str(found["unusual"])
     assert found["good"] == b"fine"
 
@@ -193,11 +193,11 @@ def test_a_tar_with_a_damaged_header_is_not_read_as_a_shorter_one(path: Path) ->
     data[1024 + 5] ^= 255  # in the header of b
     assert refusal(path, bytes(data)) == "damaged or truncated tar archive"
     assert refusal(path, tarred({"a": b"1", "b": b"2"})[:1024]) == "damaged or truncated tar archive"
-    assert refusal(path, tarred({"a": b"1"}) + tarred({"b": b"2"})) == "a tar archive with something behind its end"
+    assert refusal(path, tarred({"a": b"1"}) + tarred({"b": b"2"})) == "a tar archive with data after its end"
 
 
 def test_gzip_that_is_not_a_tar_is_named(path: Path) -> None:
-    assert refusal(path, gzip.compress(b"a picture?" * 100)) == "gzip data that is no tar archive"
+    assert refusal(path, gzip.compress(b"a picture?" * 100)) == "gzip data that is not a tar archive"
     damaged = bytearray(tgz(FILES))
     damaged[-6] ^= 1  # of the checksum
     assert refusal(path, bytes(damaged)) == "damaged or truncated gzip archive"

@@ -83,7 +83,7 @@ def test_a_picture_is_recognised_under_any_name(file: Path, name: str) -> None:
         (jpeg()[:200], "damaged or truncated JPEG picture"),
         (b"%PDF-1.4", "a PDF document"),
         (b"PK\x03\x04 and no more", "damaged or truncated zip archive"),
-        (gzip.compress(jpeg()), "gzip data that is no tar archive"),
+        (gzip.compress(jpeg()), "gzip data that is not a tar archive"),
     ],
 )
 def test_other_files_are_refused_with_a_reason(file: Path, content: bytes, reason: str) -> None:
@@ -160,8 +160,8 @@ def test_unreadable_members_are_refused_and_the_rest_is_read(file: Path, pack: A
     assert refused == {
         "p#.bin/../up.jpg": 'an archive member with ".." in its path',
         "p#.bin//abs.jpg": "an archive member with an absolute path",
-        "p#.bin/in.zip": "an archive inside an archive, which is not unpacked: put it by itself",
-        "p#.bin/in.tar.gz": "an archive inside an archive, which is not unpacked: put it by itself",
+        "p#.bin/in.zip": "an archive inside an archive, which is not unpacked: put it separately",
+        "p#.bin/in.tar.gz": "an archive inside an archive, which is not unpacked: put it separately",
         "p#.bin/note.txt": why_unreadable(b"hi"),
     }
 
@@ -191,7 +191,7 @@ def test_an_archive_that_ingest_packed_into_a_block_is_still_an_archive(file: Pa
     found, refused = read(file, names.block_name("f" * 16))
     assert found == [source("my/pics.zip/in/a.jpg", jpeg(1)), source("plain.jpg", jpeg(2))]
     assert refused == {
-        "my/pics.zip/in/b.zip": "an archive inside an archive, which is not unpacked: put it by itself",
+        "my/pics.zip/in/b.zip": "an archive inside an archive, which is not unpacked: put it separately",
         "cut.tar": "damaged or truncated tar archive",
     }
     file.write_bytes(zipped({"a.jpg": jpeg()}).replace(jpeg()[9:99], bytes(90)))  # not a block of ingest
@@ -214,7 +214,7 @@ def test_stl10_files_are_many_pictures_and_labels_are_none(file: Path) -> None:
     assert [each.path for each in found] == [f"stl10_binary.tar.gz/s/train_X.bin/00000{number}" for number in range(3)]
     assert refused == {
         "stl10_binary.tar.gz/s/train_y.bin": "labels of STL-10, not pictures",
-        "stl10_binary.tar.gz/s/cut_X.bin": "not whole STL-10 pictures: 1 bytes is no multiple of 27,648",
+        "stl10_binary.tar.gz/s/cut_X.bin": "not whole STL-10 pictures: 1 bytes is not a multiple of 27,648",
     }
 
 
@@ -245,7 +245,7 @@ def test_a_tar_of_more_members_than_are_kept_is_read_all_the_same(file: Path) ->
 def test_a_picture_file_that_is_too_large_is_not_read(file: Path) -> None:
     limits = Limits(picture_bytes=1000)
     file.write_bytes(jpeg() + bytes(1000))
-    reason = f"{len(jpeg()) + 1000:,} bytes: a picture's file may have at most 1,000"
+    reason = f"{len(jpeg()) + 1000:,} bytes: the limit for a picture's file is 1,000"
     assert read(file, "a", limits) == ([], {"a": reason})
     content = tarred({"a": jpeg() + bytes(1000)})
     file.write_bytes(content)
