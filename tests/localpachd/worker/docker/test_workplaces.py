@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
-import stat
 import subprocess
-import sys
-import time
 import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from localpachd.worker.docker import engine, execution, pause, workplaces
-from localpachd.worker.docker.container import Container
-from localpachd.worker.docker.engine import Engine, EngineError
-from localpachd.worker.docker.images import Images
-from localpachd.worker.docker.workplaces import LABEL, Docker
+from localpachd.worker.docker import pause, workplaces
+from localpachd.worker.docker.engine import EngineError
 from localpachd.worker.secrets import Secret
 from localpachd.worker.tasks import SecretUse, Task
-from localpachd.worker.workplace import Stores
 from tests import containers
 from tests.localpachd.worker.bench import Bench
 
 in_containers = pytest.mark.docker
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
-
-
-def eventually(holds: Any) -> bool:
-    until = time.monotonic() + 60
-    while not holds() and time.monotonic() < until:
-        time.sleep(0.02)
-    return bool(holds())
 
 
 @in_containers
@@ -82,23 +66,6 @@ def test_what_a_command_leaves_outside_of_pfs_stays_for_the_set(contained: Bench
     failing = contained.sh("echo why > /tmp/reason; exit 1", err_cmd=("cat", "/tmp/reason"))
     assert contained.one(failing).state == "RECOVERED"
     assert contained.said() == ["why"]
-
-
-@in_containers
-def test_nothing_that_a_command_starts_outlives_it(contained: Bench) -> None:
-    task = contained.sh(
-        "if [ $N = 0 ]; then touch /work/kept; (setsid sleep 50 &); sleep 50 & echo started; "
-        "else ls /work; for p in /proc/[0-9]*; do tr '\\0' ' ' < $p/cmdline; echo; done | grep -c '^sleep'; true; fi"
-    )
-    results = contained.run(task, contained.datum(N="0"), contained.datum(N="1"))
-    assert [result.state for result in results] == ["PROCESSED"] * 2
-    assert contained.said() == ["started", "kept", "0"]
-
-
-@in_containers
-def test_a_child_that_goes_on_talking_does_not_hold_up_the_datum(contained: Bench) -> None:
-    result = contained.one(contained.sh("(while true; do echo still here; sleep 0.01; done) & true"))
-    assert result.state == "PROCESSED"
 
 
 @in_containers
@@ -190,139 +157,8 @@ def test_leased_gpus_are_given_to_the_container_and_no_others(tmp_path: Path) ->
     assert two["HostConfig"]["DeviceRequests"] == [{"DeviceIDs": ["1", "3"], "Capabilities": [["gpu"]]}]
 
 
-@pytest.mark.parametrize("architecture", ["amd64", "aarch64"])
-def test_the_idle_program_is_an_executable(tmp_path: Path, architecture: str) -> None:
-    pause.write(tmp_path / "pause", architecture)
-    assert (tmp_path / "pause").read_bytes()[:4] == b"\x7fELF"
-    assert stat.S_IMODE((tmp_path / "pause").stat().st_mode) == 0o755
-    if not pause.runs_on(os.uname().machine) or (architecture == "amd64") != (os.uname().machine == "x86_64"):
-        return
-    process = subprocess.Popen([tmp_path / "pause"])
-    assert eventually(lambda: "S" in Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0])
-    process.terminate()
-    assert process.wait(30) == -signal.SIGTERM
-    assert not pause.runs_on("s390x")
-
-
-@in_containers
-def test_containers_die_with_the_server(contained: Bench, tmp_path: Path) -> None:
-    root = tmp_path / "killed"
-    server = subprocess.Popen([sys.executable, "-c", _KILLED, str(root), contained.image], stdout=subprocess.PIPE)
-    assert server.stdout is not None
-    assert server.stdout.readline() == b"working\n"
-    assert len(containers.running(f"{LABEL}={root}")) == 1
-    server.kill()
-    server.wait()
-    server.stdout.close()
-    assert eventually(lambda: not containers.running(f"{LABEL}={root}"))
-
-
-@in_containers
-def test_leftovers_go_when_the_next_server_starts(contained: Bench, tmp_path: Path) -> None:
-    """As after a power cut, which leaves nobody who could clear up."""
-    labels = {"Labels": {LABEL: str(tmp_path / "root")}}
-    left = Container(engine.find(), f"left-{uuid.uuid4().hex}", {"Image": contained.image, "Cmd": ["true"], **labels})
-    stores = Stores(contained.db, contained.chunks, contained.secrets)
-    Docker(stores, engine.find(), tmp_path / "other", lambda: None).close()
-    assert containers.running(f"{LABEL}={tmp_path / 'root'}") == [left.id], "that of another server must stay"
-    Docker(stores, engine.find(), tmp_path / "root", lambda: None).close()
-    assert containers.running(f"{LABEL}={tmp_path / 'root'}") == []
-
-
-_KILLED = """
-import sys
-from pathlib import Path
-from localpachd.api.worker import GrpcBatchServer
-from localpachd.db import Database
-from localpachd.storage.chunks import Chunks
-from localpachd.worker.docker import engine
-from localpachd.worker.docker.workplaces import Docker
-from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.runner import LocalRunner
-from localpachd.worker.secrets import Secrets
-from localpachd.worker.tasks import CancelToken, DatumWork, Task
-from localpachd.worker.workplace import Stores
-root = Path(sys.argv[1])
-root.mkdir()
-stores = Stores(Database(root / "db"), Chunks(root / "chunks"), Secrets(root / "secrets"))
-runner = LocalRunner(root / "scratch", GpuPool(), GrpcBatchServer(), Docker(stores, engine.find(), root, print))
-task = Task(("sh", "-c", "echo working; sleep 50"), image=sys.argv[2])
-def log(line):
-    if line.user:
-        print(line.message, flush=True)
-runner.run_set(task, [DatumWork("d", (), {})], print, log, CancelToken())
-"""
-
-
 @in_containers
 def test_an_image_that_vanishes_is_the_machines_trouble_not_the_datums(contained: Bench) -> None:
     with pytest.raises(EngineError, match="(?i)no such image"):
         contained.run(contained.sh("true", image="localpachd-test-gone:1"), contained.datum())
     assert contained.results == []
-
-
-@in_containers
-def test_an_image_is_missed_and_found() -> None:
-    name, changes = f"localpachd-test-late:{uuid.uuid4().hex[:8]}", []
-    images = Images(containers.found(), lambda: changes.append(1))
-    try:
-        first = images.wanted([name])[name]
-        assert (first.ready, first.coming, first.reason) == (False, True, f"pulling image {name}")
-        assert eventually(lambda: not images.wanted([name])[name].coming)
-        missing = images.wanted([name])[name]
-        assert not missing.ready
-        assert missing.reason.startswith(f"ErrImagePull: image {name} is not on this machine and cannot be pulled: ")
-        containers.tag(containers.image(), name)
-        assert eventually(lambda: images.wanted([name])[name].ready)
-        assert len(changes) == 2
-        images.lost(name)
-        assert len(changes) == 3
-    finally:
-        images.close()
-        containers.unload(name)
-
-
-@in_containers
-def test_a_name_that_is_none_is_said_to_be() -> None:
-    images = Images(containers.found(), lambda: None)
-    try:
-        assert eventually(lambda: not images.wanted(["Not A Name"])["Not A Name"].coming)
-        assert images.wanted(["Not A Name"])["Not A Name"].reason.startswith("InvalidImageName: image Not A Name is ")
-    finally:
-        images.close()
-
-
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        (
-            "OCI runtime exec failed: exec failed: unable to start container process: "
-            'exec: "no": executable file not found in $PATH: unknown\r\n',
-            'exec: "no": executable file not found in $PATH',
-        ),
-        (
-            'Error: runc: exec failed: unable to start container process: exec: "/no": stat /no: no such file or '
-            "directory: OCI runtime attempted to invoke a command that was not found\nError: read unixpacket: reset\n",
-            "fork/exec /no: no such file or directory",
-        ),
-        (
-            "Error: crun: executable file `no` not found in $PATH: No such file or directory: OCI runtime attempted to "
-            "invoke a command that was not found\n",
-            'exec: "no": executable file not found in $PATH',
-        ),
-        ('exec failed: exec: "/f": permission denied: unknown', "fork/exec /f: permission denied"),
-        ("something: new\n", "something: new"),
-        ("", "the container engine could not start the command"),
-    ],
-)
-def test_what_engines_say_is_put_as_for_a_process(said: str, words: str) -> None:
-    assert execution._in_words(said) == words
-
-
-def test_no_engine_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(EngineError, match="no container engine answers: start Docker or Podman"):
-        engine.find({"DOCKER_HOST": f"unix://{tmp_path}/docker.sock"})
-    with pytest.raises(EngineError, match="an engine on another machine cannot see this one's files"):
-        engine.find({"DOCKER_HOST": "tcp://10.0.0.1:2375"})
-    with pytest.raises(EngineError, match="does not answer"):
-        Engine(tmp_path / "none").converse("/exec/1/start", {})

@@ -1,0 +1,17 @@
+"""The container engine's socket: errors when no engine answers."""
+
+from pathlib import Path
+
+import pytest
+
+from localpachd.worker.docker import engine
+from localpachd.worker.docker.engine import Engine, EngineError
+
+
+def test_no_engine_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(EngineError, match="no container engine answers: start Docker or Podman"):
+        engine.find({"DOCKER_HOST": f"unix://{tmp_path}/docker.sock"})
+    with pytest.raises(EngineError, match="an engine on another machine cannot see this one's files"):
+        engine.find({"DOCKER_HOST": "tcp://10.0.0.1:2375"})
+    with pytest.raises(EngineError, match="does not answer"):
+        Engine(tmp_path / "none").converse("/exec/1/start", {})
