@@ -22,7 +22,7 @@ from localpachd.worker.workplace import Backend, Stores
 from tests import containers
 
 BEST = namespaces.detect(Path("/tmp"))
-"""How processes get their `/pfs` on this machine; none where the machine forbids it."""
+"""The best confinement on this machine; without a `/pfs` where the machine forbids mounting one."""
 
 NONE = Confinement()
 """Processes that see the machine as it is."""

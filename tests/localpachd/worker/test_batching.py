@@ -1,4 +1,4 @@
-"""Batched processes, spoken to over the real protocol: what they are given, how they fail, what becomes of the rest."""
+"""Batched processes over the real protocol: the datums they get, their failures, and the rest of the set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def next_datum(error=""):
 
 
 def batched(body: str, **more: Any) -> Task:
-    """A task that runs a Python program with `next_datum` at hand."""
+    """A task that runs a Python program with a function `next_datum`."""
     return Task(("python3", "-c", _CLIENT + body), batching=True, **{"tries": 1, **more})
 
 
@@ -44,7 +44,7 @@ def test_one_process_processes_a_set(bench: Bench) -> None:
     assert [result.state for result in results] == ["PROCESSED"] * 5
     assert [bench.output(result) for result in results] == [{f"/{n}": b"%d" % n} for n in range(5)]
     assert bench.said() == ["loaded", *(f"done with {n}" for n in range(5))]
-    if bench.confinement is not None:  # what an engine passes on late belongs to whatever is processed then
+    if bench.confinement is not None:  # an engine may pass output on late, under the next datum
         assert [line.datum_id for line in bench.lines if line.message == "done with 3"] == [datums[3].id]
 
 
@@ -136,7 +136,7 @@ while True:
     assert [result.state for result in results] == ["PROCESSED"] * 3
 
 
-def test_a_command_that_is_not_batched_is_told_so(bench: Bench) -> None:
+def test_a_command_that_is_not_batched_gets_an_error_from_next_datum(bench: Bench) -> None:
     body = """
 try:
     next_datum()
@@ -209,7 +209,7 @@ while True:
 
 
 class _Ports:
-    """A BatchServer that nobody can reach."""
+    """A BatchServer that cannot be reached."""
 
     def open(self, handler: object) -> int:
         return 1

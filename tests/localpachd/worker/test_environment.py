@@ -1,4 +1,4 @@
-"""What a process finds in its environment and in `/pfs/.env`, and what it does not."""
+"""The variables of a process, in its environment and in `/pfs/.env`."""
 
 from __future__ import annotations
 

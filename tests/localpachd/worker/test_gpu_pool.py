@@ -1,4 +1,4 @@
-"""The pool of GPUs: who gets which, who waits, and what processes see of it."""
+"""The pool of GPUs: leases, waiting for one, and the devices that processes see."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_leases_are_exclusive_and_given_back() -> None:
         assert all_of_them == ("0", "1", "2")
 
 
-def test_a_lease_waits_its_turn_and_says_for_whom() -> None:
+def test_a_lease_waits_its_turn_and_names_the_holders() -> None:
     pool = GpuPool(("0",))
     waits: list[str] = []
     got: list[tuple[str, ...]] = []
@@ -64,7 +64,7 @@ def test_a_cancelled_wait_ends() -> None:
     assert pool.holders() == {}
 
 
-def test_what_a_machine_can_run() -> None:
+def test_work_that_a_machine_can_run() -> None:
     assert GpuPool().schedulable(1)
     assert GpuPool().leased(1) == 0
     assert not GpuPool(strict=True).schedulable(1)
@@ -116,7 +116,7 @@ def two_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPa
     return monkeypatch
 
 
-def test_devices_are_what_nvidia_smi_shows(two_gpus: pytest.MonkeyPatch) -> None:
+def test_devices_come_from_nvidia_smi(two_gpus: pytest.MonkeyPatch) -> None:
     assert gpu_pool.detect() == ("0", "1")
     assert gpu_pool.detect("1") == ("0",)
     assert gpu_pool.detect("0") == ()

@@ -1,4 +1,4 @@
-"""Datums as processes: what they see, how they are judged, how they end."""
+"""Datum sets on every backend: their files and variables, their outcomes, their ends."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_failure_says_how_the_process_ended(bench: Bench, script: str, reason:
         (Task(("true", "nul\0byte")), "embedded null byte"),
     ],
 )
-def test_what_cannot_be_started_says_why(bench: Bench, task: Task, reason: str) -> None:
+def test_a_command_that_cannot_be_started_fails_with_a_reason(bench: Bench, task: Task, reason: str) -> None:
     result = bench.one(task)
     assert result.state == "FAILED"
     assert reason in result.reason
@@ -137,7 +137,7 @@ def test_accepted_return_codes(bench: Bench) -> None:
 def test_working_directory(bench: Bench) -> None:
     assert bench.one(bench.sh("pwd", working_dir="usr")).state == "PROCESSED"
     assert bench.one(bench.sh('[ "$(pwd)" = "$PFS" ]', working_dir="/pfs")).state == "PROCESSED"
-    assert bench.one(bench.sh("touch litter")).state == "PROCESSED"  # in a directory that goes with the set
+    assert bench.one(bench.sh("touch litter")).state == "PROCESSED"  # in a directory that is removed with the set
     assert bench.said() == ["/usr"]
 
 
@@ -229,7 +229,7 @@ def test_restarting_ends_one_attempt(bench: Bench) -> None:
     assert not token.restart({datum.id})
 
 
-def test_what_the_log_raises_comes_out(bench: Bench) -> None:
+def test_an_exception_of_the_log_is_raised(bench: Bench) -> None:
     def broken(line: LogLine) -> None:
         if line.user:
             raise RuntimeError("the log is full")
@@ -260,7 +260,7 @@ def test_several_sets_run_side_by_side(at_home: Bench) -> None:
         assert [f"/{data.decode().strip()}" for data in at_home.output(result).values()] == [result.output[0].path]
 
 
-def test_without_pfs_it_is_said_once(at_home: Bench) -> None:
+def test_the_log_says_once_that_pfs_is_missing(at_home: Bench) -> None:
     at_home.run(at_home.sh("true"), at_home.datum())
     at_home.run(at_home.sh("true"), at_home.datum())
     told = [line for line in at_home.said(user=False) if "LOCALPACHD_PFS" in line]

@@ -1,4 +1,4 @@
-"""Secrets: the store that only its owner can read, and what processes get to see of it."""
+"""Secrets: the store that only its owner can read, and the secrets that processes see."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_where_nothing_can_be_mounted_that_is_the_reason(tmp_path: Path, at_home
     )
 
 
-def test_what_cannot_be_given_is_the_reason(bench: Bench) -> None:
+def test_a_missing_secret_or_key_is_the_reason(bench: Bench) -> None:
     bench.secrets.create(_secret("zero", key=b"a\0b"))
 
     def reason(**use: str) -> str:

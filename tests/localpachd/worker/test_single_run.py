@@ -1,4 +1,4 @@
-"""Commands that run for as long as they live: spouts and services, with and without a network of their own."""
+"""Commands of spouts and services, with and without a network of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localpachd.worker.tasks import CancelToken, DatumWork, Ports, Task
 from tests.localpachd.worker.bench import Bench
 from tests.servers import OwnPort
 
-# Answers every request with its own /pfs/in/name and, asked for /peer, with what the server outside says.
+# Answers every request with the text of /pfs/in/name or, for /peer, with the answer of the server outside.
 SERVER = """
 import http.server, os, sys, urllib.request
 pfs = os.environ.get("LOCALPACHD_PFS", "/pfs")
@@ -35,7 +35,7 @@ Server(("", int(sys.argv[1])), Handler).serve_forever()
 
 
 def get(port: int, path: str = "/") -> str:
-    """What is answered at a port, once something listens there."""
+    """The answer at a port, once a program listens there."""
     until = time.monotonic() + 30
     while True:
         try:
@@ -47,8 +47,8 @@ def get(port: int, path: str = "/") -> str:
             time.sleep(0.02)
 
 
-class Attending:
-    """Commands being attended to in threads, all ended in the end."""
+class Runs:
+    """Commands that run in threads, all of which end with the test."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -73,8 +73,8 @@ class Attending:
 
 
 @pytest.fixture
-def attending(bench: Bench) -> Iterator[Attending]:
-    made = Attending(bench)
+def runs(bench: Bench) -> Iterator[Runs]:
+    made = Runs(bench)
     yield made
     made.close()
 
@@ -109,10 +109,10 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 
 def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(
-    attending: Attending, peer: int, own_port: OwnPort
+    runs: Runs, peer: int, own_port: OwnPort
 ) -> None:
     ports = Ports(internal=own_port(), external=own_port(), server=peer)
-    running, token = attending.serve("one", ports)
+    running, token = runs.serve("one", ports)
     assert get(ports.external) == "one"
     assert get(ports.external, "/peer") == "hello from outside"
     token.cancel()
@@ -121,60 +121,60 @@ def test_a_service_is_reached_at_its_external_port_and_reaches_the_server(
         socket.create_connection(("127.0.0.1", ports.external), 1)
 
 
-def test_the_port_can_be_had_again_at_once(attending: Attending, peer: int, own_port: OwnPort) -> None:
+def test_the_port_can_be_had_again_at_once(runs: Runs, peer: int, own_port: OwnPort) -> None:
     ports = Ports(internal=own_port(), external=own_port(), server=peer)
     for name in ("one", "two"):
-        running, token = attending.serve(name, ports)
+        running, token = runs.serve(name, ports)
         assert get(ports.external) == name
         token.cancel()
         assert running.result(30) == ""
 
 
-def test_two_services_may_share_an_internal_port(attending: Attending, peer: int, own_port: OwnPort) -> None:
-    bench = attending.bench
+def test_two_services_may_share_an_internal_port(runs: Runs, peer: int, own_port: OwnPort) -> None:
+    bench = runs.bench
     if bench.confinement is not None and namespaces.with_network(bench.confinement, bench.scratch) is None:
         pytest.skip("services here share the machine's network")
     inside = own_port()
     outside = [own_port(), own_port()]
     for name, port in zip(("one", "two"), outside, strict=True):
-        attending.serve(name, Ports(internal=inside, external=port, server=peer))
+        runs.serve(name, Ports(internal=inside, external=port, server=peer))
     assert [get(port) for port in outside] == ["one", "two"]
     assert any("with a network of its own" in line for line in bench.said(user=False))
 
 
-def test_an_external_port_that_is_taken_is_a_reason(attending: Attending, peer: int, own_port: OwnPort) -> None:
-    running, _ = attending.serve("one", Ports(internal=own_port(), external=peer, server=peer))
+def test_an_external_port_that_is_taken_is_a_reason(runs: Runs, peer: int, own_port: OwnPort) -> None:
+    running, _ = runs.serve("one", Ports(internal=own_port(), external=peer, server=peer))
     assert running.result(30).startswith(f"external_port {peer} is not available")
 
 
-def test_a_shared_network_with_one_port_needs_no_relay(attending: Attending, peer: int, own_port: OwnPort) -> None:
+def test_a_shared_network_with_one_port_needs_no_relay(runs: Runs, peer: int, own_port: OwnPort) -> None:
     port = own_port()
-    running, token = attending.serve("one", Ports(internal=port, external=port, server=peer, own_network=False))
+    running, token = runs.serve("one", Ports(internal=port, external=port, server=peer, own_network=False))
     assert get(port) == "one"
-    assert any("the machine's network is shared" in line for line in attending.bench.said(user=False))
+    assert any("the machine's network is shared" in line for line in runs.bench.said(user=False))
     token.cancel()
     assert running.result(30) == ""
 
 
-def test_how_a_command_ends_is_told(attending: Attending) -> None:
-    running, _ = attending.start(attending.bench.sh("echo working; exit 7"), DatumWork("spout", (), {}))
+def test_the_end_of_a_command_is_returned(runs: Runs) -> None:
+    running, _ = runs.start(runs.bench.sh("echo working; exit 7"), DatumWork("spout", (), {}))
     assert running.result(30) == "exit status 7: working"
-    ended, _ = attending.start(attending.bench.sh("exit 0"), DatumWork("spout", (), {}))
+    ended, _ = runs.start(runs.bench.sh("exit 0"), DatumWork("spout", (), {}))
     assert ended.result(30) == "exit status 0"
-    missing, _ = attending.start(Task(cmd=("no-such-program",)), DatumWork("spout", (), {}))
+    missing, _ = runs.start(Task(cmd=("no-such-program",)), DatumWork("spout", (), {}))
     assert "executable file not found" in missing.result(30)
 
 
-def test_what_a_command_says_is_passed_on_while_it_runs_and_it_dies_when_cancelled(attending: Attending) -> None:
-    running, token = attending.start(attending.bench.sh("echo here; sleep 50"), DatumWork("spout", (), {}))
-    assert eventually(lambda: attending.bench.said() == ["here"])
+def test_output_is_passed_on_while_a_command_runs_and_it_dies_when_cancelled(runs: Runs) -> None:
+    running, token = runs.start(runs.bench.sh("echo here; sleep 50"), DatumWork("spout", (), {}))
+    assert eventually(lambda: runs.bench.said() == ["here"])
     assert not running.done()
     token.cancel()
     assert running.result(30) == ""
 
 
-def test_clients_find_the_server_by_their_configuration(attending: Attending) -> None:
-    task = attending.bench.sh('cat "$PACH_CONFIG"', pachd="127.0.0.1:4711")
-    running, _ = attending.start(task, DatumWork("spout", (), {}))
+def test_clients_find_the_server_by_their_configuration(runs: Runs) -> None:
+    task = runs.bench.sh('cat "$PACH_CONFIG"', pachd="127.0.0.1:4711")
+    running, _ = runs.start(task, DatumWork("spout", (), {}))
     running.result(30)
-    assert "grpc://127.0.0.1:4711" in attending.bench.said()[0]
+    assert "grpc://127.0.0.1:4711" in runs.bench.said()[0]

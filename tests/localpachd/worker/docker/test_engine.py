@@ -8,7 +8,7 @@ from localpachd.worker.docker import engine
 from localpachd.worker.docker.engine import Engine, EngineError
 
 
-def test_no_engine_is_a_sentence(tmp_path: Path) -> None:
+def test_without_an_engine_the_error_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(EngineError, match="no container engine answers: start Docker or Podman"):
         engine.find({"DOCKER_HOST": f"unix://{tmp_path}/docker.sock"})
     with pytest.raises(EngineError, match="an engine on another machine cannot see this one's files"):

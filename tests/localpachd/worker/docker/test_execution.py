@@ -21,7 +21,7 @@ def test_nothing_that_a_command_starts_outlives_it(contained: Bench) -> None:
 
 
 @pytest.mark.docker
-def test_a_child_that_goes_on_talking_does_not_hold_up_the_datum(contained: Bench) -> None:
+def test_a_child_that_keeps_writing_does_not_hold_up_the_datum(contained: Bench) -> None:
     result = contained.one(contained.sh("(while true; do echo still here; sleep 0.01; done) & true"))
     assert result.state == "PROCESSED"
 
@@ -49,5 +49,5 @@ def test_a_child_that_goes_on_talking_does_not_hold_up_the_datum(contained: Benc
         ("", "the container engine could not start the command"),
     ],
 )
-def test_what_engines_say_is_put_as_for_a_process(said: str, words: str) -> None:
+def test_messages_of_engines_read_like_those_of_a_process(said: str, words: str) -> None:
     assert execution._in_words(said) == words

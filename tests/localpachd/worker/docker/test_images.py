@@ -28,7 +28,7 @@ _SCHEMA = "application/vnd.docker.distribution.manifest.v2+json"
 
 
 @pytest.mark.docker
-def test_an_image_is_missed_and_found() -> None:
+def test_an_image_is_missing_and_arrives() -> None:
     name, changes = f"localpachd-test-late:{uuid.uuid4().hex[:8]}", []
     images = Images(containers.found(), lambda: changes.append(1))
     try:
@@ -49,7 +49,7 @@ def test_an_image_is_missed_and_found() -> None:
 
 
 @pytest.mark.docker
-def test_a_name_that_is_none_is_said_to_be() -> None:
+def test_an_invalid_name_is_the_reason() -> None:
     images = Images(containers.found(), lambda: None)
     try:
         assert containers.eventually(lambda: not images.wanted(["Not A Name"])["Not A Name"].coming)
@@ -60,7 +60,7 @@ def test_a_name_that_is_none_is_said_to_be() -> None:
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[int]:
-    """The port of a registry that has one image, `bare:1`, for those who know the password."""
+    """The port of a registry with one image, `bare:1`, for callers with the password."""
     pause.write(tmp_path / "pause", os.uname().machine)
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w") as tar:

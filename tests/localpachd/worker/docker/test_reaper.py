@@ -56,7 +56,7 @@ def test_containers_die_with_the_server(contained: Bench, tmp_path: Path) -> Non
 
 @pytest.mark.docker
 def test_leftovers_go_when_the_next_server_starts(contained: Bench, tmp_path: Path) -> None:
-    """As after a power cut, which leaves nobody who could clear up."""
+    """As after a power cut, when no reaper is left."""
     labels = {"Labels": {LABEL: str(tmp_path / "root")}}
     left = Container(engine.find(), f"left-{uuid.uuid4().hex}", {"Image": contained.image, "Cmd": ["true"], **labels})
     stores = Stores(contained.db, contained.chunks, contained.secrets)

@@ -1,4 +1,4 @@
-"""Images from registries: who is logged in where, and an image pulled from one that asks for a password."""
+"""Credentials for registries, from Docker's configuration and from helper programs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _configured(home: Path, **config: Any) -> Path:
     return home
 
 
-def test_nobody_is_logged_in(tmp_path: Path) -> None:
+def test_without_a_login_there_are_no_credentials(tmp_path: Path) -> None:
     assert credentials("a.example/b:1", tmp_path, {}) is None
     auths: tuple[dict[str, Any], ...] = ({"a.example": {}}, {"a.example": {"auth": "?"}}, {"b": {}})
     for config in ({}, *({"auths": each} for each in auths)):
@@ -40,7 +40,7 @@ def test_nobody_is_logged_in(tmp_path: Path) -> None:
         ("somebody/something", "https://index.docker.io/v1/"),
     ],
 )
-def test_what_the_configuration_says(tmp_path: Path, image: str, registry: str) -> None:
+def test_credentials_of_the_configuration(tmp_path: Path, image: str, registry: str) -> None:
     home = _configured(tmp_path, auths={registry: {"auth": _PASS}})
     assert credentials(image, home, {}) == {"username": "me", "password": "se:same", "serveraddress": registry}
     (tmp_path / ".docker").rename(tmp_path / "elsewhere")
@@ -48,7 +48,7 @@ def test_what_the_configuration_says(tmp_path: Path, image: str, registry: str) 
     assert credentials(image, home, {"DOCKER_CONFIG": str(tmp_path / "elsewhere")}) is not None
 
 
-def test_what_a_helper_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_of_a_helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     helper = tmp_path / "docker-credential-test"
     helper.write_text(
         '#!/bin/sh\nread -r registry\n[ "$1 $registry" = "get a.example" ] || { echo not found; exit 1; }\n'

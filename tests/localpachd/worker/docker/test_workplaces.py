@@ -1,4 +1,4 @@
-"""Containers: what only they have, and what is left of them. What they share with processes is tested with these."""
+"""Workplaces in containers: images, users, limits. All that they share with processes is tested with both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can run comman
 
 
 @in_containers
-def test_the_image_is_what_commands_find_around_them(contained: Bench) -> None:
+def test_commands_see_the_files_and_variables_of_the_image(contained: Bench) -> None:
     script = 'cat /etc/of-the-image; pwd; echo "$FROM_IMAGE $MINE ${HOME:+home}"; ls -d /pfs'
     assert contained.one(contained.sh(script, env={"MINE": "1"})).state == "PROCESSED"
     assert contained.said() == ["made for a test", "/work", "yes 1 home", "/pfs"]
@@ -42,7 +42,7 @@ def test_an_entrypoint_takes_no_part(contained: Bench) -> None:
 
 @in_containers
 def test_an_image_without_a_shell(contained: Bench, tmp_path: Path) -> None:
-    """The only program in it is one that does nothing; that it is started at all is what can be seen."""
+    """Its only program is the pause binary, which does nothing, so the test sees only that it is started."""
     pause.write(tmp_path / "pause", os.uname().machine)
     name = f"localpachd-test-bare:{uuid.uuid4().hex[:8]}"
     made = subprocess.run(["tar", "-C", str(tmp_path), "-c", "pause"], capture_output=True, check=True).stdout
@@ -57,7 +57,7 @@ def test_an_image_without_a_shell(contained: Bench, tmp_path: Path) -> None:
 
 
 @in_containers
-def test_what_a_command_leaves_outside_of_pfs_stays_for_the_set(contained: Bench) -> None:
+def test_files_left_outside_of_pfs_stay_for_the_set(contained: Bench) -> None:
     task = contained.sh("cat /tmp/count 2> /dev/null; echo $N >> /tmp/count", err_cmd=("cat", "/tmp/count"))
     contained.run(task, contained.datum(N="0"), contained.datum(N="1"))
     contained.run(task, contained.datum(N="2"))
@@ -85,7 +85,7 @@ def test_links_out_of_pfs_lead_into_the_image(contained: Bench) -> None:
 
 
 @in_containers
-def test_what_this_machine_has_is_not_uploaded(contained: Bench, tmp_path: Path) -> None:
+def test_files_of_this_machine_are_not_uploaded(contained: Bench, tmp_path: Path) -> None:
     secret = tmp_path / "of-this-machine"
     secret.write_text("not for containers")
     result = contained.one(contained.sh(f"ln -s {secret} /pfs/out/stolen"))

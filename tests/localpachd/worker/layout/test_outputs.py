@@ -1,4 +1,4 @@
-"""What is kept of `/pfs/out`: files, links of every kind, and names that cannot be kept."""
+"""The output in `/pfs/out`: files, links of every kind, and names that cannot be kept."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_links_to_files_that_were_never_loaded_stand_for_the_whole_files(bench: 
     assert result.stats.download_bytes == 0
 
 
-def test_a_link_follows_what_user_code_made_of_an_input(bench: Bench) -> None:
+def test_a_link_to_an_input_that_user_code_changed(bench: Bench) -> None:
     task = bench.sh('cd "$in"; printf CHANGED > a; ln -s "$in/a" "$PFS/out/a"; ln -s "$in" "$PFS/out/d"; rm -r e')
     result = bench.one(task, bench.input("in", "/d/", FILES))
     assert bench.output(result) == {"/a": b"CHANGED", "/d/a": b"CHANGED"}

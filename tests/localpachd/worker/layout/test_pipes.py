@@ -28,7 +28,7 @@ def test_lazy_files_are_pipes_with_the_files_bytes(bench: Bench) -> None:
     assert result.stats.download_bytes == len(BIG) + len(b"small")
 
 
-def test_what_is_not_opened_is_not_loaded(bench: Bench) -> None:
+def test_a_file_that_is_not_opened_is_not_loaded(bench: Bench) -> None:
     content = {"/a": b"a" * 100, "/b": BIG}
     result = bench.one(bench.sh('ls "$in" > "$PFS/out/l"; cat "$in/a"'), bench.input("in", "/", content, lazy=True))
     assert bench.output(result) == {"/l": b"a\nb\n"}
@@ -47,10 +47,10 @@ def test_pipes_can_be_read_by_turns(bench: Bench) -> None:
     assert bench.output(result)["/pasted"].split() == [b"1000000", b"ab"]
 
 
-def test_a_pipe_need_not_be_read_to_its_end_but_it_is_said(bench: Bench) -> None:
+def test_a_pipe_need_not_be_read_to_its_end_but_the_log_says_so(bench: Bench) -> None:
     result = bench.one(bench.sh('head -c 10 "$in" > "$PFS/out/f"'), bench.input("in", "/f", {"/f": BIG}, lazy=True))
     assert bench.output(result) == {"/f": BIG[:10]}
-    # Whether the pipe broke before the datum had ended is a matter of timing; it is said at most once.
+    # Whether the pipe broke before the datum had ended is a matter of timing; the log says so at most once.
     told = [line for line in bench.said(user=False) if "not read to its end" in line]
     assert len(told) <= 1
 
@@ -65,7 +65,7 @@ def test_opening_a_pipe_again_fails_the_datum_with_a_reason(bench: Bench, data: 
 
 
 def test_a_second_opening_counts_while_the_first_is_being_served(tmp_path: Path) -> None:
-    """However late the thread is that serves the pipes: here it hangs while the first reader comes and goes."""
+    """Even if the thread that serves the pipes is late: here it hangs while the first reader comes and goes."""
     told: queue.Queue[str] = queue.Queue()
     released = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What goes into a datum comes out of it: any tree of files, by every way of giving and keeping it."""
+"""Any tree of files passes through a datum unchanged, by every way of giving and keeping it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that run as somebody else, and the server that is not root."""
+"""Commands that run as another user, and a server that is not root."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ print("mounted" if machine.confinement.mounts else "plain")
 
 @as_root
 def test_a_server_that_is_not_root() -> None:
-    with tempfile.TemporaryDirectory() as root:  # where others may enter, unlike pytest's own directories
+    with tempfile.TemporaryDirectory() as root:  # other users may enter it, unlike pytest's own directories
         os.chown(root, 65534, 65534)
         asked = subprocess.run([sys.executable, "-c", _UNPRIVILEGED, root], capture_output=True, text=True)
         assert asked.returncode == 0, asked.stderr

@@ -1,4 +1,4 @@
-"""Single processes: their lines, their end, and that nothing they start outlives them."""
+"""Single processes: every way of starting one, and the end of all that it started."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.processes import UserProcess
 
 
-def test_what_unshare_says_of_a_killed_command_is_not_the_commands() -> None:
+def test_a_message_of_unshare_is_not_the_commands_output() -> None:
     said: list[str] = []
     ended = threading.Event()
     script = "echo 'unshare: sigprocmask unblock failed: Invalid argument' >&2; echo mine"
