@@ -3,7 +3,7 @@
 import json
 import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localpachd.errors import PachError
@@ -33,7 +33,7 @@ def create(
     row = lookup.find_branch(txn.conn, branch)
     if row is not None:
         _refuse_cycle(txn.conn, row["id"], upstream)
-    rewired = row is None or set(graph.direct(txn.conn, row["id"])) != set(upstream)
+    rewired = row is None or set(graph.Provenance(txn.conn).direct(row["id"])) != set(upstream)
     fresh = target is None and row is None
     if fresh or (rewired and upstream):
         above = target if target is not None else (row["head"] if row else None)
@@ -64,7 +64,7 @@ def _provenance_rows(txn: Transaction, branch: Branch, provenance: Sequence[Bran
 
 
 def _refuse_cycle(conn: sqlite3.Connection, branch: int, upstream: Sequence[int]) -> None:
-    below = graph.downstream(conn, branch)
+    below = graph.Provenance(conn).downstream(branch)
     for each in upstream:
         if each in below:
             above, itself = lookup.branch_by_id(conn, each), lookup.branch_by_id(conn, branch)
@@ -118,20 +118,23 @@ def _store(
 
 def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
     """The state of a branch; NotFound if it does not exist."""
-    row = lookup.branch_row(conn, branch)
+    return _info(conn, branch, lookup.branch_row(conn, branch), graph.Provenance(conn))
+
+
+def _info(conn: sqlite3.Connection, branch: Branch, row: sqlite3.Row, provenance: graph.Provenance) -> BranchInfo:
     return BranchInfo(
         branch=branch,
         head=commits.by_seq(conn, row["head"]).commit,
-        provenance=_references(conn, graph.upstream(conn, row["id"])),
-        subvenance=_references(conn, graph.downstream(conn, row["id"])),
-        direct_provenance=_references(conn, graph.direct(conn, row["id"])),
+        provenance=_references(conn, provenance.upstream(row["id"])),
+        subvenance=_references(conn, provenance.downstream(row["id"])),
+        direct_provenance=_references(conn, provenance.direct(row["id"])),
         trigger=json.loads(row["trigger_spec"]) if row["trigger_spec"] else None,
         created=row["created"],
         metadata=metadata.of(conn, "branch", row["id"]),
     )
 
 
-def _references(conn: sqlite3.Connection, rows: Sequence[int]) -> tuple[Branch, ...]:
+def _references(conn: sqlite3.Connection, rows: Iterable[int]) -> tuple[Branch, ...]:
     return tuple(sorted((lookup.branch_by_id(conn, row) for row in rows), key=lambda each: each.key))
 
 
@@ -145,20 +148,24 @@ def of_repo(conn: sqlite3.Connection, repo: Repo) -> list[Branch]:
 
 def list_all(conn: sqlite3.Connection, repo: Repo | None = None, reverse: bool = False) -> list[BranchInfo]:
     """Branches of one repo or of all: newest first, those of one transaction upstream first; or the `reverse`."""
-    if repo is not None:
-        found = [lookup.branch_row(conn, branch)["id"] for branch in of_repo(conn, repo)]
-    else:
-        found = [row[0] for row in conn.execute("SELECT id FROM branches ORDER BY id")]
-    created = {row: conn.execute("SELECT created FROM branches WHERE id = ?", (row,)).fetchone()[0] for row in found}
-    depth = {row: len(graph.upstream(conn, row)) for row in found}
-    found.sort(key=lambda row: (-created[row], depth[row], row), reverse=reverse)
-    return [inspect(conn, lookup.branch_by_id(conn, row)) for row in found]
+    found = conn.execute(
+        "SELECT b.id, b.head, b.trigger_spec, b.created, r.project, r.name AS repo, r.type, b.name FROM branches b "
+        "JOIN repos r ON r.id = b.repo WHERE :repo IS NULL OR b.repo = :repo",
+        {"repo": lookup.repo_id(conn, repo) if repo is not None else None},
+    ).fetchall()
+    provenance = graph.Provenance(conn)
+    found.sort(key=lambda row: (-row["created"], len(provenance.upstream(row["id"])), row["id"]), reverse=reverse)
+    return [
+        _info(conn, Branch(Repo(row["project"], row["repo"], row["type"]), row["name"]), row, provenance)
+        for row in found
+    ]
 
 
 def downstream_first(conn: sqlite3.Connection, found: Sequence[Branch]) -> list[Branch]:
     """Branches ordered so that each comes before those in its provenance; branches that do not exist come first."""
     rows = {branch: lookup.find_branch(conn, branch) for branch in found}
-    depth = {branch: len(graph.upstream(conn, row["id"])) for branch, row in rows.items() if row is not None}
+    provenance = graph.Provenance(conn)
+    depth = {branch: len(provenance.upstream(row["id"])) for branch, row in rows.items() if row is not None}
     return sorted(found, key=lambda branch: -depth.get(branch, math.inf))
 
 
@@ -170,12 +177,13 @@ def delete(txn: Transaction, branch: Branch, force: bool = False) -> None:
         if not force:
             lookup.repo_id(txn.conn, branch.repo)
         return
-    below = graph.downstream(txn.conn, row["id"])
+    provenance = graph.Provenance(txn.conn)
+    below = provenance.downstream(row["id"])
     if below and not force:
         named = " ".join(str(each) for each in _references(txn.conn, below))
         raise PachError(f"branch {branch.name} has [{named}] as subvenance, deleting it would break those branches")
-    for each in below:
-        upstream = graph.direct(txn.conn, each)
+    for each in sorted(below):
+        upstream = provenance.direct(each)
         if row["id"] in upstream:
             rest = [lookup.branch_by_id(txn.conn, other) for other in upstream if other != row["id"]]
             create(txn, lookup.branch_by_id(txn.conn, each), provenance=rest)

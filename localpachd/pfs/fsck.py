@@ -4,7 +4,7 @@ A healthy server has none. The texts are the real server's (`src/server/pfs/serv
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, graph, lineage, lookup
@@ -23,8 +23,9 @@ _DANGLING = "SELECT DISTINCT commit_seq FROM commit_layers WHERE commit_seq NOT 
 
 def check(conn: sqlite3.Connection) -> Iterator[str]:
     """A text for each contradiction; then PachError if content belongs to no commit, which `fix` removes."""
+    provenance = graph.Provenance(conn)
     for row in conn.execute(_BRANCHES).fetchall():
-        yield from _check_branch(conn, row["id"], row["head"], row["seq"] is not None)
+        yield from _check_branch(conn, row, provenance.direct(row["id"]))
     for row in conn.execute(_PARENTLESS).fetchall():
         commit = Commit(Repo(*row[:3]), row["id"])
         yield _lost(commit.repo, row["parent"], f"parent commit of {commit}")
@@ -40,13 +41,14 @@ def fix(txn: Transaction) -> None:
     txn.conn.execute(f"DELETE FROM commit_layers WHERE commit_seq IN ({_DANGLING})")
 
 
-def _check_branch(conn: sqlite3.Connection, branch: int, head: int, there: bool) -> Iterator[str]:
-    named = lookup.branch_by_id(conn, branch)
-    if not there:
+def _check_branch(conn: sqlite3.Connection, branch: sqlite3.Row, provenance: Sequence[int]) -> Iterator[str]:
+    named = lookup.branch_by_id(conn, branch["id"])
+    head = branch["head"]
+    if branch["seq"] is None:
         yield _lost(named.repo, head, f"head commit of {named}")
         return
     below = {row[0] for row in conn.execute("SELECT upstream FROM commit_provenance WHERE commit_seq = ?", (head,))}
-    for each in graph.direct(conn, branch):
+    for each in provenance:
         row = conn.execute("SELECT head FROM branches WHERE id = ?", (each,)).fetchone()
         if row is None:
             yield f"consistency error: a branch in the provenance of the branch {named} could not be found"

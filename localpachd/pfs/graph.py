@@ -4,33 +4,6 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 
 
-def direct(conn: sqlite3.Connection, branch: int) -> list[int]:
-    """The branches in this one's direct provenance."""
-    rows = conn.execute("SELECT upstream FROM branch_provenance WHERE branch = ? ORDER BY position", (branch,))
-    return [row[0] for row in rows]
-
-
-def upstream(conn: sqlite3.Connection, branch: int) -> list[int]:
-    """Every branch that this one depends on, itself excluded, in order of creation."""
-    return _closure(conn, branch, "branch", "upstream")
-
-
-def downstream(conn: sqlite3.Connection, branch: int) -> list[int]:
-    """Every branch that depends on this one, itself excluded, in order of creation."""
-    return _closure(conn, branch, "upstream", "branch")
-
-
-def _closure(conn: sqlite3.Connection, branch: int, near: str, far: str) -> list[int]:
-    rows = conn.execute(
-        f"""WITH RECURSIVE reached(id) AS (
-                SELECT {far} FROM branch_provenance WHERE {near} = :start
-                UNION SELECT p.{far} FROM branch_provenance p JOIN reached r ON p.{near} = r.id
-            ) SELECT id FROM reached WHERE id != :start ORDER BY id""",
-        {"start": branch},
-    )
-    return [row[0] for row in rows]
-
-
 class Provenance:
     """The direct provenance of every branch, read at once: a few edges for each pipeline."""
 
@@ -43,16 +16,21 @@ class Provenance:
             self._below.setdefault(above, []).append(branch)
 
     def direct(self, branch: int) -> list[int]:
-        """The branches in this one's direct provenance."""
+        """The branches in this one's direct provenance, in the order given by users."""
         return self._above.get(branch, [])
 
     def upstream(self, branch: int) -> set[int]:
         """Every branch that this one depends on."""
         return _reached(self._above, [branch])
 
-    def downstream(self, branches: Iterable[int]) -> set[int]:
+    def downstream(self, *branches: int) -> set[int]:
         """Every branch that depends on one of these."""
         return _reached(self._below, branches)
+
+    def connected(self, branch: int) -> set[int]:
+        """Every branch connected with this one in either direction, itself included."""
+        both = {each: [*self._above.get(each, ()), *self._below.get(each, ())] for each in {*self._above, *self._below}}
+        return _reached(both, [branch]) | {branch}
 
 
 def _reached(edges: Mapping[int, Iterable[int]], starts: Iterable[int]) -> set[int]:
@@ -72,21 +50,3 @@ def rewire(conn: sqlite3.Connection, branch: int, provenance: Iterable[int]) -> 
         "INSERT OR IGNORE INTO branch_provenance (branch, upstream, position) VALUES (?, ?, ?)",
         [(branch, each, position) for position, each in enumerate(provenance)],
     )
-
-
-def component(conn: sqlite3.Connection, branch: int) -> set[int]:
-    """Every branch connected with this one in either direction, itself included."""
-    seen: set[int] = set()
-    frontier = {branch}
-    while frontier:
-        seen |= frontier
-        near: set[int] = set()
-        for each in frontier:
-            rows = conn.execute(
-                "SELECT upstream FROM branch_provenance WHERE branch = :b "
-                "UNION SELECT branch FROM branch_provenance WHERE upstream = :b",
-                {"b": each},
-            )
-            near.update(row[0] for row in rows)
-        frontier = near - seen
-    return seen

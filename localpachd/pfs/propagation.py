@@ -45,7 +45,7 @@ def _propagate(txn: Transaction) -> None:
     if not txn.moved:
         return
     provenance = graph.Provenance(txn.conn)
-    below = provenance.downstream(txn.moved)
+    below = provenance.downstream(*txn.moved)
     if not below:
         return
     upstream = {row: provenance.upstream(row) for row in below}
@@ -80,7 +80,7 @@ def _is_spout(tips: Mapping[int, _Tip], upstream: Collection[int]) -> bool:
 def _check_dag(txn: Transaction) -> None:
     for branch in txn.rewired:
         repos: set[str] = set()
-        for each in sorted(graph.component(txn.conn, branch)):
+        for each in sorted(graph.Provenance(txn.conn).connected(branch)):
             repo = str(lookup.branch_by_id(txn.conn, each).repo)
             if repo in repos:
                 raise PachError(

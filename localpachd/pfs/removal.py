@@ -109,8 +109,9 @@ def _remove(txn: Transaction, doomed: Sequence[CommitInfo]) -> None:
             if found is not None and found.finished is None:
                 raise PachError(f"cannot squash until child commit {child} is finished")
     moved = {branch for info in doomed for branch in _cut_out(txn, info)}
-    for branch in sorted(moved, key=lambda each: (len(graph.upstream(txn.conn, each)), each)):
-        _repair_head(txn, branch)
+    provenance = graph.Provenance(txn.conn)
+    for branch in sorted(moved, key=lambda each: (len(provenance.upstream(each)), each)):
+        _repair_head(txn, branch, provenance.direct(branch))
 
 
 def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
@@ -124,12 +125,12 @@ def _cut_out(txn: Transaction, info: CommitInfo) -> list[int]:
     return heads
 
 
-def _repair_head(txn: Transaction, branch: int) -> None:
+def _repair_head(txn: Transaction, branch: int, upstream: Sequence[int]) -> None:
     """Adds a commit to a branch that lost its head, or whose head has other provenance than the present heads upstream:
     the real server leaves the latter to fsck's complaint."""
     named = lookup.branch_by_id(txn.conn, branch)
     head = lookup.branch_row(txn.conn, named)["head"]
-    provenance = [lookup.branch_by_id(txn.conn, each) for each in graph.direct(txn.conn, branch)]
+    provenance = [lookup.branch_by_id(txn.conn, each) for each in upstream]
     if head == _NO_HEAD:
         made = commits.find(txn.conn, named.repo, txn.id)
         fresh = made.seq if made else branches.empty_commit(txn, named, provenance, None)
