@@ -60,4 +60,4 @@ class Transaction:
     removed: list[CommitInfo] = field(default_factory=list)
     """The commits deleted so far."""
     changed: set[Topic] = field(default_factory=set)
-    """What those who wait are told of once this is committed; without a topic, that everything may have changed."""
+    """The topics to notify once this is committed; if empty, anything may have changed."""
