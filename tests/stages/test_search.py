@@ -1,6 +1,7 @@
 """The search stage as in production: a segment (its files pipes, as Pachyderm's lazy inputs are) and an entry."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -253,6 +254,7 @@ def test_plain_directories_are_never_reused(
     process = search.start(CPU)
     process(datum(segment, entry, tmp_path / "out"))
     before = (tmp_path / "out" / "trip" / "a.parquet").read_bytes()
+    shutil.rmtree(segment)  # written over, its files would change under a segment that is kept, too
     write_pictures(segment, ids("a", 90), library + 1)
     process(datum(segment, entry, tmp_path / "out"))
     assert (tmp_path / "out" / "trip" / "a.parquet").read_bytes() != before

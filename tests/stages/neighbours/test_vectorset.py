@@ -54,6 +54,14 @@ def test_the_last_bit_is_that_of_the_true_distance() -> None:
         assert ((below + middle) / 2) ** 2 <= true <= ((middle + above) / 2) ** 2
 
 
+def test_a_lower_bound_lies_below_where_the_distance_could_round_either_way() -> None:
+    library = VectorSet(np.ones((1, 24), np.float32))
+    below = np.random.default_rng(0).uniform(0.1, 10, size=100).astype(np.float32)
+    above = np.nextafter(below, np.float32(np.inf))
+    halfway = (below.astype(np.float64) + above) / 2
+    assert np.array_equal(library.at_least(halfway**2), below)
+
+
 def test_cosine_of_zero_vectors() -> None:
     points = VectorSet(np.array([[0, 0], [3, 4], [6, 8], [-3, -4]], dtype=np.float32), "cosine")
     zero, some = np.zeros(4, dtype=np.int64), np.arange(4)
