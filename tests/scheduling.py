@@ -3,6 +3,8 @@
 TensorFlow's files are one group: two at once would be slower than one after the other, as each pass takes all cores.
 """
 
+from typing import Any
+
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
@@ -40,6 +42,10 @@ LONGEST = (
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
     """Gives each worker a file or a group at a time, in the order in which they were collected."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        config.option.loadscopereorder = False  # otherwise those with the most tests come first
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         return scope(nodeid)
