@@ -12,6 +12,8 @@ import pytest
 
 from pipelines.library.samples import library_crops, open_photograph
 
+pytestmark = pytest.mark.timeout(600)
+
 MOST_MEMORY = 1536 << 10
 """KiB."""
 
@@ -19,8 +21,6 @@ MOST_MEMORY = 1536 << 10
 # memory any process has held.
 WATCHING = """
 import ctypes, os, resource, subprocess, sys
-
-pytestmark = pytest.mark.timeout(600)
 PR_SET_CHILD_SUBREAPER = 36
 assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 status = subprocess.run(["sh", "-ec", sys.argv[1]]).returncode
