@@ -26,6 +26,7 @@ from localpachd.pps.plan import PipelineView
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.worker.gpu_pool import GpuPool
+from tests.amounts import examples
 
 REPOS = ("a", "b")
 PIPELINES = ("p", "q", "r")
@@ -115,7 +116,7 @@ def seen(views: PipelineViews) -> tuple[PipelineView, ...]:
     return views.views(GpuPool(), {})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.lists(STEP, min_size=1, max_size=3), min_size=3, max_size=15), st.lists(st.booleans(), min_size=20))
 def test_refreshed_views_equal_new_ones(history: list[list[tuple[Any, ...]]], looks: list[bool]) -> None:
     with opened() as world, world.pfs.changes.feed() as feed:

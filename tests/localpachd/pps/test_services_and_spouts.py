@@ -255,12 +255,12 @@ def test_a_spout_stops_and_starts_with_its_pipeline_and_is_replaced_by_an_update
 
 
 def test_a_spout_that_is_deleted_and_created_again_in_one_step_is_replaced(engine: Engine) -> None:
-    spout(engine, "echo first; sleep 1000")
+    spout(engine, "echo first; sleep 60")
     engine.until(lambda: engine.lines("s") == ["first"])
 
     def replace(txn: Transaction) -> None:
         pipelines.delete(txn, Pipeline("default", "s"))
-        request = {"pipeline": {"name": "s"}, "transform": {"cmd": ["sh", "-c", "echo second; sleep 1000"]}}
+        request = {"pipeline": {"name": "s"}, "transform": {"cmd": ["sh", "-c", "echo second; sleep 60"]}}
         engine.pps.add_pipeline(txn, {**request, "spout": {}}, Written())
 
     engine.pfs.transact(replace)
