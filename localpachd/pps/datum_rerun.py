@@ -40,9 +40,16 @@ class DatumRerun:
         self._pfs = pfs
         self._runner = runner
         self._token = CancelToken()
-        with pfs.db.read() as conn:
+        self._server_port = server_port
+        self._job = job
+        self._identity = identity
+        self._read()
+
+    def _read(self) -> None:
+        job, identity = self._job, self._identity
+        with self._pfs.db.read() as conn:
             info = job_rows.inspect(conn, job)
-            found = job_base.record(conn, pfs.chunks, job, identity)
+            found = job_base.record(conn, self._pfs.chunks, job, identity)
             heads = job_base.inputs(conn, job)
             marker = pipelines.spec_commit(conn, job.pipeline, info.version)
             self._files = job_base.layers(conn, heads.values())
@@ -51,9 +58,8 @@ class DatumRerun:
             raise PachError(f"datum {identity} cannot be run again: the commits of {', '.join(gone)} are gone")
         # A datum that this job skipped was recorded with the commits of an earlier job.
         read = tuple(replace(each, commit=heads[datum_tasks.repo_of(each)].commit.id) for each in found.inputs)
-        self._job = job
         self._datum = Numbered(found.index, Datum(identity, read), found.hash)
-        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=server_port)
+        pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
         self._task = replace(info.spec.task(pod), tries=1)
 
     def cancel(self) -> None:
@@ -61,8 +67,10 @@ class DatumRerun:
         self._token.cancel()
 
     def events(self) -> Iterator[LogLine | Rerun]:
-        """Each log line and then, unless the run was cancelled, the result. Raises errors of the machine."""
+        """Each log line and then, unless the run was cancelled, the result. Raises errors of the machine, and what the
+        constructor raises, if the job or its inputs were deleted since."""
         with self._pfs.chunks.uses.one():
+            self._read()  # again: from here on, the content of the inputs is not swept
             yield from self._events()
 
     def _events(self) -> Iterator[LogLine | Rerun]:
