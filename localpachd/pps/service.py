@@ -158,7 +158,7 @@ class Pps:
     def restart_datum(self, job: Job, data_filters: Sequence[str]) -> None:
         """Ends the present attempt of the job's running datums whose inputs match every filter (path or hash).
 
-        Raises PachError where none does, or where the job is not in hand.
+        Raises PachError if none do, or if the job is not running.
         """
         self.jobs.inspect(job)
         run = self._scheduler.run_of(job)

@@ -272,9 +272,9 @@ def test_only_its_spout_may_commit_to_an_output(engine: Engine) -> None:
     output = Branch(Repo("default", "s"), "master")
     with pytest.raises(PachError, match="cannot start a commit on an output branch"):
         engine.pfs.transact(lambda txn: commits.start(txn, output))
-    door = engine.pfs.for_spout(output)
-    made = door.transact(lambda txn: commits.start(txn, output))
-    door.transact(lambda txn: commits.finish_by_user(txn, made.commit, "", "", False))
+    as_spout = engine.pfs.for_spout(output)
+    made = as_spout.transact(lambda txn: commits.start(txn, output))
+    as_spout.transact(lambda txn: commits.finish_by_user(txn, made.commit, "", "", False))
     assert [each.repo.type for each in engine.commit("s").provenance] == ["spec"]
     with pytest.raises(PachError, match="cannot start a commit on an output branch"):
         engine.pfs.for_spout(Branch(Repo("default", "t"), "master")).transact(lambda txn: commits.start(txn, output))
