@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries of a rule that takes longer, or less long, than others."""
+"""The number of examples that hypothesis tries of a rule that takes more or less time than others."""
 
 from hypothesis import settings
 
@@ -6,7 +6,7 @@ USUAL = 100
 
 
 def examples(number: int) -> int:
-    """So many where others get USUAL; in a soak as many times more as they get there. For decorators: it goes by the
-    profile that is loaded when test modules are."""
+    """Scales `number`, meant for the profile with USUAL examples, to the loaded profile. For decorators, which run when
+    test modules are imported."""
     assert settings.default is not None
     return number * settings.default.max_examples // USUAL

@@ -1,6 +1,6 @@
-"""`lookalike` as tests type it: within their own process or, where that is what counts, in one of its own.
+"""`lookalike` as tests type it: in the tests' own process or, where that matters, in a separate one.
 
-Knows how a command starts and ends, and nothing of what the commands do.
+Knows how a command starts and ends, and nothing of the commands themselves.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from pipelines import cli
 
 @dataclass(frozen=True)
 class Typed:
-    """What became of one command: its exit status and what it printed."""
+    """The result of one command: its exit status and its output."""
 
     returncode: int
     stdout: str
@@ -29,7 +29,7 @@ class Typed:
 
 @dataclass
 class Command:
-    """Types `lookalike` in a directory. `environment` comes on top of the tests' own, at the time of each command."""
+    """Types `lookalike` in a directory. `environment` extends the tests' own at the time of each command."""
 
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -37,11 +37,11 @@ class Command:
 
     @property
     def as_process(self) -> "Command":
-        """The same, but every command is a process: for signals, terminals, encodings, and the module as it is run."""
+        """The same, but each command is a process: for tests of signals, terminals, encodings, and `python -m`."""
         return replace(self, spawns=True)
 
     def run(self, *arguments: str | Path) -> Typed:
-        """Types a command, which may end in any way but with a traceback."""
+        """Types a command, which may end in any way except with a traceback."""
         words = list(map(str, arguments))
         done = self._spawned(words) if self.spawns else _called(words, self.directory, self.environment)
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
@@ -54,7 +54,7 @@ class Command:
         stdout: int | None = subprocess.PIPE,
         stderr: int | None = subprocess.PIPE,
     ) -> subprocess.Popen[str]:
-        """A process that is left running."""
+        """Starts a process and leaves it running."""
         command = [sys.executable, "-u", "-P", "-m", "pipelines.cli", *map(str, arguments)]
         return subprocess.Popen(
             command,
@@ -69,13 +69,13 @@ class Command:
         )
 
     def says(self, *arguments: str | Path) -> str:
-        """What it prints when all goes well."""
+        """The output of a command that succeeds without messages on stderr."""
         done = self.run(*arguments)
         assert (done.returncode, done.stderr) == (0, ""), done
         return done.stdout
 
     def fails(self, *arguments: str | Path) -> str:
-        """The one line on stderr when it does not."""
+        """The single line on stderr of a command that fails."""
         done = self.run(*arguments)
         assert done.returncode == 1, done
         (line,) = done.stderr.splitlines()
@@ -111,7 +111,7 @@ def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -
 
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Puts back what becomes of Ctrl-C: the command has its own way, for as long as its process lives."""
+    """Restores the handling of Ctrl-C, which the command changes for the rest of its process."""
     handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
     try:
         yield

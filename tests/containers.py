@@ -1,4 +1,4 @@
-"""A container image for tests, made of this machine's own programs: no registry is needed, and none is asked."""
+"""A container image for tests, made of this machine's own programs, so that no registry is needed."""
 
 import functools
 import hashlib
@@ -25,8 +25,7 @@ _PROGRAMS = (
     "cat chmod chown cp cut env false find grep head hostname id ln ls mkdir mkfifo mktemp mv paste pwd readlink rm",
     "seq setsid sh sleep sort stat tail tee touch tr true uniq wc",
 )
-# What programs of tests import, some of it only when it is used: the clients, and what servers and readers of files are
-# made of.
+# Imports of the tests' programs, some of them lazy: the clients, servers and readers of files.
 _IMPORTS = """
 import contextlib, encodings.idna, http.server, json, os, pathlib, python_pachyderm, shutil, socket, sys, threading
 import time, urllib.request
@@ -46,7 +45,7 @@ _FILES = {
 
 
 def why_not() -> str:
-    """Why no container can be run here; "" where they can."""
+    """The reason that containers cannot be run here; "" if they can."""
     if shutil.which("docker") is None and shutil.which("podman") is None:
         return "neither docker nor podman is on the PATH"
     try:
@@ -57,7 +56,7 @@ def why_not() -> str:
 
 
 def found() -> Engine:
-    """This machine's engine; skips the test where there is none."""
+    """This machine's engine; skips the test if there is none."""
     if reason := why_not():
         pytest.skip(reason)
     return engine.find()
@@ -80,13 +79,13 @@ def image() -> str:
 
 
 def load(name: str, tar: bytes, changes: list[str]) -> None:
-    """Makes an image of a root directory and a Dockerfile's instructions."""
+    """Makes an image from a root directory and instructions of a Dockerfile."""
     options = [option for change in changes for option in ("--change", change)]
     subprocess.run([_client(), "import", *options, "-", name], input=tar, check=True, capture_output=True)
 
 
 def unload(name: str) -> None:
-    """Removes an image, or a name of it."""
+    """Removes an image, or one of its names."""
     subprocess.run([_client(), "rmi", "--force", name], capture_output=True)
 
 
@@ -96,7 +95,7 @@ def tag(name: str, other: str) -> None:
 
 
 def running(label: str) -> list[str]:
-    """The ids of the containers with a label, whether they run or not."""
+    """The ids of the containers with a label, running or not."""
     filters = json.dumps({"label": [label]})
     return [each["Id"] for each in engine.find().call("GET", "/containers/json", all="true", filters=filters)]
 
@@ -136,7 +135,7 @@ def _root() -> bytes:
 
 
 def _modules() -> list[str]:
-    """The files of all that Python imports."""
+    """The files of all modules that Python imports."""
     asked = subprocess.run([sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=True)
     known = importlib.metadata.files("python_pachyderm") or ()  # it asks for its own version
     described = [str(each.locate()) for each in known if each.name == "METADATA"]
@@ -145,7 +144,7 @@ def _modules() -> list[str]:
 
 
 def _libraries(path: str) -> list[str]:
-    """What the loader loads with a program or module."""
+    """The libraries that the loader loads with a program or module."""
     if not (path.endswith(".so") or ".so." in path or os.access(path, os.X_OK)):
         return []
     asked = subprocess.run(["ldd", path], capture_output=True, text=True)

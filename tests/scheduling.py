@@ -1,6 +1,6 @@
-"""Which tests a worker of pytest-xdist takes together, and in which order: a file at a time, the longest first.
+"""The scheduling of tests on the workers of pytest-xdist: a file at a time, the longest first.
 
-TensorFlow's files are one group: two at once would be slower than one after the other, as each pass takes all cores.
+TensorFlow's files are one group: two at once would be slower than one after the other, as each pass uses all cores.
 """
 
 from typing import Any
@@ -37,7 +37,7 @@ LONGEST = (
     "tests/pipelines/client/test_local.py",
     "tests/pipelines/cluster/test_gpu_holders.py",
 )
-"""Files of ten seconds and more; those that are not named here take a few at most."""
+"""Files that take ten seconds or more; the others take a few at most."""
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
@@ -52,12 +52,12 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without 
 
 
 def scope(nodeid: str) -> str:
-    """The name of what a test is run together with."""
+    """The name of the file or group that a test is run with."""
     file = nodeid.partition("::")[0]
     return "TensorFlow" if file in TENSORFLOW else file
 
 
 def longest_first(items: list[pytest.Item]) -> None:
-    """Puts tests into the order in which workers are to take their files."""
+    """Sorts tests by the order in which workers should take their files."""
     places = {scope(file): place for place, file in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(scope(item.nodeid), len(places)))

@@ -1,4 +1,4 @@
-"""The documents say what is so: commands, options, make targets, paths, names in the code, links, limits and tables."""
+"""The documents are true: commands, options, make targets, paths, names in the code, links, limits and tables."""
 
 import ast
 import json
@@ -36,7 +36,7 @@ def text(document: str) -> str:
 
 
 def code(document: str) -> list[str]:
-    """The code of a document: its indented and fenced lines, and what stands between backticks."""
+    """The code of a document: its indented and fenced lines, and the text between backticks."""
     fenced = re.findall(r"^```.*?\n(.*?)^```", text(document), re.MULTILINE | re.DOTALL)
     indented = re.findall(r"^    (.*)$", text(document), re.MULTILINE)
     return [*"\n".join(fenced).splitlines(), *indented, *re.findall(r"`([^`\n]+)`", text(document))]
@@ -48,7 +48,7 @@ def specs() -> dict[str, dict[str, Any]]:
 
 
 def rows(document: str, header: str) -> list[list[str]]:
-    """The cells of the table whose first line begins so."""
+    """The cells of the table whose first line begins like this."""
     lines = iter(text(document).splitlines())
     assert any(line.startswith(header) for line in lines), f"{document} has no table {header}"
     next(lines)
@@ -118,7 +118,7 @@ def test_the_tables_of_the_architecture_name_every_module() -> None:
     assert not [name for name in bare if not any((ROOT / package).glob(f"**/{name}") for package in PACKAGES)]
 
 
-def test_what_the_architecture_names_in_the_code_is_there() -> None:
+def test_names_in_the_architecture_exist_in_the_code() -> None:
     missing = []
     for name in set(re.findall(r"`([a-z_]+(?:\.\w+)+)`", text("ARCHITECTURE.md"))):
         parts = name.split(".")
@@ -145,7 +145,7 @@ def test_what_the_architecture_names_in_the_code_is_there() -> None:
 
 
 def _is_there(parts: list[str]) -> bool:
-    """Whether a dotted name is a module, or is defined in one. Read, not imported: some take seconds to import."""
+    """Whether a dotted name is a module, or is defined in one. Modules are read, since importing some takes seconds."""
     for end in range(len(parts), 0, -1):
         file = ROOT.joinpath(*parts[:end]).with_suffix(".py")
         if file.is_file():
@@ -171,7 +171,7 @@ def _leaves(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _input(tree: dict[str, Any]) -> str:
-    """A specification's input as the README writes it."""
+    """A specification's input in the form of the README."""
     leaves = [
         f"`{leaf['repo']}:{leaf['glob']}`"
         + (" (lazy)" if leaf.get("lazy") else "")
@@ -186,7 +186,7 @@ def _input(tree: dict[str, Any]) -> str:
     return leaves[0]
 
 
-def test_the_table_of_pipelines_is_that_of_the_specifications() -> None:
+def test_the_table_of_pipelines_matches_the_specifications() -> None:
     said = {row[0].strip("`"): (row[1], int(row[3])) for row in rows("README.md", "| pipeline | input |")}
     so = {
         name: (_input(spec["input"]), spec.get("resource_limits", {}).get("gpu", {}).get("number", 0))
@@ -195,7 +195,7 @@ def test_the_table_of_pipelines_is_that_of_the_specifications() -> None:
     assert said == so
 
 
-def test_the_table_of_parameters_is_that_of_the_specifications() -> None:
+def test_the_table_of_parameters_matches_the_specifications() -> None:
     said = {}
     for variable, value, where, _ in rows("README.md", "| variable | is |"):
         names = specs() if where == "all" else where.split(", ")
@@ -207,7 +207,7 @@ def test_the_table_of_parameters_is_that_of_the_specifications() -> None:
     assert said == so
 
 
-def test_the_table_of_overlays_is_that_of_the_files() -> None:
+def test_the_table_of_overlays_matches_the_files() -> None:
     said = {
         row[0].strip("`"): dict(re.findall(r"`([A-Z_]+)`(?: \(`(.*?)`\))?", row[2]))
         for row in rows("README.md", "| overlay | does |")
@@ -228,7 +228,7 @@ def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
         assert re.fullmatch(rf"{stage}-[1-9]\d*", spec["transform"]["env"]["LOOKALIKE_STAGE"])
 
 
-def test_the_limits_are_those_of_the_stages() -> None:
+def test_the_table_of_limits_matches_the_stages() -> None:
     assert rows("README.md", "| limit |") == [
         ["file of one picture", f"{limits.MAX_PICTURE_BYTES >> 20} MiB"],
         [
@@ -244,12 +244,12 @@ def test_the_limits_are_those_of_the_stages() -> None:
     ]
 
 
-def test_the_markers_are_those_of_the_configuration() -> None:
+def test_the_table_of_markers_matches_the_configuration() -> None:
     configured = re.findall(r'^    "(\w+): needs', text("pyproject.toml"), re.MULTILINE)
     assert [row[0].strip("`") for row in rows("CONTRIBUTING.md", "| marker |")] == configured
 
 
-def test_the_values_files_are_those_that_the_guide_installs_with() -> None:
+def test_the_values_files_are_those_of_the_guide() -> None:
     named = set(re.findall(r"docs/helm/(\w+)\.yaml", text("docs/cluster.md")))
     there = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "docs" / "helm").iterdir()}
     assert there.keys() == named

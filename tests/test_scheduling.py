@@ -1,4 +1,4 @@
-"""The order in which workers take the tests names files that are there, and puts them first."""
+"""The scheduling of tests names existing files and puts them first."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("file", sorted({*TENSORFLOW, *LONGEST}))
-def test_every_file_that_is_named_is_there(file: str) -> None:
+def test_every_named_file_exists(file: str) -> None:
     assert (ROOT / file).is_file()
 
 

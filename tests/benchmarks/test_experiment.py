@@ -1,4 +1,4 @@
-"""The experiment's benchmark at tiny sizes: it measures what it says, and what it is measured beside is right too."""
+"""The benchmark of the experiment at tiny sizes: its measurements and its comparisons are right."""
 
 import json
 import re
@@ -40,7 +40,7 @@ def test_preprocessing_is_measured_written_and_plotted(tmp_path: Path, capsys: p
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Backbone:
-    """A network that takes STL-10's pictures, and hardly any time."""
+    """A network for STL-10's pictures that takes hardly any time."""
     pixels = keras.Input((SIDE, SIDE, 3), dtype="uint8")
     edges = keras.layers.Conv2D(12, 5, strides=4, activation="relu")(keras.layers.Rescaling(1 / 255)(pixels))
     model = keras.Model(pixels, keras.layers.GlobalMaxPooling2D()(edges))
@@ -103,7 +103,7 @@ def test_contenders_answer_and_agree(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.take_along_axis(true, found["rows"], axis=1), found["distances"], rtol=1e-6)
 
 
-def test_ties_agree_and_other_neighbours_do_not(tmp_path: Path) -> None:
+def test_ties_agree_and_different_neighbours_do_not(tmp_path: Path) -> None:
     np.save(tmp_path / "library.npy", np.array([[0, 0], [0, 0], [3, 4]], np.float32))
     np.save(tmp_path / "queries.npy", np.array([[0, 0], [0, 1]], np.float32))
     rows = {"one": [[0], [0]], "tied": [[1], [0]], "wrong": [[0], [2]]}
@@ -118,13 +118,13 @@ def test_ties_agree_and_other_neighbours_do_not(tmp_path: Path) -> None:
     assert [line.met for line in agreed.lines] == ["yes", "no", "no"]
 
 
-def test_a_contender_that_cannot_run_says_why(tmp_path: Path) -> None:
+def test_a_contender_that_cannot_run_gives_the_reason(tmp_path: Path) -> None:
     searching._write_vectors(tmp_path, 30, 4)
     with pytest.raises(RuntimeError, match="annoy does not run here: KeyError: 'annoy'"):
         Contender("benchmarks.searchers", "annoy", tmp_path).__enter__()
 
 
-def test_cuml_takes_part_where_it_can_and_is_said_to_be_missing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuml_takes_part_or_is_reported_as_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     names, lines = searching._searchers(sklearn=True)
     assert names == ["ours", "faiss", "sklearn"]
@@ -147,19 +147,19 @@ def test_cuml_agrees(tmp_path: Path) -> None:
         ("fpu", []),
     ],
 )
-def test_only_kernels_that_the_processor_can_run_are_tried(flags: str, kernels: list[str], tmp_path: Path) -> None:
+def test_only_kernels_for_this_processor_are_tried(flags: str, kernels: list[str], tmp_path: Path) -> None:
     (tmp_path / "cpuinfo").write_text(f"processor: 0\nflags\t\t: {flags}\nbugs: many\n")
     assert searching._kernels(tmp_path / "cpuinfo") == kernels
 
 
-def test_wrong_arguments_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["nothing"], ["--pictures", "10"], ["--rounds", "0"]):
         with pytest.raises(SystemExit):
             experiment.main(wrong)
     assert "10 is not a number from 1,000" in capsys.readouterr().err
 
 
-def test_bars_leave_out_what_has_no_rate_and_escape() -> None:
+def test_bars_leave_out_rows_without_a_rate_and_escape() -> None:
     rows = [Row("knn", "a<b", 1.0, 20.0), Row("knn", "ours", 1.0, 40.0), Row("agreement", "x", rate=1.0)]
     drawn = bars(rows, {"processor": "A & B", "cores": 2, "date": "2026-01-01"})
     assert "a&lt;b" in drawn

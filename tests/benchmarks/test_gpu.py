@@ -1,4 +1,4 @@
-"""The GPU benchmark's logic, at tiny sizes on the CPU; and, where there is a GPU, the benchmark itself."""
+"""The logic of the GPU benchmark at tiny sizes on the CPU, and the benchmark itself if there is a GPU."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def test_brute_force_finds_the_nearest_in_tiles(monkeypatch: pytest.MonkeyPatch)
     assert np.array_equal(XpArrays("numpy").nearest(queries, library, 3), true)
 
 
-def test_every_way_to_search_is_timed_and_checked() -> None:
+def test_every_searcher_is_timed_and_checked() -> None:
     result = knn.measure(TINY, [XpArrays("numpy")], rounds=2)
     timed = {row.name: row for row in result.rows if row.section == "knn"}
     right = {row.name: row.rate for row in result.rows if row.section == "agreement"}
@@ -43,7 +43,7 @@ def test_every_way_to_search_is_timed_and_checked() -> None:
     assert not any(line.goal for line in result.lines), "the article's figures are for its own size"
 
 
-def test_the_articles_figures_stand_beside_those_of_its_size() -> None:
+def test_the_articles_figures_are_shown_for_its_size() -> None:
     fast = knn._line("cuML (fit and kneighbors, from host memory)", 0.5, 0.4, 1.0, knn.FULL)
     slow = knn._line("scikit-learn", 500.0, 0.4, 1.0, knn.FULL)
     assert (fast.goal, fast.met, fast.ratio) == ("0.791 s (NVIDIA P4, the article's figure)", "yes", "1.25")
@@ -59,14 +59,14 @@ def test_the_certificate_is_measured_against_its_bound() -> None:
 
 
 @pytest.mark.soak
-def test_resnet50_is_measured_as_the_house_runs_it_and_in_large_batches() -> None:
+def test_resnet50_is_measured_as_lookalike_runs_it_and_in_large_batches() -> None:
     result = embedding.measure(pictures=40, rounds=1, sizes=(32,))
     assert {row.name for row in result.rows} == {"as lookalike runs it", "batches of 256"}
     assert all(row.rate and row.rate > 0 for row in result.rows)
     assert [line.what for line in result.lines] == ["ResNet50, 32 × 32, as lookalike runs it (Keras on tensorflow)"]
 
 
-def test_it_writes_what_it_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_writes_its_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "gpu.json"
     small = ["--queries", "110", "--library", "300", "--dimension", "8", "--rounds", "1"]
     assert gpu.main(["knn", "--cpu", *small, "--json", str(target)]) == 0

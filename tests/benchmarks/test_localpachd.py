@@ -1,4 +1,4 @@
-"""The benchmark of localpachd runs, whatever its figures are."""
+"""The benchmark of localpachd runs; its figures are not checked."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pyte
     assert "measuring history" in printed.err
 
 
-def test_the_document_holds_what_is_printed() -> None:
+def test_the_document_matches_the_printed_table() -> None:
     document = (Path(__file__).parents[2] / "docs" / "benchmarks.md").read_text()
     first, _, *table = report.markdown([], report.machine(), report.versions(localpachd.PACKAGES), "").splitlines()
     assert re.search(
@@ -39,7 +39,7 @@ def test_the_document_holds_what_is_printed() -> None:
         assert f"| {section} | " in document
 
 
-def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["speed"], ["put", "--put", "0"], ["put", "--put", "many"]):
         with pytest.raises(SystemExit):
             localpachd.main(wrong)

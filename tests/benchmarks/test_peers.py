@@ -29,7 +29,7 @@ def _lock() -> str:
 
 
 @pytest.mark.parametrize("setup", ["dvc", "dvc-batches"])
-def test_the_stages_of_dvc_are_ours_and_say_what_they_read(setup: str) -> None:
+def test_the_stages_of_dvc_are_ours_and_name_their_inputs(setup: str) -> None:
     stages = yaml.safe_load((SETUPS / setup / "dvc.yaml").read_text())["stages"]
     commands = {
         name: each["cmd"] if isinstance(each["cmd"], str) else "\n".join(each["cmd"]) for name, each in stages.items()
@@ -56,7 +56,7 @@ def test_by_segment_makes_all_segments_and_keeps_batches_apart(tmp_path: Path) -
     assert {each.name: each.read_text() for each in linked.iterdir()} == {"000-ab.npy": "000", "added-ab.npy": "added"}
 
 
-def test_steps_are_counted_by_what_the_tools_say() -> None:
+def test_steps_are_counted_from_the_output_of_the_tools() -> None:
     dvc = (
         "'images.dvc' didn't change, skipping\nStage 'a' didn't change, skipping\nRunning stage 'index@c':\n> python\n"
     )
@@ -66,14 +66,14 @@ def test_steps_are_counted_by_what_the_tools_say() -> None:
     assert workflows.jobs_run("Nothing to be done (all requested files are present and up to date).\n") == 0
 
 
-def test_a_file_of_two_names_takes_its_room_once(tmp_path: Path) -> None:
+def test_hard_links_are_counted_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(bytes(2**20))
     (tmp_path / "b").hardlink_to(tmp_path / "a")
     (tmp_path / "c").symlink_to(tmp_path / "a")
     assert disk.mib(tmp_path) == 1.0
 
 
-def test_answers_are_ids_and_distances_whatever_the_sources_are_called() -> None:
+def test_answers_are_ids_and_distances_and_ignore_the_sources() -> None:
     def text(distance: float, source: str) -> str:
         neighbour = {"id": "1f", "distance": distance, "sources": [source]}
         return json.dumps({"query": "ab", "sources": [source], "neighbors": [neighbour]}) + "\n"
@@ -82,7 +82,7 @@ def test_answers_are_ids_and_distances_whatever_the_sources_are_called() -> None
     assert racing.answers(text(0.5, "x")) != racing.answers(text(0.50001, "x"))
 
 
-def test_the_table_says_all_that_was_found() -> None:
+def test_the_table_holds_all_results() -> None:
     found = Found(
         seconds={("add", OURS): 10.0, ("add", "dvc"): 40.0, ("add", "snakemake"): 8.0},
         steps={("add", OURS): 5, ("add", "dvc"): 6, ("add", "snakemake"): 5},
@@ -106,7 +106,7 @@ def test_the_table_says_all_that_was_found() -> None:
 
 
 @pytest.mark.soak
-def test_an_environment_that_cannot_be_had_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_environment_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").write_text("keep")
     with pytest.raises(
         Unavailable, match="/bin/dvc does not exist: install it there, or name a directory that does not"
@@ -132,7 +132,7 @@ def test_the_environment_has_a_place_of_its_own() -> None:
     assert usual != environment.place({"HOME": "/x"})
 
 
-def test_wrong_arguments_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["nothing"], ["--pictures", "10"], ["--rounds", "0"]):
         with pytest.raises(SystemExit):
             peers.main(wrong)
@@ -141,7 +141,7 @@ def test_wrong_arguments_are_said(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some pictures and a backbone that is made in no time."""
+    """Some pictures and a backbone that takes no time to make."""
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
     from stages.backbones import describe, save_backbone  # noqa: PLC0415
@@ -157,7 +157,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.soak
-def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ours_is_timed_from_nothing_and_failing_peers_are_left_out(
+    inputs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     broken = partial(Dvc, inputs, tool=Tool(Path("/bin/false"), "0"))
     found = racing.race({OURS: partial(Lookalike, inputs), "dvc": broken}, inputs, 1, ["remove", "again"])
     assert found.failed.keys() == {"dvc"}
@@ -175,7 +177,7 @@ def test_ours_is_timed_from_nothing_and_who_fails_is_left_out(inputs: Path, caps
 @pytest.mark.skipif(
     "LOOKALIKE_PEERS" not in os.environ, reason="LOOKALIKE_PEERS names no environment with DVC and Snakemake"
 )
-def test_the_peers_answer_as_we_do(inputs: Path) -> None:
+def test_the_peers_give_the_same_answers(inputs: Path) -> None:
     tools = environment.tools(environment.place(os.environ))
     found = racing.race(peers.makers(inputs, tools), inputs, 1, racing.ACTS)
     assert not found.failed

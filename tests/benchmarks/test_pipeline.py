@@ -1,4 +1,4 @@
-"""The benchmark of the whole pipeline at its smallest size: it measures what it says, and sees what is wrong."""
+"""The benchmark of the whole pipeline at its smallest size: its measurements, and its checks of the sheet."""
 
 import json
 import math
@@ -22,7 +22,7 @@ PLACE = {"processor": "A & B", "cores": 2, "date": "2026-01-01"}
 
 @pytest.fixture(scope="session")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory with what a run has written: figures.json, figures.svg."""
+    """The directory with the output of a run: figures.json, figures.svg."""
     import keras  # noqa: PLC0415  takes seconds; the other tests do without
 
     home = tmp_path_factory.mktemp("pipeline")
@@ -61,14 +61,14 @@ def test_a_run_is_plotted(run: Path) -> None:
     assert {"seconds", "MiB", "to the sheet", "features", "add one picture", "on disk", "needed", "60"} <= texts
 
 
-def test_the_engines_share_is_what_is_no_user_code() -> None:
+def test_the_engines_share_is_the_time_without_user_code() -> None:
     works = [Work("a", 10.0, 9.0, 1, 0), Work("b", 2.0, 0.0, 1, 0)]
     assert share(works) == pytest.approx(0.25)
     assert share(works[:1]) == pytest.approx(0.1)
     assert share([]) == 0
 
 
-def test_the_longest_chain_goes_through_what_is_read() -> None:
+def test_the_longest_chain_follows_the_inputs() -> None:
     reads = {"a": {"in"}, "b": {"a"}, "beside": {"in"}, "c": {"b", "beside"}}
     assert longest({"a": 1, "b": 2, "beside": 2.5, "c": 4}, reads) == 7
     assert longest({"a": 1, "b": 2, "beside": 5, "c": 4}, reads) == 9
@@ -106,7 +106,7 @@ def test_curves_are_drawn_on_logarithmic_axes() -> None:
     assert "A &amp; B" in drawn
     assert len(lines) == 3
     assert {"n log n", "pictures"} <= set(re.findall(r">([^<]+)</text>", drawn))
-    # Equal factors are equal distances, and what is larger is higher.
+    # Equal factors are equal distances, and larger values are higher.
     guide, rising, even = sorted(lines, key=lambda line: line[-1][1])
     assert rising[1][0] - rising[0][0] == pytest.approx(rising[2][0] - rising[1][0], abs=0.2)
     assert rising[0][1] - rising[1][1] == pytest.approx(rising[1][1] - rising[2][1], abs=0.2)
@@ -116,7 +116,7 @@ def test_curves_are_drawn_on_logarithmic_axes() -> None:
     assert (guide[0][1] - guide[2][1]) / each == pytest.approx(math.log10(allowed(1_000, 100_000)), abs=0.01)
 
 
-def test_one_size_is_plotted_too() -> None:
+def test_a_single_size_can_be_plotted() -> None:
     assert curves([Panel("seconds", {"all": {60: 3.0}})], PLACE).count("<circle") == 1
 
 
@@ -130,7 +130,7 @@ ANSWERS = Answers(
 )
 
 
-def test_a_sheet_that_lacks_something_is_seen() -> None:
+def test_an_incomplete_sheet_is_noticed() -> None:
     ANSWERS.check(2, 2)
     with pytest.raises(RuntimeError, match="answers 2 queries, and 3 were put"):
         ANSWERS.check(3, 2)
@@ -141,7 +141,7 @@ def test_a_sheet_that_lacks_something_is_seen() -> None:
         Answers(({**line, "neighbors": line["neighbors"][::-1]},)).check(2, 2)
 
 
-def test_a_picture_that_should_be_in_a_sheet_or_not_is_seen() -> None:
+def test_missing_and_unexpected_pictures_are_noticed() -> None:
     ANSWERS.check_nearest("q2", "a", True)
     ANSWERS.check_nearest("q1", "b", False)
     ANSWERS.check_gone("d")
@@ -163,7 +163,7 @@ def test_the_memory_of_a_tree_counts_children_and_grandchildren() -> None:
         assert tree.peak > 20
 
 
-def test_what_cannot_be_measured_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for wrong in (["fill"], ["--pictures", "59"], ["--pictures", "many"], ["--changes", "all"]):
         with pytest.raises(SystemExit):
             pipeline.main(wrong)

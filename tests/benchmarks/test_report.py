@@ -41,7 +41,7 @@ def test_the_tables_hold_every_line() -> None:
     assert re.match(r"Measured on \d{4}-\d\d-\d\d: .+, \d+ cores, \d+ GiB, .+ python 3\.11\.1; commit abc\.", text)
 
 
-def test_the_json_says_where_it_comes_from(tmp_path: Path) -> None:
+def test_the_json_names_its_origin(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
     used = report.versions(["grpcio"])
     report.write_json(kept, [Row("put", "ours", 2.0, 50.0)], report.machine(), used, report.commit())

@@ -23,7 +23,7 @@ def script(*arguments: str, path: str = "") -> "subprocess.CompletedProcess[str]
 
 
 def executable(directory: Path, name: str, text: str) -> None:
-    """A program of that name."""
+    """Writes an executable shell script."""
     (directory / name).write_text(f"#!/bin/sh\n{text}\n")
     (directory / name).chmod(0o755)
 
@@ -41,7 +41,7 @@ def test_without_an_engine_it_names_what_to_install(tmp_path: Path) -> None:
     )
 
 
-def test_an_engine_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+def test_an_unresponsive_engine_is_reported_in_one_line(tmp_path: Path) -> None:
     executable(tmp_path, "docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1")
     result = script(path=str(tmp_path))
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
@@ -112,7 +112,7 @@ def test_a_failure_is_one_line(engine: Path, step: str, said: str) -> None:
     assert re.search(said, done.stderr)
 
 
-def test_the_revision_is_gits() -> None:
+def test_the_revision_comes_from_git() -> None:
     if not (PROJECT / ".git").exists():
         pytest.skip("not a git checkout")
     found = images.revision()

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: servers with our specifications deployed, small backbones, and pictures."""
+"""Fixtures of the end-to-end tests: servers with our specifications, small backbones, and pictures."""
 
 import io
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.servers import StartPachd
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
-    """Soft patches of colour by the seed."""
+    """Soft patches of colour, chosen by the seed."""
     patches = np.random.default_rng(seed).integers(0, 256, (4, 4, 3), np.uint8)
     picture = Image.fromarray(patches).resize((size, size), Image.Resampling.BICUBIC)
     if variant:

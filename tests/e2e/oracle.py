@@ -1,6 +1,7 @@
-"""What all pipelines should hold, computed from scratch: by the same stages, on plain directories, once for each datum.
+"""The expected output of all pipelines, computed from scratch with the same stages on plain directories, datum by
+datum.
 
-Knows Pachyderm's rules for what is a datum, and no server.
+Knows Pachyderm's rules for datums, and no server.
 """
 
 import importlib
@@ -19,7 +20,7 @@ Member = dict[str, Input]
 
 
 class Oracle:
-    """Computes with the backbone in the directory `models`; `scratch` is a directory for it alone."""
+    """Computes with the backbone in the directory `models`; `scratch` is a directory of its own."""
 
     def __init__(self, models: Path, scratch: Path) -> None:
         self._scratch = scratch
@@ -56,7 +57,7 @@ class Oracle:
             members = (self._datums(each, run) for each in tree["cross"])
             return [dict(ChainMap(*combined)) for combined in itertools.product(*members)]
         if "join" in tree:
-            # All members are outer ones, and what is in brackets is always the last component.
+            # All members are outer ones, and the capture is always the last component.
             by_key: dict[str, Member] = {}
             for each in tree["join"]:
                 assert each["pfs"]["outer_join"]
@@ -68,14 +69,14 @@ class Oracle:
         root = run / pfs["repo"]
         pattern = pfs["glob"].strip("/").replace("(", "").replace(")", "")
         paths = sorted(root.glob(pattern)) if pattern else [root]
-        # Models stay what they are and are loaded once; all else is another commit in each run.
+        # The models never change and are loaded once; all other inputs are new commits in each run.
         commit = "models" if pfs["repo"] == "models" else run.name
         below = ["/".join(path.relative_to(root).parts) for path in paths]
         return [{pfs["name"]: Input(pfs["name"], *each, commit)} for each in zip(paths, below, strict=True)]
 
 
 def write(root: Path, tree: Tree) -> None:
-    """Makes a directory with these files."""
+    """Writes these files to a new directory."""
     root.mkdir()
     for path, data in tree.items():
         file = root / path.strip("/")
@@ -89,7 +90,7 @@ def read(root: Path) -> Tree:
 
 
 def merge(out: Path, into: Path) -> None:
-    """Moves one datum's output to the others'; no two may write one path."""
+    """Moves a datum's output to the others'; no two datums may write one path."""
     for file in sorted(out.rglob("*")):
         if file.is_file():
             target = into / file.relative_to(out)

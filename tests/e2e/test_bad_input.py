@@ -1,4 +1,4 @@
-"""What is missing, broken or strangely called, from an empty server on: what the command says, and what comes out."""
+"""Missing, broken and oddly named inputs, on an initially empty server: the command's messages and the results."""
 
 import gzip
 import io
@@ -54,7 +54,7 @@ STRANGE = (
 
 
 def png_bomb() -> bytes:
-    """A small file that says it is a picture of 3.6 gigapixels."""
+    """A small file that claims to be a picture of 3.6 gigapixels."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -65,14 +65,14 @@ def png_bomb() -> bytes:
 
 
 def tar_bomb() -> bytes:
-    """A small file that is a tar archive with a member of 1,100 MiB."""
+    """A small tar archive with a member of 1,100 MiB."""
     member = tarfile.TarInfo("zeros.png")
     member.size = 1100 << 20
     return gzip.compress(member.tobuf()) + 1100 * gzip.compress(bytes(1 << 20)) + gzip.compress(bytes(1024))
 
 
 def bad_files(paint: Paint) -> dict[str, bytes]:
-    """Files that hold everything in BAD, and two good pictures."""
+    """Files with everything in BAD, and two good pictures."""
     zipped, tarred = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(zipped, "w") as archive:
         for name, data in {"../up.png": paint(1), "/absolute.png": paint(2), "fine.png": paint(3)}.items():
@@ -97,7 +97,7 @@ def bad_files(paint: Paint) -> dict[str, bytes]:
 
 
 def sheet(world: World, entry: str) -> tuple[str, list[dict[str, Any]]]:
-    """An exported result sheet: its words, and the lines of neighbors.jsonl."""
+    """The words of an exported result sheet, and the lines of neighbors.jsonl."""
     directory = world.scratch / "results" / entry
     words = re.sub(r"<style>.*?</style>|<[^>]*>", " ", (directory / "index.html").read_text(), flags=re.DOTALL)
     return words, [json.loads(line) for line in (directory / "neighbors.jsonl").read_text().splitlines()]
@@ -114,7 +114,7 @@ def write(directory: Path, files: dict[str, bytes]) -> Path:
 
 @dataclass(frozen=True)
 class Story:
-    """What the command said at each step, and the sheets by step and entry: words, answers."""
+    """The command's output at each step, and the sheets by step and entry: words and answers."""
 
     world: World
     said: dict[str, str]
@@ -123,7 +123,7 @@ class Story:
 
 @pytest.fixture(scope="module")
 def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
-    """Plays it all once, with the command that people type."""
+    """Runs all steps once, with the command that people type."""
     world = make_world("bad")
     write(world.scratch / "bad", bad_files(paint))
     write(world.scratch / "hopeless", {"notes.txt": b"no picture", "cut.png": paint(1)[:-100]})
@@ -154,7 +154,7 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     return Story(world, said, sheets)
 
 
-def test_without_pipelines_the_command_says_how_to_make_them(story: Story) -> None:
+def test_without_pipelines_the_command_says_how_to_create_them(story: Story) -> None:
     assert "not deployed: " in story.said["undeployed status"]
     assert (
         "the repo images does not exist: create the repos and pipelines with `lookalike deploy`"
@@ -163,7 +163,7 @@ def test_without_pipelines_the_command_says_how_to_make_them(story: Story) -> No
     assert "the repo queries does not exist" in story.said["undeployed query"]
 
 
-def test_what_is_missing_is_said(story: Story) -> None:
+def test_missing_parts_are_reported(story: Story) -> None:
     for step, missing in {
         "deploy": (NO_MODEL, NO_LIBRARY, NO_QUERIES),
         "query without anything": (NO_MODEL, NO_LIBRARY),
@@ -222,7 +222,7 @@ def test_an_entry_without_a_good_picture_gets_a_sheet_that_says_why(story: Story
     assert "hopeless: results/hopeless/index.html" in story.said["queries"]
 
 
-def test_strange_names_come_back_as_they_were(story: Story) -> None:
+def test_strange_names_are_kept(story: Story) -> None:
     _, answers = story.sheets["strange"]
     assert len(answers) == len(STRANGE)
     for answer in answers:
@@ -232,14 +232,14 @@ def test_strange_names_come_back_as_they_were(story: Story) -> None:
     assert {answer["sources"][0] for answer in answers} == {f"strange/{name}" for name in STRANGE}
 
 
-def test_a_strange_entry_has_its_sheet_under_its_name(story: Story) -> None:
+def test_the_sheet_of_a_strange_entry_has_its_name(story: Story) -> None:
     words, (answer,) = story.sheets["#ask [me].png"]
     assert "Nearest pictures for “#ask [me].png”" in words
     assert answer["neighbors"][0]["sources"] == [f"strange/{STRANGE[0]}"]
     assert "#ask [me].png: " in story.said["queries"]
 
 
-def test_what_has_a_strange_name_can_be_removed(story: Story) -> None:
+def test_strange_names_can_be_removed(story: Story) -> None:
     assert f"removed {len(STRANGE)} files from images" in story.said["remove"]
     kept = {f"/bad%2F{path.name}" for path in (story.world.scratch / "bad").iterdir()}
     assert set(story.world.repo("images").list()) == kept

@@ -1,4 +1,4 @@
-"""A server that is killed in the middle of every stage goes on with the chain and comes to the same bytes."""
+"""A server that is killed during each stage continues afterwards and produces the same bytes."""
 
 from pathlib import Path
 
@@ -9,12 +9,12 @@ STAGES = ("preprocess", "features", "index", "search", "render")
 
 
 def first_words(world: World, pipeline: str, commit: str) -> str:
-    """What the user code of a job says first, as soon as it does: before it imports what it needs."""
+    """The first line that a job's user code writes, before it imports its dependencies."""
     lines = world.client.get_job_logs(pipeline, commit, follow=True)
     return next(str(line.message) for line in lines if line.user)
 
 
-def test_a_server_killed_in_every_stage_comes_to_the_same_bytes(
+def test_a_server_killed_during_each_stage_produces_the_same_bytes(
     make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, tmp_path: Path
 ) -> None:
     world = make_world("killed")
@@ -29,7 +29,7 @@ def test_a_server_killed_in_every_stage_comes_to_the_same_bytes(
         assert first_words(world, stage, commit).startswith(f"{stage}: ")
         world = world.killed()
     jobs = world.settle(*commits)
-    # Of this stage one can be sure that it was in the middle: importing TensorFlow takes seconds.
+    # This stage was certainly interrupted: importing TensorFlow takes seconds.
     assert jobs["features"].restart >= 1
     expected = Oracle(backbones["first"], tmp_path / "oracle").outputs(
         world.content("images"), world.content("queries")

@@ -1,4 +1,4 @@
-"""The demo with the real backbone, as people run it: twice, then stopped, with an eye on every process's memory."""
+"""The demo with the real backbone, as people run it: twice, then stopped, with the memory of every process measured."""
 
 import json
 import os
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.timeout(600)
 MOST_MEMORY = 1536 << 10
 """KiB."""
 
-# Runs a shell command, and adopts orphans such as the server that this starts in the background: so it hears how much
-# memory any process has held.
+# Runs a shell command, and adopts orphans such as the server that this starts in the background: so it learns the peak
+# memory of every process.
 WATCHING = """
 import ctypes, os, resource, subprocess, sys
 PR_SET_CHILD_SUBREAPER = 36
@@ -36,8 +36,8 @@ sys.exit(status)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the demo on the samples said first and again; the answers to a picture that is in the library; the peak of
-    memory in KiB."""
+    """The demo's output of the first and the second run; the answers to a picture from the library; the peak memory in
+    KiB."""
 
     first: str
     second: str
@@ -46,14 +46,14 @@ class Outcome:
 
 
 def table(said: str) -> dict[str, tuple[str, int, int, int]]:
-    """The table of jobs: state, processed, skipped, failed by pipeline."""
+    """The table of jobs by pipeline: state, processed, skipped, failed."""
     rows = re.findall(r"^([\w-]+) +(\w+) +(\d+) +(\d+) +(\d+) +[\d.]+(?: +\d+)? *$", said, flags=re.MULTILINE)
     return {name: (state, *map(int, counts)) for name, state, *counts in rows}
 
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Runs the demo as it comes, its server's state in a new directory, and asks for a picture that it has put."""
+    """Runs the demo unchanged, with its server's state in a new directory, and searches for one of its pictures."""
     home = tmp_path_factory.mktemp("demo")
     _, second_crop, *_ = library_crops(open_photograph("cat"), "cat", 0)
     second_crop.save(home / "known.png")
@@ -104,5 +104,7 @@ def test_a_picture_of_the_library_finds_itself_first(outcome: Outcome) -> None:
     assert [0 < each["distance"] <= 2 for each in others] == [True, True]
 
 
-def test_no_process_takes_more_than_its_share_of_memory(outcome: Outcome) -> None:
-    assert 300 << 10 < outcome.peak < MOST_MEMORY  # more than any process without TensorFlow, so they are all seen
+def test_no_process_exceeds_the_memory_limit(outcome: Outcome) -> None:
+    assert (
+        300 << 10 < outcome.peak < MOST_MEMORY
+    )  # more than any process without TensorFlow holds, so those were measured

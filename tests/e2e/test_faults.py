@@ -1,4 +1,4 @@
-"""Jobs that must fail: the reason is kept in the pipeline's meta commit and shown by the command, and they recover."""
+"""Jobs that must fail: the meta commit keeps the reason, the command shows it, and the pipeline recovers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ NO_TENSORFLOW = "libtensorflow_framework.so.2: cannot open shared object file"
 
 @dataclass(frozen=True)
 class Step:
-    """How the jobs ended, by pipeline; the reasons in the meta commits of those that failed; what `status` said."""
+    """The jobs by pipeline; the reasons in the meta commits of failed ones; the output of `status`."""
 
     jobs: dict[str, Job]
     reasons: dict[str, list[str]]
@@ -27,8 +27,8 @@ class Step:
 
 
 def changed(**environment: str) -> list[reading.Spec]:
-    """Our specifications with a datum tried once, so that failing takes half the time, and features with further
-    variables."""
+    """Our specifications with one attempt for each datum, which makes failing faster, and further variables for
+    features."""
     found = []
     for spec in reading.load():
         document = dict(spec.document) | {"datum_tries": 1}
@@ -57,7 +57,7 @@ def steps(
     paint: Paint,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Step]:
-    """Plays it all once."""
+    """Runs all steps once."""
     world = make_world("faults")
     found: dict[str, Step] = {}
 
@@ -69,7 +69,7 @@ def steps(
     world.add({"a.png": paint(1)})
     world.query("q.png", paint(2))
     step("wrong size", world.push(backbones["large"]))
-    step("mended", world.push(backbones["first"]))
+    step("fixed", world.push(backbones["first"]))
     world.client.stop_pipeline("features")
     step("mixed", world.push(backbones["second"]))
     world.client.start_pipeline("features")
@@ -91,7 +91,7 @@ def newest(world: World, pipeline: str) -> str:
     return str(next(iter(world.client.list_job(pipeline))).job.id)
 
 
-def test_a_wrong_image_size_is_a_reason(steps: dict[str, Step]) -> None:
+def test_a_wrong_image_size_is_the_reason(steps: dict[str, Step]) -> None:
     step = steps["wrong size"]
     reason = "the pictures are 96 × 96 pixels, but the model in the repo models takes 128 × 128: set IMAGE_SIZE=128"
     for pipeline in ("features", "features-queries"):
@@ -104,12 +104,12 @@ def test_a_wrong_image_size_is_a_reason(steps: dict[str, Step]) -> None:
     assert "unrunnable because the following upstream pipelines failed" in step.status
 
 
-def test_another_model_mends_it(steps: dict[str, Step]) -> None:
-    assert {job.state for job in steps["mended"].jobs.values()} == {"success"}
-    assert "failed on" not in steps["mended"].status
+def test_another_model_fixes_it(steps: dict[str, Step]) -> None:
+    assert {job.state for job in steps["fixed"].jobs.values()} == {"success"}
+    assert "failed on" not in steps["fixed"].status
 
 
-def test_mixed_models_are_a_reason(steps: dict[str, Step]) -> None:
+def test_mixed_models_are_the_reason(steps: dict[str, Step]) -> None:
     step = steps["mixed"]
     assert step.jobs["features-queries"].state == "success"
     assert step.jobs["search"].state == "failure"
@@ -125,14 +125,14 @@ def test_a_started_pipeline_catches_up(steps: dict[str, Step]) -> None:
     assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
 
 
-def test_a_failing_import_is_a_reason(steps: dict[str, Step]) -> None:
+def test_a_failing_import_is_the_reason(steps: dict[str, Step]) -> None:
     step = steps["no tensorflow"]
     assert (step.jobs["features"].state, step.jobs["features"].failed) == ("failure", 1)
     assert step.reasons == {"features": [f"ImportError: {NO_TENSORFLOW}"]}
     assert f"ImportError: {NO_TENSORFLOW}" in step.status
 
 
-def test_a_mended_specification_computes_again(steps: dict[str, Step]) -> None:
+def test_a_fixed_specification_is_computed_again(steps: dict[str, Step]) -> None:
     step = steps["tensorflow again"]
     assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
     assert step.jobs["features"].counts == (1, 0, 0)

@@ -1,8 +1,8 @@
-"""Every stage in the image that its specification names, on the sample pictures, with /pfs mounted: the bytes that the
-same stages give as processes here. Then the whole of it, with localpachd running the images.
+"""Every stage in the image that its specification names, on the sample pictures, with /pfs mounted: with the same bytes
+as the stages as processes here. Then the whole pipeline, with localpachd running the images.
 
 The environment here and the images have the same versions and, on one machine, the same processor, so nothing may
-differ. GPUs are hidden from both: another device may round otherwise.
+differ. GPUs are hidden from both: another device may round differently.
 """
 
 import json
@@ -38,17 +38,17 @@ Run = Callable[[str, Inputs, Path], None]
 
 
 def missing() -> str:
-    """Why the images cannot be run here; empty where they can."""
+    """The reason that the images cannot be run here; "" if they can."""
     if shutil.which("docker") is None or subprocess.run(["docker", "info"], capture_output=True).returncode:
-        return "no Docker engine answers"
+        return "no Docker engine is running"
     absent = [
         tag for tag in IMAGES.values() if subprocess.run(["docker", "inspect", tag], capture_output=True).returncode
     ]
-    return f"{', '.join(absent)}: not built here; make images does" if absent else ""
+    return f"{', '.join(absent)}: not built here; run make images" if absent else ""
 
 
 def stale(name: str) -> bool:
-    """Whether some module that the image needs is another in it than here."""
+    """Whether some module in the image differs from the one here."""
     needed = {str(path.relative_to(PROJECT)): path for path in contents(environments()[name]).modules}
     program = "import sys, pathlib; [sys.stdout.write(pathlib.Path(each).read_text()) for each in sys.argv[1:]]"
     command = ["docker", "run", "--rm", "--workdir=/opt/lookalike/code", IMAGES[name], "python3", "-c", program]
@@ -61,7 +61,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_N
 
 
 def docker(*arguments: str) -> str:
-    """What a docker command prints; what it says when it fails is in the exception."""
+    """The output of a docker command; if it fails, the exception has its messages."""
     done = subprocess.run(["docker", *arguments], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr + done.stdout
     return done.stdout
@@ -71,7 +71,7 @@ def in_image(pipeline: str, inputs: Inputs, out: Path) -> None:
     """Runs a datum in the pipeline's image, as the image's own user, without a network."""
     out.mkdir(parents=True, exist_ok=True)
     for each in (out, *out.rglob("*")):
-        each.chmod(0o777)  # that user is not the one who runs the tests
+        each.chmod(0o777)  # the image's user is another than the one running the tests
     options = [f"--volume={out}:/pfs/out"]
     options += [f"--volume={root}:/pfs/{name}:ro" for name, (root, _) in inputs.items()]
     options += [f"--env={name}={value}" for name, value in {**SPECS[pipeline]["env"], **CPU}.items()]
@@ -108,16 +108,16 @@ def chain(run: Run, pictures: Path, backbone: Path, home: Path) -> dict[str, byt
 
 
 def children(directory: Path) -> list[str]:
-    """Names of what lies in a directory, sorted."""
+    """The names in a directory, sorted."""
     return sorted(path.name for path in directory.iterdir())
 
 
 @pytest.fixture(scope="module", autouse=True)
 def fresh() -> None:
-    """Skips where an image was made before a change of its stages: it can say nothing about them."""
+    """Skips if an image is older than a change of its stages, which it would not test."""
     old = [IMAGES[name] for name in IMAGES if stale(name)]
     if old:
-        pytest.skip(f"{', '.join(old)}: of older sources than these; make images makes them anew")
+        pytest.skip(f"{', '.join(old)}: built from older sources; run make images")
 
 
 @pytest.fixture(scope="module")

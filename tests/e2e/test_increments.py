@@ -1,4 +1,4 @@
-"""One change after the other on one server: what is computed for it, what is not, and what comes out."""
+"""One change after the other on one server: the datums computed and skipped for each, and the output."""
 
 import io
 import itertools
@@ -26,7 +26,7 @@ BELOW = ("search", "render")
 
 @dataclass(frozen=True)
 class Step:
-    """What a change led to: the jobs by pipeline, their datums by state, and the outputs' hashes after it."""
+    """The effect of a change: the jobs by pipeline, their datums by state, and the hashes of the outputs after it."""
 
     jobs: dict[str, Job]
     datums: dict[str, dict[str, int]]
@@ -34,13 +34,13 @@ class Step:
 
     @property
     def processed(self) -> dict[str, int]:
-        """Datums processed by pipeline, of the pipelines that had a job."""
+        """The datums processed by each pipeline that had a job."""
         return {name: job.processed for name, job in self.jobs.items()}
 
 
 @dataclass(frozen=True)
 class Story:
-    """The steps by name, with the files that the pipelines hold after the step "twin" and all commits' ids."""
+    """The steps by name, the files of the pipelines after the step "twin", and the ids of all commits."""
 
     steps: dict[str, Step]
     files: dict[str, dict[str, bytes]]
@@ -49,7 +49,7 @@ class Story:
 
 
 def id_of(picture: bytes) -> str:
-    """The id of a picture file of 96 × 96 pixels, which preprocess leaves as they are."""
+    """The id of a picture file of 96 × 96 pixels, which preprocess does not scale."""
     return picture_id(np.asarray(Image.open(io.BytesIO(picture))))
 
 
@@ -60,12 +60,12 @@ def variants(paint: Paint, seed: int, segment: str) -> Iterator[bytes]:
 
 @pytest.fixture(scope="module")
 def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
-    """Plays it all once."""
+    """Runs all steps once."""
     world = make_world("increments")
     world.deploy()
     red, blue, green = paint(1), {"b.png": paint(2), "c d.png": paint(3)}, paint(4)
     segment = id_of(red)[0]
-    # Three near relatives of each query in that segment, so that nothing else in it matters to them.
+    # Three near-duplicates of each query in that segment, so that nothing else in it is among the nearest.
     library = {
         f"near/{seed}-{number}.png": picture
         for seed in (1, 2, 3)
@@ -137,14 +137,14 @@ def test_forgetting_a_query_computes_nothing(story: Story) -> None:
     assert step.trees["render"].keys() == story.steps["near"].trees["render"].keys()
 
 
-def test_removing_what_was_added_gives_the_same_bytes_as_before(story: Story) -> None:
+def test_removing_added_pictures_gives_the_same_bytes_as_before(story: Story) -> None:
     step = story.steps["removed"]
     assert step.trees == story.steps["built"].trees
     assert step.jobs.keys() == {*PER_PICTURE, *BELOW}
     assert step.jobs["preprocess"].counts == (0, 19, 0)
 
 
-def test_another_backbone_recomputes_features_and_all_below(story: Story) -> None:
+def test_another_backbone_recomputes_features_and_everything_below(story: Story) -> None:
     built, step = story.steps["built"], story.steps["second model"]
     assert step.jobs.keys() == {"features", "features-queries", "index", *BELOW}
     assert all(job.skipped == 0 for job in step.jobs.values())
@@ -171,10 +171,10 @@ def test_two_copies_are_one_neighbour_with_both_names(story: Story) -> None:
     assert "copies/red again.png" in page
 
 
-def test_no_output_says_where_or_when_it_was_made(story: Story) -> None:
+def test_no_output_depends_on_its_place_or_time(story: Story) -> None:
     words = {*story.commits, *map(str, story.places), time.strftime("%Y-%m-%d"), time.strftime("%d %b %Y")}
     everywhere = re.compile("|".join(map(re.escape, words)).encode())
-    # A machine may have so short a name that pixels and their base64 hold it by chance.
+    # The machine's name may be so short that pixels or their base64 contain it by chance.
     machine = re.compile(rf"\b{re.escape(platform.node())}\b".encode())
     found = {}
     for repo, files in story.files.items():

@@ -1,6 +1,6 @@
-"""Random sequences of changes on a real server: after each, its outputs are those of a computation from scratch.
+"""Random sequences of changes on a real server: after each, the outputs equal those of a computation from scratch.
 
-LOOKALIKE_SEEDS="3 4 5" tries other sequences than the usual ones.
+LOOKALIKE_SEEDS="3 4 5" tries other sequences than the default ones.
 """
 
 import hashlib
@@ -27,18 +27,18 @@ USUAL = (pytest.param(1), *(pytest.param(seed, marks=pytest.mark.soak) for seed 
 SEEDS = tuple(pytest.param(int(seed)) for seed in os.environ.get("LOOKALIKE_SEEDS", "").split()) or USUAL
 
 FIRST = ("add_many", "ask")
-"""There must be something to change."""
+"""The first steps, so that there is something to change."""
 
 KINDS = (
     *("add", "add_many", "change", "rename", "remove", "duplicate", "add_again", "swap", "spoil", "add_archive"),
     *("ask", "ask_many", "ask_otherwise", "forget"),
 )
-"""The methods of Person that change something."""
+"""The methods of Person that make a change."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """What was done, in which commits, and what the input repos held afterwards."""
+    """A change, its commits, and the content of the input repos afterwards."""
 
     kind: str
     commits: list[str]
@@ -47,7 +47,7 @@ class Step:
 
 
 class Person:
-    """Somebody who changes things at random, and knows what should be there afterwards."""
+    """A user who makes random changes and knows the expected content."""
 
     def __init__(self, world: World, paint: Paint, seed: str) -> None:
         self.world = world
@@ -60,7 +60,7 @@ class Person:
         self._numbers = itertools.count()
 
     def do(self, kind: str) -> None:
-        """Makes one change, and now and then waits for what comes of it."""
+        """Makes one change, and sometimes waits for its jobs."""
         commits = getattr(self, kind)()
         self.history.append(Step(kind, commits, self.world.content("images"), self.world.content("queries")))
         assert held(self.history[-1].images) == self.library, kind
@@ -68,7 +68,7 @@ class Person:
             self.world.settle(*commits)
 
     def picture(self) -> bytes:
-        """A picture of a few dozen, so that some come again."""
+        """One of a few dozen pictures, so that some are repeated."""
         kind = self.random.choice(("PNG", "PNG", "JPEG"))
         return bytes(self.paint(self.random.randrange(16), self.random.randrange(2), 32, kind))
 
@@ -78,7 +78,7 @@ class Person:
         return f"{stem}{next(self._numbers)}{suffix}"
 
     def some(self, most: int, suffix: str = ".png") -> list[str]:
-        """Names of the library that end so, in a random order."""
+        """Names of the library with this suffix, in a random order."""
         names = sorted(name for name in self.library if name.endswith(suffix))
         return self.random.sample(names, min(len(names), self.random.randint(1, most)))
 
@@ -90,7 +90,7 @@ class Person:
         return self._put({self.name(): self.picture() for _ in range(self.random.randint(1, 3))})
 
     def add_many(self) -> list[str]:
-        """More than go in as single files; some of them may replace others."""
+        """Adds more than are put as single files; some may replace others."""
         new = {self.name(): self.picture() for _ in range(ingest.SINGLE_FILES + self.random.randint(1, 4))}
         return self._put(new | {name: self.picture() for name in self.some(2)})
 
@@ -113,17 +113,17 @@ class Person:
         return self._put({self.name(): self.library[name] for name in self.some(2)})
 
     def add_again(self) -> list[str]:
-        """What was there before, as it was."""
+        """Adds removed pictures again, unchanged."""
         names = self.random.sample(sorted(self.removed), min(2, len(self.removed)))
         return self._put({name: self.removed.pop(name) for name in names})
 
     def swap(self) -> list[str]:
-        """Gives pictures each other's names."""
+        """Swaps the names of pictures."""
         names = self.some(4)
         return self._put(dict(zip(names, [self.library[name] for name in reversed(names)], strict=True)))
 
     def spoil(self) -> list[str]:
-        """Puts something that is no picture, over a picture or under a name of its own."""
+        """Puts a file that is not a picture, in place of a picture or under a new name."""
         name = self.random.choice([*self.some(2), self.name()])
         return self._put({name: self.random.choice((b"", b"no picture", self.picture()[:-9]))})
 
@@ -146,7 +146,7 @@ class Person:
         return self._ask(f"queries {next(self._numbers)}", pictures | {"bad.png": b"no picture"})
 
     def ask_otherwise(self) -> list[str]:
-        """Renames the files of an entry, or replaces it by one of another kind."""
+        """Renames the files of an entry, or replaces it with one of another kind."""
         if not self.queries:
             return []
         entry = self.random.choice(sorted(self.queries))
@@ -180,7 +180,7 @@ def held(images: Tree) -> Tree:
 
 
 def hashes(trees: Mapping[str, Tree]) -> dict[str, dict[str, str]]:
-    """Trees as one can read them in a failure."""
+    """Trees in a form that is readable in a failure."""
     return {
         repo: {path: hashlib.sha256(data).hexdigest()[:16] for path, data in sorted(tree.items())}
         for repo, tree in trees.items()
@@ -188,7 +188,7 @@ def hashes(trees: Mapping[str, Tree]) -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_any_sequence_of_changes_gives_what_a_computation_from_scratch_gives(
+def test_any_sequence_of_changes_equals_a_computation_from_scratch(
     seed: int,
     make_world: MakeWorld,
     backbones: dict[str, Path],
@@ -198,7 +198,7 @@ def test_any_sequence_of_changes_gives_what_a_computation_from_scratch_gives(
 ) -> None:
     monkeypatch.setattr(ingest, "SINGLE_FILES", 4)
     monkeypatch.setattr(blocks, "LIMIT", 3)
-    # Two people, each with a server of their own, because a server has no use for two processors most of the time.
+    # Two users, each with a server of their own, because one server rarely needs two processors.
     people = [Person(make_world(f"sequence-{seed}-{name}"), paint, f"{seed} {name}") for name in ("one", "two")]
     for person in people:
         person.world.deploy()
@@ -221,7 +221,7 @@ def test_any_sequence_of_changes_gives_what_a_computation_from_scratch_gives(
 
 
 def check(person: Person, oracle: Oracle) -> None:
-    """Jobs of several commits may have waited for each other; each commit must have come to its own result."""
+    """Jobs of several commits may have waited for each other, but each commit must have its own result."""
     for number, step in enumerate(person.history):
         jobs = person.world.settle(*step.commits)
         expected = hashes(oracle.outputs(step.images, step.queries))

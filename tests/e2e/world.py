@@ -1,4 +1,4 @@
-"""A real server with our pipelines, as the end-to-end tests use it: what people do there, and what comes out."""
+"""A real server with our pipelines for the end-to-end tests: the actions of users, and the results."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Trees = dict[str, dict[str, bytes]]
 
 @dataclass(frozen=True)
 class Job:
-    """How a pipeline's job ended, and how many datums were processed, skipped and failed."""
+    """The outcome of a pipeline's job, and its numbers of processed, skipped and failed datums."""
 
     pipeline: str
     id: str
@@ -56,7 +56,7 @@ def _job(info: pps_pb2.JobInfo) -> Job:
 
 
 class World:
-    """A server with its state in `root`, and what people do with lookalike there. `scratch` is for files of theirs."""
+    """A server with its state in `root`, and the actions of lookalike's users. `scratch` is for their files."""
 
     def __init__(self, start: Callable[[Path], Localpachd], root: Path, scratch: Path) -> None:
         self._start = start
@@ -69,7 +69,7 @@ class World:
         scratch.mkdir(exist_ok=True)
 
     def killed(self) -> "World":
-        """The world after its server was killed as by a power cut and started again."""
+        """Kills the server as a power cut would and starts it again; returns the new world."""
         self.pachd.kill()
         return World(self._start, self.root, self.scratch)
 
@@ -78,8 +78,8 @@ class World:
         return Repository(self.connection, name, at, type_)
 
     def lookalike(self, *arguments: str | Path, fails: bool = False) -> str:
-        """Runs the command in `scratch`; returns what it says on the terminal. It must not show a traceback, and
-        must end with 0, or where it is to fail with 1 and one line on stderr."""
+        """Runs the command in `scratch`; returns its output. It must not show a traceback, and must exit with 0, or
+        if `fails` with 1 and one line on stderr."""
         environment = {"PACHD_ADDRESS": self.pachd.address, "PACH_CONFIG": str(self.scratch / "none")}
         done = Command(self.scratch, environment).run(*arguments)
         said = done.stdout + done.stderr
@@ -87,12 +87,12 @@ class World:
         return said
 
     def deploy(self, which: Iterable[reading.Spec] = ()) -> dict[str, str]:
-        """Deploys these specifications, or all that come with lookalike; returns what was done to each."""
+        """Deploys these specifications, by default all that ship with lookalike; returns the action for each."""
         done = deployment.deploy(self.connection, list(which) or reading.load())
         return {each.name: each.action for each in done}
 
     def push(self, backbone: Path) -> str:
-        """Puts the backbone in a directory into models; returns the commit, "" if it was there."""
+        """Puts the backbone in a directory into models; returns the commit, or "" if it was there already."""
         spec = parse_spec((backbone / SPEC_FILE).read_bytes())
         return models.put(self.repo("models"), spec, backbone).commit
 
@@ -101,7 +101,7 @@ class World:
         return ingest.add(self.connection, [self._source(*each) for each in pictures.items()]).commit
 
     def remove(self, *names: str) -> str:
-        """Takes pictures out of the library; returns the commit."""
+        """Removes pictures from the library; returns the commit."""
         return ingest.remove(self.connection, names).commit
 
     def query(self, entry: str, content: bytes | Mapping[str, bytes]) -> str:
@@ -119,7 +119,7 @@ class World:
         return self.repo("queries").write([Remove(f"/{entry}"), Remove(f"/{entry}/")])
 
     def copy(self, other: "World") -> list[str]:
-        """Puts into every input repo, in one commit, what the other world's holds; returns the commits."""
+        """Copies the content of the other world's input repos, one commit each; returns the commits."""
         found = {repo: other.content(repo) for repo in INPUTS}
         return [
             self.repo(repo).write(Put(*each) for each in sorted(content.items()))
@@ -134,13 +134,13 @@ class World:
         return ended
 
     def end(self, *commits: str) -> dict[str, Job]:
-        """The jobs of commit sets by pipeline, the last set's, once all have ended in whatever way."""
+        """The jobs of commit sets by pipeline, the last set's, once all have ended, successfully or not."""
         found = [_job(info) for commit in commits for info in self.client.inspect_job(commit, wait=True)]
         assert {each.state for each in found} <= {"success", "failure", "unrunnable"}, found
         return {each.pipeline: each for each in found}
 
     def datums(self, done: Job) -> dict[str, int]:
-        """How many datums of a job are in each state, as `list datum` shows them."""
+        """The datums of a job counted by state, as `list datum` shows them."""
         states: dict[str, int] = {}
         for info in self.client.list_datum(done.pipeline, done.id):
             name = pps_pb2.DatumState.Name(info.state).lower()
@@ -174,7 +174,7 @@ class World:
 
 
 MakeWorld = Callable[[str], World]
-"""Makes a world on a server of its own with an empty root, with no repo and no pipeline yet."""
+"""Makes a world on a server of its own, without repos and pipelines."""
 
 Paint = Callable[..., bytes]
-"""Makes a picture file: paint(seed, variant=0, size=96, kind="PNG"). Variants of one seed differ in a single pixel."""
+"""Makes a picture file: paint(seed, variant=0, size=96, kind="PNG"). Variants of a seed differ in one pixel."""

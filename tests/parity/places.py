@@ -1,4 +1,4 @@
-"""What the parity tests work with: a corner of the server, and the messages that name things in it. Knows neither which
+"""Tools of the parity tests: a corner of the server, and the messages that name things in it. Knows neither which
 server that is nor how it is built."""
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the tests of the control plane share: a project of their own on a server, and nobody's configuration."""
+"""Fixtures of the command's tests: a project of their own on a server, and configurations of their own."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from tests.servers import Pachd, Unique
 
 @pytest.fixture(autouse=True)
 def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A configuration of pachctl's that is not there yet: tests never touch the user's."""
+    """The path of a new configuration of pachctl: tests never touch the user's."""
     path = tmp_path / "pachctl" / "config.json"
     monkeypatch.setenv("PACH_CONFIG", str(path))
     for name in ("PACHD_ADDRESS", "PACH_CONTEXT", "PACH_CA_CERTS", "LOOKALIKE_ROOT"):
@@ -33,7 +33,7 @@ def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def connection(client: python_pachyderm.Client, pachd: Pachd, unique: Unique) -> Iterator[Connection]:
-    """A connection that works in a project of its own, which goes with the test."""
+    """A connection to a project of its own, deleted after the test."""
     project = unique("t")
     client.create_project(project)
     yield Connection(client, pachd.address, project)
@@ -48,7 +48,7 @@ def connection(client: python_pachyderm.Client, pachd: Pachd, unique: Unique) ->
 
 @pytest.fixture
 def as_user(connection: Connection, own_configuration: Path) -> Connection:
-    """The same connection, and it is the one that the `lookalike` command finds."""
+    """The same connection, configured for the `lookalike` command."""
     context = {"pachd_address": connection.address, "project": connection.project}
     own_configuration.parent.mkdir()
     own_configuration.write_text(json.dumps({"v2": {"active_context": "test", "contexts": {"test": context}}}))
@@ -57,7 +57,7 @@ def as_user(connection: Connection, own_configuration: Path) -> Connection:
 
 @pytest.fixture
 def stranger() -> Iterator[str]:
-    """The address of a server that has none of the calls."""
+    """The address of a server without any calls."""
     with ThreadPoolExecutor(1) as threads:
         server = grpc.server(threads)
         port = server.add_insecure_port("127.0.0.1:0")
@@ -100,7 +100,7 @@ def like_a_cluster(pachd: Pachd, connection: Connection) -> Iterator[Connection]
 
 
 class _ApiServer(BaseHTTPRequestHandler):
-    """Answers as Kubernetes' API server does, two objects a page, from the `answers` of its server."""
+    """Answers like Kubernetes' API server, two objects a page, from the `answers` of its server."""
 
     def do_GET(self) -> None:
         asked = urlsplit(self.path)
@@ -184,12 +184,12 @@ find "$queries" -type f -exec cat {} + > "$out/neighbors.jsonl"
 echo grid > "$out/grid.png"
 echo page > "$out/index.html"
 """
-"""Stands in for the stages from the queries to their sheets."""
+"""Replaces the stages from the queries to their sheets."""
 
 
 @pytest.fixture
 def sheets(connection: Connection, tmp_path: Path) -> Connection:
-    """The connection, with a `render` whose sheets are what was put into the queries."""
+    """The connection, with a `render` that copies the queries to their sheets."""
     document = {
         "pipeline": {"name": "render"},
         "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},

@@ -1,4 +1,4 @@
-"""What the tests of pachyderm-sdk work with: a corner of the server. Knows not which server that is."""
+"""Tools of the tests of pachyderm-sdk: a corner of the server. Does not know which server that is."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

@@ -22,7 +22,7 @@ class Write(Protocol):
 
 
 Newest = Callable[[str], tuple[int, int]]
-"""How many datums the newest job of a pipeline processed and skipped, once it has ended."""
+"""The numbers of datums that a pipeline's newest job processed and skipped, once it has ended."""
 
 
 @pytest.fixture

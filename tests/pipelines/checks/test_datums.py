@@ -1,4 +1,4 @@
-"""The preview of datums: how many a specification's inputs give."""
+"""The preview: the number of datums of a specification's inputs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_combinations(draft: Any, library: Path, tree: dict[str, Any], number: i
     assert flaws[-1].why == f"together these give {number} datum" + "s" * (number != 1)
 
 
-def test_a_join_of_anything_but_repos_is_not_counted(draft: Any, library: Path) -> None:
+def test_only_joins_of_repos_are_counted(draft: Any, library: Path) -> None:
     inner = {"cross": [{"pfs": {**PNG, "join_on": "$1"}}]}
     nested = draft(input={"join": [{"pfs": {**JPG, "join_on": "$1"}}, inner]})
     found = list(datums.check(nested, {"images": datums.listed(library)}))

@@ -60,7 +60,7 @@ def test_crosses_with_a_repo_that_may_stay_empty(draft: Any) -> None:
     (warning,) = said([draft("a"), cross], Level.WARNING, "empty-cross")
     assert warning[:2] == ("b", "input.cross[1].pfs.repo")
     assert "while settings is empty, this cross has no datum" in warning[2]
-    assert not said([draft("a"), cross], Level.WARNING)  # told once
+    assert not said([draft("a"), cross], Level.WARNING)  # reported once
     good = [draft("a"), draft("settings"), cross]
     assert not said(good, Level.WARNING, "empty-cross")
     (note,) = said([draft("a"), draft("b", **reads("a", "models", kind="cross"))], Level.NOTE, "empty-cross")
@@ -86,14 +86,14 @@ def test_two_branches_of_one_repo_in_one_graph(draft: Any) -> None:
     joined = draft("c", **reads("a", "b", kind="cross"))
     far = [draft("a", **reads("images")), draft("b", **reads("images@dev"))]
     assert not said(far, Level.ERROR)
-    assert [each[0] for each in said([*far, joined], Level.ERROR)] == ["b"]  # through what they meet in
+    assert [each[0] for each in said([*far, joined], Level.ERROR)] == ["b"]  # through the pipeline where they meet
     own = [draft("a", **reads("images"), output_branch="dev"), draft("b", **reads("images", "a", kind="union"))]
     assert [each[0] for each in said(own, Level.ERROR)] == ["b"]
     apart = [draft("a", **reads("images")), draft("b", **reads("images"))]
     assert not said([*apart, joined], Level.ERROR)
 
 
-def test_two_pipelines_of_one_name(draft: Any) -> None:
+def test_two_pipelines_with_one_name(draft: Any) -> None:
     one, two = draft("a"), draft("b", pipeline={"name": "a"})
     (error,) = said([one, two], Level.ERROR, "name")
     assert str(one.path) in error[2]

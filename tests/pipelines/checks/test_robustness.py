@@ -1,4 +1,4 @@
-"""A check of any file ends with findings."""
+"""Checking any file ends with findings, never with an error."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from pipelines.specifications.findings import Level
 
 
 def names(descriptor: Any, seen: frozenset[str] = frozenset()) -> set[str]:
-    """The names of fields of a message and of those in it."""
+    """The names of the fields of a message and of its parts."""
     found: set[str] = set()
     for each in descriptor.fields:
         found |= {each.name, each.json_name}
@@ -45,7 +45,7 @@ def checked(directory: Path, document: Any) -> suite.Report:
 
 
 @given(document=st.dictionaries(NAMES, VALUES, max_size=8))
-def test_anything(tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]) -> None:
+def test_any_document(tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]) -> None:
     report = checked(tmp_path_factory.getbasetemp(), document)
     assert report.count(Level.ERROR) or document.get("pipeline")
 

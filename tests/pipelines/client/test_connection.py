@@ -1,4 +1,4 @@
-"""Finding the server as pachctl does, and what is said where it cannot be found."""
+"""Finding the server as pachctl does, and the messages if there is none."""
 
 import base64
 import json
@@ -36,13 +36,13 @@ def test_the_active_context_is_used(config: Path) -> None:
     assert target(environment(config)) == Target("grpc://one:1", "prints", "secret")
 
 
-def test_pach_context_comes_before_it(config: Path) -> None:
+def test_pach_context_takes_precedence(config: Path) -> None:
     found = target(environment(config, PACH_CONTEXT="two"))
     assert found == Target("grpcs://two:2", "default", None, b"certificates")
     assert target(environment(config, PACH_CONTEXT="forwarded")).address == "grpc://localhost:30651"
 
 
-def test_pachd_address_comes_before_both_but_works_in_the_context(config: Path) -> None:
+def test_pachd_address_takes_precedence_but_keeps_the_project(config: Path) -> None:
     found = target(environment(config, PACHD_ADDRESS="grpc://here:3"))
     assert found == Target("grpc://here:3", "prints", "secret")
     assert target({"PACHD_ADDRESS": "here:3", "PACH_CONFIG": str(config.parent / "gone")}) == Target("here:3")
@@ -56,13 +56,13 @@ def test_pachd_address_has_certificates_of_its_own(config: Path, tmp_path: Path)
         target({**named, "PACH_CA_CERTS": str(tmp_path / "gone.pem")})
 
 
-def test_without_a_server_the_ways_to_one_are_named(config: Path, tmp_path: Path) -> None:
+def test_without_a_server_the_message_says_how_to_get_one(config: Path, tmp_path: Path) -> None:
     for where in (environment(tmp_path / "gone"), environment(config, PACH_CONTEXT="empty")):
         with pytest.raises(LookalikeError, match=r"lookalike up.*PACHD_ADDRESS=.*pachctl connect"):
             target(where)
 
 
-def test_a_context_that_is_not_there_is_named(config: Path) -> None:
+def test_a_missing_context_is_named(config: Path) -> None:
     with pytest.raises(LookalikeError, match="no context three, which PACH_CONTEXT names"):
         target(environment(config, PACH_CONTEXT="three"))
     config.write_text(json.dumps({"v2": {"active_context": "gone"}}))
@@ -89,7 +89,7 @@ def test_a_broken_configuration_is_named(config: Path, content: bytes) -> None:
         target(environment(config))
 
 
-def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_configuration_is_named(tmp_path: Path) -> None:
     with pytest.raises(LookalikeError, match="cannot read pachctl's configuration"):
         read_config(tmp_path)  # a directory
 
@@ -100,7 +100,7 @@ def test_broken_certificates_are_named(config: Path) -> None:
         target(environment(config))
 
 
-def test_an_empty_or_missing_configuration_is_one(tmp_path: Path) -> None:
+def test_an_empty_or_missing_configuration_is_valid(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     for path in (tmp_path / "config.json", tmp_path / "gone.json"):
         assert read_config(path) == {"v2": {"contexts": {}}}
@@ -122,7 +122,7 @@ def test_a_server_that_answers_is_connected_to(pachd: Pachd) -> None:
         assert found.client.get_remote_version().major == 2
 
 
-def test_where_nothing_listens_it_is_said() -> None:
+def test_a_server_that_does_not_listen_is_reported() -> None:
     with socket.socket() as taken:  # bound but not listening: nobody else can take the port meanwhile
         taken.bind(("127.0.0.1", 0))
         address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
@@ -131,6 +131,6 @@ def test_where_nothing_listens_it_is_said() -> None:
 
 
 @pytest.mark.parametrize("address", ["ftp://here:1", "grpc://user@here:1", "grpc://here:1/path", "grpc://here:port"])
-def test_what_is_no_address_is_said(address: str) -> None:
+def test_invalid_addresses_are_reported(address: str) -> None:
     with pytest.raises(LookalikeError, match=re.escape(f"{address} is not a valid address of a Pachyderm server")):
         connect(Target(address))

@@ -1,4 +1,4 @@
-"""One datum run again alone: what it says, what is kept of it, and that nothing else hears of it."""
+"""Running one datum again: its log, the files it leaves, and no effect on anything else."""
 
 import json
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def lines(said: list[tuple[str, bool]]) -> list[str]:
 
 @pytest.fixture
 def judged(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> Job:
-    """A job of which one datum succeeded and one failed; its rules are a lazy input."""
+    """A job with a datum that succeeded and one that failed; its rules are a lazy input."""
     document: dict[str, Any] = {
         "pipeline": {"name": "judge"},
         "input": {
@@ -66,7 +66,7 @@ def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
     said: list[tuple[str, bool]] = []
     rerun = debugging.run(connection, job, datum, tmp_path / "kept", lambda *line: said.append(line))
     assert rerun.failed == rerun.failed_before != ""
-    assert lines(said) == ["looking at b"]  # once: it is not tried again
+    assert lines(said) == ["looking at b"]  # once: there is no second attempt
     kept = tmp_path / "kept"
     assert (kept / "pfs" / "in" / "b").read_bytes() == b"vile"
     assert (kept / "pfs" / "rules" / "allowed").read_bytes() == b"good\nfine\n"  # though it is lazy
@@ -78,7 +78,7 @@ def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
     assert Repository(connection, "judge", judged.id, type_="meta").hashes("/") == before
 
 
-def test_what_it_writes_is_compared_with_the_record(judged: Job, connection: Connection, tmp_path: Path) -> None:
+def test_its_output_is_compared_with_the_record(judged: Job, connection: Connection, tmp_path: Path) -> None:
     jobs = Jobs(connection)
     failed = {each.datum for each in jobs.failures(judged, 2)}
     (good,) = set(jobs.datums(judged)) - failed
@@ -89,7 +89,7 @@ def test_what_it_writes_is_compared_with_the_record(judged: Job, connection: Con
     assert (tmp_path / "kept" / "pfs" / "out" / "a").read_bytes() == b"good"
 
 
-def test_what_is_not_there_is_said_so(judged: Job, connection: Connection) -> None:
+def test_missing_jobs_and_datums(judged: Job, connection: Connection) -> None:
     jobs = Jobs(connection)
     for arguments, text in [
         (("judge", "0" * 32, ""), f"judge has no job {'0' * 32}"),
@@ -101,7 +101,7 @@ def test_what_is_not_there_is_said_so(judged: Job, connection: Connection) -> No
         debugging.choose(jobs, "none", "", "")
 
 
-def test_a_datum_whose_inputs_are_gone_says_so(judged: Job, connection: Connection, tmp_path: Path) -> None:
+def test_a_datum_whose_inputs_are_deleted(judged: Job, connection: Connection, tmp_path: Path) -> None:
     jobs = Jobs(connection)
     datum = jobs.failures(judged, 1)[0].datum
     connection.client.delete_repo("in", force=True, project_name=connection.project)
@@ -110,7 +110,7 @@ def test_a_datum_whose_inputs_are_gone_says_so(judged: Job, connection: Connecti
     assert not (tmp_path / "kept").exists()
 
 
-def test_the_command_tells_it(judged: Job, as_user: Connection, command: Command) -> None:
+def test_the_command_reports_it(judged: Job, as_user: Connection, command: Command) -> None:
     failed = command.run("debug", "datum", "judge")
     assert failed.returncode == 1
     assert failed.stderr.startswith("lookalike: the datum failed: ")
@@ -129,7 +129,7 @@ def test_the_command_tells_it(judged: Job, as_user: Connection, command: Command
     assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")
 
 
-def test_another_server_than_localpachd_is_told_apart(stranger: str, tmp_path: Path) -> None:
+def test_other_servers_are_recognised(stranger: str, tmp_path: Path) -> None:
     client = Client.new_from_pachd_address(stranger)
     job = Job("judge", "0" * 32, "failure", 0, 0, 1, 1, None, "")
     with pytest.raises(LookalikeError, match="only localpachd can"):

@@ -1,4 +1,4 @@
-"""Deploying: what is created, left alone, updated, and computed again."""
+"""Deploying: creating, leaving alone, updating and reprocessing pipelines."""
 
 import json
 from collections.abc import Callable
@@ -52,7 +52,7 @@ WaitForJobs = Callable[..., list[Job]]
 AGAIN = "updated, reprocessing everything"
 
 
-def test_the_first_time_all_is_created_and_then_left_alone(here: Specs) -> None:
+def test_pipelines_are_created_once_and_then_left_alone(here: Specs) -> None:
     here.write(COPY)
     here.write(COPY, pipeline={"name": "again"}, input={"pfs": {"repo": "copy", "glob": "/"}})
     (here.directory / "README.txt").write_text("not a specification")
@@ -64,7 +64,7 @@ def test_the_first_time_all_is_created_and_then_left_alone(here: Specs) -> None:
     assert here.info().details.metadata.annotations[ANNOTATION] == spec.fingerprint
 
 
-def test_repos_that_are_there_are_used(here: Specs) -> None:
+def test_existing_repos_are_used(here: Specs) -> None:
     here.connection.client.create_repo("in", project_name=here.connection.project)
     Repository(here.connection, "in").write([Put("/a", b"a")])
     here.write(COPY)
@@ -86,7 +86,7 @@ def test_repos_that_are_there_are_used(here: Specs) -> None:
         ({"transform": {**COPY["transform"], "env": {"A": "1", "B": ""}}}, AGAIN),
     ],
 )
-def test_it_is_computed_again_when_its_code_differs(
+def test_a_pipeline_is_reprocessed_if_its_code_differs(
     here: Specs, wait_for_jobs: WaitForJobs, changes: dict[str, Any], action: str
 ) -> None:
     here.write(COPY)
@@ -101,7 +101,7 @@ def test_it_is_computed_again_when_its_code_differs(
     assert here.deploy()["copy"] == "unchanged"
 
 
-def test_an_image_that_is_not_named_is_pachyderms(here: Specs) -> None:
+def test_an_unnamed_image_is_pachyderms_default(here: Specs) -> None:
     nameless = {"cmd": ["sh"], "stdin": ["true"]}
     here.write(COPY, transform=nameless)
     here.deploy()
@@ -109,7 +109,7 @@ def test_an_image_that_is_not_named_is_pachyderms(here: Specs) -> None:
     assert here.deploy()["copy"] == "updated"
 
 
-def test_what_was_updated_by_other_means_is_brought_back(here: Specs) -> None:
+def test_updates_by_other_means_are_undone(here: Specs) -> None:
     here.write(COPY)
     here.deploy()
     request = next(iter(reading.load(here.directory))).request()

@@ -1,4 +1,4 @@
-"""The local server from up to down, and pachctl's contexts around it."""
+"""The local server from up to down, and pachctl's contexts."""
 
 import json
 import os
@@ -21,7 +21,7 @@ Up = Callable[..., Server]
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
-    """Starts the server of a root (one by default) on a free port; none outlives the test."""
+    """Starts the server of a root (one by default) on a free port; all are stopped after the test."""
     roots: set[Path] = set()
 
     def start(root: Path = tmp_path / "root", fresh: bool = True) -> Server:
@@ -51,7 +51,7 @@ def test_up_starts_a_server_that_answers_and_down_stops_it(up: Up, tmp_path: Pat
         target()
 
 
-def test_what_is_in_it_is_there_again(up: Up, tmp_path: Path) -> None:
+def test_the_state_survives_a_restart(up: Up, tmp_path: Path) -> None:
     up()
     connect(target()).client.create_repo("kept")
     local.down(tmp_path / "root")
@@ -81,7 +81,7 @@ def test_pachctl_gets_its_old_context_back(up: Up, tmp_path: Path, own_configura
     assert list(own_configuration.parent.iterdir()) == [own_configuration]
 
 
-def test_a_context_that_was_chosen_meanwhile_stays(up: Up, tmp_path: Path, own_configuration: Path) -> None:
+def test_a_context_chosen_meanwhile_stays(up: Up, tmp_path: Path, own_configuration: Path) -> None:
     up()
     config = json.loads(own_configuration.read_text())
     config["v2"]["contexts"]["work"] = {"pachd_address": "grpc://work:1"}
@@ -91,7 +91,7 @@ def test_a_context_that_was_chosen_meanwhile_stays(up: Up, tmp_path: Path, own_c
     assert v2(own_configuration) == {"active_context": "work", "contexts": {"work": {"pachd_address": "grpc://work:1"}}}
 
 
-def test_the_project_that_was_chosen_in_the_context_is_kept(up: Up, own_configuration: Path) -> None:
+def test_the_project_chosen_in_the_context_is_kept(up: Up, own_configuration: Path) -> None:
     up()
     config = json.loads(own_configuration.read_text())
     config["v2"]["contexts"][CONTEXT]["project"] = "prints"
@@ -132,7 +132,7 @@ def kill(server: Server) -> None:
 
 
 def test_a_stale_record_names_nobody_elses_process(up: Up, tmp_path: Path) -> None:
-    """Process numbers are used again: neither an unrelated process nor the server of another root is taken for ours."""
+    """Process ids are reused: neither an unrelated process nor the server of another root is taken for ours."""
     other = up(tmp_path / "other")
     (tmp_path / "root").mkdir()
     for pid in (os.getpid(), other.pid, 2**22 + 1):
@@ -144,12 +144,12 @@ def test_a_stale_record_names_nobody_elses_process(up: Up, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"pid": 1}'])
-def test_a_damaged_record_is_none(tmp_path: Path, content: str) -> None:
+def test_a_damaged_record_is_ignored(tmp_path: Path, content: str) -> None:
     (tmp_path / "server.json").write_text(content)
     assert local.running(tmp_path) is None
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(tmp_path: Path, own_configuration: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path, own_configuration: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -181,12 +181,12 @@ def test_a_folder_of_the_users_is_not_taken_for_the_server(
     up()
 
 
-def test_where_the_state_is(tmp_path: Path) -> None:
+def test_the_default_root(tmp_path: Path) -> None:
     assert local.default_root({}) == Path(".lookalike")
     assert local.default_root({"LOOKALIKE_ROOT": str(tmp_path)}) == tmp_path
 
 
-def test_variables_that_lead_elsewhere_are_told() -> None:
+def test_variables_that_point_elsewhere_are_reported() -> None:
     server = Server("/root", "grpc://127.0.0.1:1", 1, "")
     assert local.overridden(server, {}) == []
     assert local.overridden(server, {"PACHD_ADDRESS": "127.0.0.1:1", "PACH_CONTEXT": "work"}) == []

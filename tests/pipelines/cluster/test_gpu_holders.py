@@ -1,5 +1,5 @@
-"""Who holds which GPU: localpachd's leases, and a cluster's nodes and pods as an API server tells of them; and what
-Kubernetes says of workers that cannot run. The API server is a real one over HTTP that knows a cluster by heart."""
+"""The holders of GPUs: localpachd's leases, and a cluster's nodes and pods as an API server reports them; and
+Kubernetes' reasons why workers cannot run. The API server is a real HTTP server with fixed answers."""
 
 import json
 import os
@@ -147,7 +147,7 @@ def api_server(serve_api: Callable[[Any], str]) -> str:
     return serve_api(ANSWERS)
 
 
-def test_what_the_nodes_have_and_the_pods_hold(api_server: str) -> None:
+def test_the_gpus_of_nodes_and_their_holders(api_server: str) -> None:
     told = kubernetes.holdings()
     assert {each["name"]: each["gpus"] for each in told["nodes"]} == {"gpu-a": 4, "gpu-b": 1}
     assert {each["name"]: (each["pipeline"], each["gpus"]) for each in told["pods"]} == {
@@ -157,7 +157,7 @@ def test_what_the_nodes_have_and_the_pods_hold(api_server: str) -> None:
     }
 
 
-def test_what_keeps_workers_waiting(api_server: str) -> None:
+def test_the_reasons_why_workers_wait(api_server: str) -> None:
     expected = {
         "default/search": [f"Unschedulable: {UNSCHEDULABLE}", f"FailedScheduling: {UNSCHEDULABLE}"],
         "default/render": [f"ImagePullBackOff: {PULLING}"],
@@ -166,12 +166,12 @@ def test_what_keeps_workers_waiting(api_server: str) -> None:
     assert kubernetes.troubles() == kubernetes.troubles("pach") == expected
 
 
-def test_what_may_not_be_seen_is_one_line(api_server: str) -> None:
+def test_missing_permissions_are_one_line(api_server: str) -> None:
     with pytest.raises(LookalikeError, match="refuses the request: .*is forbidden: User cannot list it$"):
         kubernetes.troubles("kube-system")
 
 
-def test_a_cluster_out_of_reach_is_one_line(
+def test_an_unreachable_cluster_is_one_line(
     kubeconfig: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubeconfig("http://127.0.0.1:9", "pach")
@@ -228,7 +228,7 @@ def no_localpachd(stranger: str) -> Iterator[Connection]:
     connection.client._channel.close()
 
 
-def test_of_a_cluster_the_machines_are_told(api_server: str, no_localpachd: Connection) -> None:
+def test_a_cluster_is_told_by_machine(api_server: str, no_localpachd: Connection) -> None:
     held = (Holder("default/features", "pach/default-features-v2-abcde", 2), Holder("", "other/notebook", 1))
     assert gpu_holders.nodes(no_localpachd) == [
         Node("gpu-a", "Ready", "Tesla-T4", 4, held),
@@ -237,7 +237,7 @@ def test_of_a_cluster_the_machines_are_told(api_server: str, no_localpachd: Conn
 
 
 def command(connection: Connection, *arguments: str) -> list[str]:
-    """What `lookalike gpus` prints."""
+    """The output of `lookalike gpus`."""
     said = Command(Path(), {"PACHD_ADDRESS": connection.address}).says("gpus", *arguments)
     return [" ".join(line.split()) for line in said.splitlines()]
 
@@ -265,7 +265,7 @@ def test_the_command_says_that_a_cluster_has_no_gpus_now(
     ]
 
 
-def test_the_status_of_a_cluster_says_what_keeps_workers_waiting(
+def test_the_status_of_a_cluster_says_why_workers_wait(
     api_server: str,
     like_a_cluster: Connection,
     connection: Connection,
@@ -307,7 +307,7 @@ def holder(directory: Path, name: str, gate: Path) -> None:
     (directory / f"{name}.json").write_text(json.dumps(document))
 
 
-def test_a_local_server_tells_its_leases(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_a_local_server_reports_its_leases(start_pachd: StartPachd, tmp_path: Path) -> None:
     if shutil.which("nvidia-smi"):
         pytest.skip("this machine's own GPUs would be counted")
     connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "2").address))
@@ -326,7 +326,7 @@ def test_a_local_server_tells_its_leases(start_pachd: StartPachd, tmp_path: Path
     assert command(connection)[-1] == "0 of 2 GPUs allocated (0%)"
 
 
-def test_a_machine_without_gpus_says_what_that_means(start_pachd: StartPachd, tmp_path: Path) -> None:
+def test_a_machine_without_gpus_explains_the_consequence(start_pachd: StartPachd, tmp_path: Path) -> None:
     connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0").address))
     holder(tmp_path, "holder", tmp_path / "gate")
     deploy(connection, [reading.read(tmp_path / "holder.json")])

@@ -1,4 +1,4 @@
-"""What deploy says of a cluster before anything is sent to it."""
+"""The obstacles in a cluster that deploy reports before it sends anything."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def cluster(nodes: Sequence[Node] = (CPU, T4), quotas: Sequence[Quota] = (), ans
 GPU_PIPELINES = ["features-queries", "features", "index", "search"]
 
 
-def test_a_cluster_that_has_all_is_fine() -> None:
+def test_a_suitable_cluster_has_no_obstacles() -> None:
     assert not told(cluster(), ours("gke"))
     assert not told(cluster([VIRTUAL]), ours("eci"))
 
@@ -81,7 +81,7 @@ def test_a_cluster_that_has_all_is_fine() -> None:
         ([CPU, T4], ["eci"], "scheduling_spec.node_selector", "no node has the label type=virtual-kubelet"),
     ],
 )
-def test_nodes_that_are_missing_or_may_not_be_used(nodes: list[Node], names: list[str], field: str, said: str) -> None:
+def test_missing_and_tainted_nodes(nodes: list[Node], names: list[str], field: str, said: str) -> None:
     found = told(cluster(nodes), ours(*names))
     assert {each.pipeline for each in found} >= set(GPU_PIPELINES)
     for each in found:
@@ -109,9 +109,7 @@ def test_nodes_that_are_too_small(draft: Any) -> None:
         ("r.io/t/shell:1", [], Answer.SILENT, Level.NOTE, "unchecked: r.io did not answer"),
     ],
 )
-def test_images_that_cannot_be_pulled(
-    draft: Any, image: str, secrets: list[str], answer: Answer, level: Level, said: str
-) -> None:
+def test_missing_images(draft: Any, image: str, secrets: list[str], answer: Answer, level: Level, said: str) -> None:
     one = draft(transform={"image": image, "cmd": ["sh"], "image_pull_secrets": secrets})
     (finding,) = told(cluster(answer=answer), [one])
     assert finding.flaw.level == level

@@ -1,4 +1,4 @@
-"""Asking a cluster before deploying: an API server over HTTP, a server that is no localpachd, and the command."""
+"""Asking a cluster before deploying: an API server over HTTP, a server other than localpachd, and the command."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def written(directory: Path, **fields: Any) -> Draft:
     return drafts.read(directory / "specs" / "p.json")
 
 
-def test_what_will_not_go_is_told_and_nothing_of_localpachd(
+def test_obstacles_are_reported_and_localpachds_are_not(
     serve_api: ServeApi, like_a_cluster: Connection, connection: Connection, tmp_path: Path
 ) -> None:
     serve_api({**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []})
@@ -73,7 +73,7 @@ def test_what_will_not_go_is_told_and_nothing_of_localpachd(
     assert not preflight.look(connection, [wanting])
 
 
-def test_a_cluster_of_others_is_not_asked(serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path) -> None:
+def test_a_different_cluster_is_not_asked(serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path) -> None:
     serve_api({**ANSWERS, "/api/v1/namespaces/pach/pods": []})
     (finding,) = preflight.look(like_a_cluster, [written(tmp_path)])
     assert finding.flaw.level == Level.NOTE
@@ -89,7 +89,7 @@ def deploy(connection: Connection, directory: Path) -> Typed:
     return Command(directory).run("deploy", "--specs", "specs")
 
 
-def test_the_command_says_it_before_anything_is_sent(
+def test_the_command_reports_obstacles_before_it_sends_anything(
     serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path
 ) -> None:
     serve_api(ANSWERS)

@@ -1,4 +1,4 @@
-"""Asking registries for images: one that answers by the registries' protocol, with tokens and without."""
+"""Asking registries for images: a real HTTP server with the registries' protocol, with and without tokens."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ _THERE = ("team/open/manifests/1", "team/token/manifests/1")
 
 
 class _Registry(BaseHTTPRequestHandler):
-    """Has team/open:1 for everybody, team/token:1 for who has a token, team/closed:1 for nobody here."""
+    """Has team/open:1 for everybody, team/token:1 for holders of a token, and team/closed:1 for nobody."""
 
     def do_HEAD(self) -> None:
         name = self.path.removeprefix("/v2/")
@@ -78,13 +78,13 @@ def registry() -> Iterator[str]:
         ("team/broken:1", Answer.SILENT),
     ],
 )
-def test_what_a_registry_says(registry: str, name: str, answer: Answer) -> None:
+def test_the_answer_of_a_registry(registry: str, name: str, answer: Answer) -> None:
     image = Image.parse(f"{registry}/{name}")
     assert image is not None
     assert ask(image) is answer
 
 
-def test_one_that_is_not_there_says_nothing() -> None:
+def test_a_missing_registry_is_silent() -> None:
     image = Image.parse("127.0.0.1:9/team/open:1")
     assert image is not None
     assert ask(image) is Answer.SILENT

@@ -1,4 +1,4 @@
-"""How things are told: rejected files, the reasons of failed datums, and what is missing."""
+"""The status: rejected files, the reasons of failed datums, and missing parts."""
 
 import io
 import json
@@ -47,7 +47,7 @@ def pipeline(connection: Connection, directory: Path, name: str = "picky", **cha
     deploy(connection, [reading.read(path)])
 
 
-def test_rejected_files_are_told_with_their_reasons(
+def test_rejected_files_are_reported_with_their_reasons(
     preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
 ) -> None:
     directory = tmp_path / "photos [1]"
@@ -76,7 +76,7 @@ def test_rejected_files_are_told_with_their_reasons(
     ]
 
 
-def test_failed_datums_are_told_by_path_and_reason(
+def test_failed_datums_are_reported_by_path_and_reason(
     connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
 ) -> None:
     pipeline(connection, tmp_path / "specs")
@@ -96,7 +96,9 @@ def test_failed_datums_are_told_by_path_and_reason(
     assert (found.job.state, list(found.failures)) == ("success", [])
 
 
-def test_jobs_below_a_failed_one_are_told(connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> None:
+def test_jobs_below_a_failed_one_are_reported(
+    connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
     pipeline(connection, tmp_path / "specs")
     below = {"pfs": {"name": "in", "repo": "picky", "branch": "master", "glob": "/*"}}
     pipeline(connection, tmp_path / "specs", "below", input=below)
@@ -113,7 +115,7 @@ def test_pipelines_that_are_not_deployed_are_missing(preprocessing: Connection) 
     assert found.missing == ["features-queries", "features", "index", "search", "render"]
 
 
-def test_what_is_empty_is_told(preprocessing: Connection, tmp_path: Path) -> None:
+def test_empty_repos_are_reported(preprocessing: Connection, tmp_path: Path) -> None:
     def told() -> list[str]:
         return [note.split(":")[0] for note in status.notes(preprocessing)]
 
@@ -131,7 +133,7 @@ def test_what_is_empty_is_told(preprocessing: Connection, tmp_path: Path) -> Non
     assert told()[1:] == ["the library is empty"]
 
 
-def test_names_are_whole_on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_are_not_cut_on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
     monkeypatch.setattr(display, "console", Console(file=written, width=80))
     names = [spec.name for spec in reading.load()]
@@ -143,12 +145,12 @@ def test_names_are_whole_on_a_terminal_of_80_columns(monkeypatch: pytest.MonkeyP
     assert rows[0].split()[1:7] == ["crashing", "success", "100000", "2000", "3", "12345.6"]
 
 
-def test_an_empty_server_can_be_asked(connection: Connection) -> None:
+def test_the_status_of_an_empty_server(connection: Connection) -> None:
     found = status.read(connection, ["render"])
     assert (found.pipelines, found.missing, found.rejected, len(found.notes)) == ([], ["render"], [], 3)
 
 
-def test_jobs_of_other_projects_are_not_ours(
+def test_jobs_of_other_projects_are_left_out(
     connection: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, unique: Unique
 ) -> None:
     pipeline(connection, tmp_path / "specs")
@@ -172,5 +174,5 @@ def test_a_commit_that_starts_nothing_has_no_jobs(connection: Connection, wait_f
     assert wait_for_jobs(Repository(connection, "lonely").write([Put("/a", b"")])) == []
 
 
-def test_a_commit_set_that_is_not_there_has_no_jobs(connection: Connection) -> None:
+def test_a_missing_commit_set_has_no_jobs(connection: Connection) -> None:
     assert Jobs(connection).of_set("0123456789ab4def0123456789abcdef") == []

@@ -1,4 +1,4 @@
-"""The command as people type it: what it prints, how it exits, and never a traceback."""
+"""The command as people type it: its output and its exit status, and never a traceback."""
 
 import contextlib
 import json
@@ -7,7 +7,7 @@ import pty
 import re
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pipelines.client.repository import Put, Repository
 from pipelines.library.samples import library_crops, open_photograph
 from pipelines.specifications import reading
 from tests.command import Command
+from tests.servers import StartPachd
 
 NO_SERVER = "no Pachyderm answers at grpc://127.0.0.1:"
 
@@ -33,8 +34,8 @@ def picture(command: Command) -> Path:
 
 @pytest.fixture
 def nowhere() -> Iterator[str]:
-    """The address of a server that is not there."""
-    with socket.socket() as taken:  # bound but not listening, so that nobody else can listen there meanwhile
+    """An address without a server."""
+    with socket.socket() as taken:  # bound but not listening, so that nobody else can listen there
         taken.bind(("127.0.0.1", 0))
         yield f"grpc://127.0.0.1:{taken.getsockname()[1]}"
 
@@ -52,7 +53,7 @@ def test_without_a_server_every_command_says_how_to_get_one(command: Command, no
 
 
 @pytest.mark.parametrize("arguments", [["bogus"], ["add"], ["status", "--bogus"], ["up", "--port", "many"]])
-def test_a_wrong_command_line_is_another_exit_code(command: Command, arguments: list[str]) -> None:
+def test_a_wrong_command_line_has_an_exit_code_of_its_own(command: Command, arguments: list[str]) -> None:
     done = command.run(*arguments)
     assert done.returncode == 2
     assert "Usage: " in done.stderr
@@ -125,7 +126,7 @@ def write_spec(command: Command, **fields: Any) -> None:
     (directory / "p.json").write_text(json.dumps(document, indent=1))
 
 
-def test_deploy_says_what_it_does(as_user: Connection, command: Command) -> None:
+def test_deploy_reports_what_it_does(as_user: Connection, command: Command) -> None:
     write_spec(command)
     assert command.says("deploy", "--specs", "specs").splitlines()[:2] == [
         "repo queries: created",
@@ -147,7 +148,7 @@ def test_deploy_checks_first(as_user: Connection, command: Command) -> None:
     assert "pipeline p: created" in command.says("deploy", "--specs", "specs", "--force")
 
 
-def test_deploy_puts_overlays_on_top(as_user: Connection, command: Command) -> None:
+def test_deploy_applies_overlays(as_user: Connection, command: Command) -> None:
     write_spec(command)
     (command.directory / "mine.json").write_text(json.dumps({"all": {"datumTries": "${TRIES}"}}))
     done = command.run("deploy", "--specs", "specs", "--overlay", "mine.json")
@@ -180,7 +181,7 @@ def test_a_failed_job_is_a_failure(as_user: Connection, command: Command, tmp_pa
     assert "render failed on /a: " in command.says("status")
 
 
-def test_on_a_terminal_bars_move(as_user: Connection, sheets: Connection, command: Command) -> None:
+def test_progress_bars_on_a_terminal(as_user: Connection, sheets: Connection, command: Command) -> None:
     (command.directory / "a").write_text("x")
     here, there = pty.openpty()
     command.environment["TERM"] = "xterm"
@@ -190,7 +191,7 @@ def test_on_a_terminal_bars_move(as_user: Connection, sheets: Connection, comman
     with (
         contextlib.suppress(OSError),
         os.fdopen(here, "rb", buffering=0) as terminal,
-    ):  # its end is an error, as on Linux
+    ):  # reading its end is an error, as on Linux
         while piece := terminal.read(4096):
             said += piece
     assert typed.wait(timeout=60) == 0
@@ -205,7 +206,7 @@ def test_names_cannot_write_on_the_terminal(as_user: Connection, sheets: Connect
     assert "[red]a :smile: ␛[31m.jpg: results/" in command.says("query", odd)
 
 
-def test_names_that_are_no_text(as_user: Connection, sheets: Connection, command: Command) -> None:
+def test_names_that_are_not_valid_text(as_user: Connection, sheets: Connection, command: Command) -> None:
     command.environment["PYTHONIOENCODING"] = "ascii"
     (command.directory / "\udcff😀.jpg").write_text("x")
     assert "results" in command.as_process.says("query", "\udcff😀.jpg")
@@ -227,15 +228,17 @@ def test_up_and_down(command: Command, tmp_path: Path) -> None:
     assert "localpachd is not running" in command.says("down")
 
 
-def test_a_server_that_goes_away_is_told(start_pachd: Callable[..., object], command: Command, tmp_path: Path) -> None:
+def test_losing_the_server_is_reported(start_pachd: StartPachd, command: Command, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
-    command.environment["PACHD_ADDRESS"] = server.address  # type: ignore[attr-defined]
+    command.environment["PACHD_ADDRESS"] = server.address
     command.says("results")
-    server.kill()  # type: ignore[attr-defined]
+    server.kill()
     assert command.fails("results").startswith(NO_SERVER)
 
 
-def test_who_stops_waiting_is_told_that_the_jobs_go_on(as_user: Connection, command: Command, tmp_path: Path) -> None:
+def test_interrupting_the_wait_says_that_the_jobs_continue(
+    as_user: Connection, command: Command, tmp_path: Path
+) -> None:
     document = {
         "pipeline": {"name": "render"},
         "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},

@@ -1,4 +1,4 @@
-"""The list of commands is that of their modules, and costs no import of a large package."""
+"""The list of commands matches their modules, and reading it imports no large package."""
 
 import importlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Ingest blocks: which names share one, whatever happened before, and the bytes of it."""
+"""Ingest blocks: the names that share one, independent of the past, and the bytes of a block."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ def canonical(names: Iterable[str]) -> dict[str, set[str]]:
 
 
 class Tree:
-    """A set of blocks that changes as ingest changes them."""
+    """A set of blocks, changed as ingest changes them."""
 
     def __init__(self) -> None:
         self.leaves: dict[str, set[str]] = {}
@@ -56,7 +56,7 @@ class Tree:
 
 
 def some(lot: st.DataObject) -> list[str]:
-    """Some of the names: a range of them, so that they are many or few."""
+    """A range of the names, so that there are many or few."""
     first, last = sorted((lot.draw(st.integers(0, len(NAMES))), lot.draw(st.integers(0, len(NAMES)))))
     return NAMES[first:last]
 
@@ -115,7 +115,7 @@ def test_no_two_blocks_share_a_name(prefixes: list[str]) -> None:
     "name",
     ["cat.jpg", "%block-", "%block-0000000000000000.tar", "%block-12.tar", "%block-ABCDEFABCDEFABCD.tar", "/", ""],
 )
-def test_other_names_are_no_blocks(name: str) -> None:
+def test_other_names_are_not_block_names(name: str) -> None:
     assert blocks.prefix_of(name) is None
 
 
@@ -123,7 +123,7 @@ NAME = st.text(min_size=1, max_size=400)
 
 
 def spans(directory: Path, pictures: dict[str, bytes]) -> dict[str, Span]:
-    """The pictures one behind the other in a file, as in a block that is read."""
+    """The pictures one after the other in a file, as in a block."""
     file = directory / "pictures"
     file.write_bytes(b"".join(pictures.values()))
     found, offset = {}, 0
@@ -135,7 +135,7 @@ def spans(directory: Path, pictures: dict[str, bytes]) -> dict[str, Span]:
 
 @given(st.dictionaries(NAME, st.binary(max_size=1500), min_size=1, max_size=8), st.randoms())
 @settings(deadline=None)
-def test_a_block_holds_its_pictures_in_the_same_bytes_always(
+def test_equal_pictures_make_equal_blocks(
     tmp_path_factory: pytest.TempPathFactory, pictures: dict[str, bytes], lot: Random
 ) -> None:
     directory = tmp_path_factory.mktemp("block")
@@ -154,8 +154,8 @@ def content(span: Span) -> bytes:
     return span.path.read_bytes()[span.offset : span.offset + span.size]
 
 
-def test_the_bytes_of_a_block_are_what_they_were(tmp_path: Path) -> None:
-    """A change of them would be a change of every large library: raise it only on purpose."""
+def test_the_bytes_of_a_block_have_not_changed(tmp_path: Path) -> None:
+    """Changing them would change every large library: do so only on purpose."""
     members = spans(tmp_path, {"a/ü.jpg": b"one", "b" * 300: b"two" * 1000, "c [1].png": b""})
     whole = b"".join(blocks.tar(members))
     with tarfile.open(fileobj=io.BytesIO(whole)) as archive:
@@ -163,14 +163,14 @@ def test_the_bytes_of_a_block_are_what_they_were(tmp_path: Path) -> None:
     assert hashlib.sha256(whole).hexdigest() == "4a0e2501d123b9f01cb165f12ddf59fa13da9296df34889ea06a4f68117b6026"
 
 
-def test_a_picture_that_becomes_shorter_is_an_error(tmp_path: Path) -> None:
+def test_a_picture_that_shrinks_while_read_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "picture"
     file.write_bytes(b"x" * 100)
     with pytest.raises(OSError, match="shorter"):
         list(blocks.tar({"picture": Span(file, 0, 200)}))
 
 
-def test_what_is_no_block_is_refused(tmp_path: Path) -> None:
+def test_invalid_blocks_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "block.tar"
     file.write_bytes(b"not a tar file, but longer than one block of it" * 20)
     with pytest.raises(tarfile.TarError):

@@ -1,4 +1,4 @@
-"""Downloads from a real server over HTTP: interrupted, taken up, wrong, and impossible."""
+"""Downloads from a real HTTP server: interrupted, resumed, wrong, and impossible ones."""
 
 import hashlib
 import threading
@@ -16,7 +16,7 @@ CONTENT = bytes(range(256)) * 20_000
 
 
 class Web(ThreadingHTTPServer):
-    """Serves CONTENT: whole, from an offset, or so many bytes of it and no more."""
+    """Serves CONTENT: all of it, from an offset, or only its first bytes."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -56,7 +56,7 @@ def web() -> Iterator[Web]:
         thread.join()
 
 
-def test_an_interrupted_download_is_taken_up(web: Web, tmp_path: Path) -> None:
+def test_an_interrupted_download_is_resumed(web: Web, tmp_path: Path) -> None:
     web.cut = 2_000_000
     for _ in range(2):
         with pytest.raises(LookalikeError, match="try again, which resumes the download"):
@@ -73,7 +73,7 @@ def test_an_interrupted_download_is_taken_up(web: Web, tmp_path: Path) -> None:
     assert len(web.asked) == 3
 
 
-def test_a_server_without_ranges_begins_again(web: Web, tmp_path: Path) -> None:
+def test_without_ranges_the_download_starts_again(web: Web, tmp_path: Path) -> None:
     (tmp_path / "file.tar.gz.part").write_bytes(CONTENT[:1000])
     web.ranges = False
     heard: list[int] = []
@@ -81,7 +81,7 @@ def test_a_server_without_ranges_begins_again(web: Web, tmp_path: Path) -> None:
     assert sum(heard) == len(CONTENT)
 
 
-def test_another_file_is_deleted_and_said(web: Web, tmp_path: Path) -> None:
+def test_a_wrong_file_is_deleted_and_reported(web: Web, tmp_path: Path) -> None:
     with pytest.raises(LookalikeError, match=r"sent a wrong file .* it was deleted"):
         download(replace(web.remote, md5="0" * 32), tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -90,7 +90,7 @@ def test_another_file_is_deleted_and_said(web: Web, tmp_path: Path) -> None:
         download(web.remote, tmp_path)
 
 
-def test_without_a_network_the_way_by_hand_is_said(web: Web, tmp_path: Path) -> None:
+def test_without_a_network_the_message_names_the_manual_way(web: Web, tmp_path: Path) -> None:
     remote = replace(web.remote, url="http://127.0.0.1:1/file.tar.gz")
     with pytest.raises(LookalikeError) as said:
         download(remote, tmp_path)

@@ -1,4 +1,4 @@
-"""Putting pictures into `images` and taking them out: what lies there afterwards, under which names."""
+"""Adding pictures to `images` and removing them: the resulting files and their names."""
 
 import io
 import random
@@ -46,7 +46,7 @@ class Place:
         self.repo = Repository(connection, "images")
 
     def files(self, contents: dict[str, bytes]) -> list[Source]:
-        """These files, by true name, as if they had been named on the command line."""
+        """Files by true name, as if they had been named on the command line."""
         sources = []
         for number, (name, content) in enumerate(contents.items()):
             path = self.directory / str(number)
@@ -64,7 +64,7 @@ class Place:
         return {path.strip("/") for path in self.repo.list()}
 
     def library(self) -> dict[str, bytes]:
-        """Every picture by true name, read without a word of ingest's."""
+        """Every picture by true name, read without the code of ingest."""
         found: dict[str, bytes] = {}
         for path, content in self.repo.read_all("/*"):
             held = {unescape(path.strip("/")): content} if blocks.prefix_of(path.strip("/")) is None else untar(content)
@@ -113,7 +113,7 @@ def test_files_of_the_same_name_are_replaced(place: Place) -> None:
 
 
 @pytest.mark.parametrize("in_blocks", [False, True])
-def test_odd_names_come_back_as_they_were(place: Place, in_blocks: bool) -> None:
+def test_unusual_names_are_kept(place: Place, in_blocks: bool) -> None:
     contents = {name: name.encode("utf-8", "surrogateescape") for name in ODD}
     ballast = many(range(1000)) if in_blocks else {}
     place.add({**contents, **ballast})
@@ -123,7 +123,7 @@ def test_odd_names_come_back_as_they_were(place: Place, in_blocks: bool) -> None
     assert place.library() == ballast
 
 
-def test_odd_names_of_real_files(place: Place, tmp_path: Path) -> None:
+def test_unusual_names_of_real_files(place: Place, tmp_path: Path) -> None:
     directory = tmp_path / "photos"
     for name in ODD:
         path = directory / name
@@ -148,7 +148,7 @@ def test_a_thousand_files_stay_files(place: Place) -> None:
     assert len(place.entries()) == 1000
 
 
-def test_blocks_are_the_same_however_they_came_about(place: Place) -> None:
+def test_blocks_do_not_depend_on_the_order_of_changes(place: Place) -> None:
     place.add(many(range(1100)))
     place.add(many(range(900, 2300)))
     place.remove(*many(range(200, 2000, 3)))
@@ -194,7 +194,7 @@ def test_archives_are_not_packed_into_blocks(place: Place) -> None:
     assert "photos%2F0003.jpg" in place.entries()
 
 
-def test_what_is_not_there_cannot_be_removed_and_nothing_is(place: Place) -> None:
+def test_removing_a_missing_picture_removes_nothing(place: Place) -> None:
     place.add({"a.jpg": b"one", "b.jpg": b"two"})
     with pytest.raises(LookalikeError, match=r"not in the library: c\.jpg, photos/0001\.jpg; nothing was removed"):
         place.remove("a.jpg", "c.jpg", "photos/0001.jpg")
@@ -203,7 +203,7 @@ def test_what_is_not_there_cannot_be_removed_and_nothing_is(place: Place) -> Non
     assert set(place.library()) == {"b.jpg"}
 
 
-def test_what_was_put_by_other_means_is_met_by_name(place: Place) -> None:
+def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
     place.repo.write([Put("/photos/a.jpg", b"one"), Put("/photos/b.jpg", b"two"), Put("/photos/c.jpg", b"three")])
     place.remove("photos/a.jpg")
     assert set(place.library()) == {"photos/b.jpg", "photos/c.jpg"}
@@ -213,19 +213,19 @@ def test_what_was_put_by_other_means_is_met_by_name(place: Place) -> None:
         place.add({"photos": b"a file"})
 
 
-def test_a_block_that_is_none_is_named(place: Place) -> None:
+def test_an_invalid_block_is_named(place: Place) -> None:
     name = blocks.file_name("")
     place.repo.write([Put(f"/{name}", b"no tar file" * 100)])
     with pytest.raises(LookalikeError, match=f"{name} in images is no block"):
         place.add({"a.jpg": b"one"})
 
 
-def test_nothing_at_all_is_an_error(place: Place) -> None:
+def test_adding_nothing_is_an_error(place: Place) -> None:
     with pytest.raises(LookalikeError, match="nothing was put"):
         place.add({})
 
 
-def test_a_file_that_cannot_be_read_puts_nothing(place: Place) -> None:
+def test_nothing_is_put_if_a_file_is_unreadable(place: Place) -> None:
     sources = place.files({"a.jpg": b"one", "b.jpg": b"two"})
     sources[1].path.unlink()
     with pytest.raises(LookalikeError, match=rf"cannot read {sources[1].path}: No such file.*nothing was put"):
@@ -238,13 +238,13 @@ def test_a_file_that_cannot_be_read_puts_nothing(place: Place) -> None:
     assert place.library() == {}
 
 
-def test_without_a_repo_the_way_to_one_is_named(connection: Connection, tmp_path: Path) -> None:
+def test_without_a_repo_the_message_says_how_to_make_one(connection: Connection, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(b"one")
     with pytest.raises(LookalikeError, match="the repo images does not exist: .*lookalike deploy"):
         ingest.add(connection, pictures.find([tmp_path / "a.jpg"]).sources)
 
 
-def test_an_open_commit_is_told(place: Place) -> None:
+def test_an_open_commit_is_reported(place: Place) -> None:
     client, project = place.connection.client, place.connection.project
     commit = client.start_commit("images", "master", project_name=project)
     with pytest.raises(LookalikeError, match=f"commit {commit.id} of images was left open.*pachctl finish commit"):
@@ -254,7 +254,7 @@ def test_an_open_commit_is_told(place: Place) -> None:
 
 
 def test_random_changes(place: Place) -> None:
-    """A library after many changes is what a dictionary would be, and its blocks are those of its names."""
+    """A library after many changes equals a dictionary after the same, and its blocks follow from its names."""
     lot, held = random.Random(5), dict[str, bytes]()
     for step in range(6):
         numbers = lot.sample(range(1600), lot.choice([3, 40, 1100]))

@@ -1,4 +1,4 @@
-"""Pushing a backbone: made in another process, written in one commit, and not at all when it is there already."""
+"""Pushing a backbone: made in another process, written in one commit, and not written again."""
 
 import re
 from dataclasses import replace
@@ -39,11 +39,11 @@ def head(client: Client, repo: Repository) -> str:
 
 
 def commits(client: Client, repo: Repository) -> int:
-    """How many commits hold something."""
+    """The number of commits with files."""
     return sum(1 for info in client.list_commit(repo.name) if info.details.size_bytes or info.size_bytes_upper_bound)
 
 
-def test_the_two_files_go_in_as_one_commit_and_only_once(client: Client, repo: Repository, tmp_path: Path) -> None:
+def test_the_two_files_are_put_in_one_commit_and_only_once(client: Client, repo: Repository, tmp_path: Path) -> None:
     made = write(tmp_path / "made", SPEC, b"the model" * 500_000)  # several messages long
     first = put(repo, SPEC, made)
     assert (first.spec, first.replaced, first.commit) == (SPEC, None, head(client, repo))
@@ -69,16 +69,14 @@ def test_another_model_replaces_it(client: Client, repo: Repository, tmp_path: P
 @pytest.mark.parametrize(
     "held", [{MODEL_FILE: b"by hand"}, {SPEC_FILE: b"{}"}, {SPEC_FILE: format_spec(SPEC).encode(), MODEL_FILE: b"else"}]
 )
-def test_what_was_put_there_by_hand_is_mended(
-    client: Client, repo: Repository, tmp_path: Path, held: dict[str, bytes]
-) -> None:
+def test_manual_changes_are_corrected(client: Client, repo: Repository, tmp_path: Path, held: dict[str, bytes]) -> None:
     for name, content in held.items():
         client.put_file_bytes((repo.name, "master"), f"/{name}", content)
     assert put(repo, SPEC, write(tmp_path / "made", SPEC, b"model")).commit == head(client, repo)
     assert (repo.read(f"/{MODEL_FILE}"), repo.read(f"/{SPEC_FILE}")) == (b"model", format_spec(SPEC).encode())
 
 
-def test_a_missing_repo_is_said(client: Client, tmp_path: Path) -> None:
+def test_a_missing_repo_is_reported(client: Client, tmp_path: Path) -> None:
     repo = Repository(Connection(client, "grpc://the-server", "default"), "no-such-repo")
     with pytest.raises(
         LookalikeError, match="the repo no-such-repo does not exist: create the repos and pipelines with"
@@ -89,7 +87,7 @@ def test_a_missing_repo_is_said(client: Client, tmp_path: Path) -> None:
 def test_a_push_makes_the_backbone_in_a_process_of_its_own(
     client: Client, repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "stages").mkdir()  # a folder of the user's that is named like our package
+    (tmp_path / "stages").mkdir()  # a user's folder that is named like our package
     (tmp_path / "stages" / "zoo.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
     pushed = push(repo, "efficientnet-lite0", 32, precision="mixed_float16")
@@ -107,14 +105,14 @@ def test_without_a_network_the_alternatives_to_resnet50_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))  # without a copy from an earlier download
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nothing is listening there
     with pytest.raises(LookalikeError, match="^the weights of resnet50 cannot be downloaded") as caught:
         make("resnet50", [], tmp_path)
     assert "lookalike model push resnet50 --weights resnet50_weights" in str(caught.value)
     assert "lookalike model push efficientnet-lite0" in str(caught.value)
 
 
-def test_a_description_that_cannot_be_read_counts_as_none() -> None:
+def test_an_unreadable_description_counts_as_missing() -> None:
     assert parse_or_none(format_spec(SPEC).encode()) == SPEC
     assert parse_or_none(None) is None
     assert parse_or_none(b"") is None

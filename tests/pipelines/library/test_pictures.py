@@ -1,4 +1,4 @@
-"""What paths on the command line stand for: their true names, and what is left out or refused."""
+"""The pictures that paths on the command line name, their true names, and the files skipped or refused."""
 
 import io
 import os
@@ -29,7 +29,7 @@ def test_a_file_has_its_own_name(tmp_path: Path) -> None:
     assert find([path]).sources == [Source("a b.jpg", path, 4)]
 
 
-def test_a_directory_gives_its_name_to_what_is_below(tmp_path: Path) -> None:
+def test_a_directory_gives_its_name_to_the_files_below(tmp_path: Path) -> None:
     for name in ("b.jpg", "a.png", "2020/may/c.jpg", "2020/.hidden.jpg"):
         file(tmp_path / "photos" / name)
     assert names(tmp_path / "photos") == [
@@ -40,7 +40,7 @@ def test_a_directory_gives_its_name_to_what_is_below(tmp_path: Path) -> None:
     ]
 
 
-def test_the_same_names_however_a_directory_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_do_not_depend_on_the_spelling_of_a_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file(tmp_path / "photos" / "sub" / "a.jpg")
     monkeypatch.chdir(tmp_path / "photos" / "sub")
     for written in (Path(".."), tmp_path / "photos", tmp_path / "photos" / "sub" / "..", Path("../../photos/")):
@@ -54,7 +54,7 @@ def test_a_link_to_a_directory_that_is_named_keeps_its_own_name(tmp_path: Path) 
     assert names(tmp_path / "holiday") == ["holiday/a.jpg"]
 
 
-def test_droppings_are_passed_over(tmp_path: Path) -> None:
+def test_files_of_operating_systems_are_skipped(tmp_path: Path) -> None:
     for name in ("a.jpg", ".DS_Store", "._a.jpg", "sub/Thumbs.db", "__MACOSX/a.jpg", "desktop.ini"):
         file(tmp_path / "photos" / name)
     found = find([tmp_path / "photos"])
@@ -62,7 +62,7 @@ def test_droppings_are_passed_over(tmp_path: Path) -> None:
     assert found.left_out == []
 
 
-def test_what_is_no_file_is_left_out_and_said(tmp_path: Path) -> None:
+def test_special_files_are_skipped_and_reported(tmp_path: Path) -> None:
     directory = tmp_path / "photos"
     file(directory / "a.jpg")
     file(tmp_path / "elsewhere" / "b.jpg")
@@ -79,7 +79,7 @@ def test_what_is_no_file_is_left_out_and_said(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_named_must_be_there(tmp_path: Path) -> None:
+def test_named_paths_must_exist(tmp_path: Path) -> None:
     (tmp_path / "dead").symlink_to(tmp_path / "gone")
     os.mkfifo(tmp_path / "pipe")
     for name, reason in (("gone", "is not there"), ("dead", "is a broken link"), ("pipe", "is neither a file nor")):
@@ -87,14 +87,14 @@ def test_what_is_named_must_be_there(tmp_path: Path) -> None:
             find([file(tmp_path / "good.jpg"), tmp_path / name])
 
 
-def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
     one, two = file(tmp_path / "one" / "a.jpg"), file(tmp_path / "two" / "a.jpg")
     with pytest.raises(LookalikeError, match=rf"{one} and {two} would both be called a\.jpg"):
         find([one, two])
     assert names(one, one, tmp_path / "one", tmp_path / "two") == ["a.jpg", "one/a.jpg", "two/a.jpg"]
 
 
-def test_odd_names_are_kept_as_they_are(tmp_path: Path) -> None:
+def test_unusual_names_are_kept(tmp_path: Path) -> None:
     odd = [
         'a "b" #1.jpg',
         "back\\slash.jpg",
@@ -110,7 +110,7 @@ def test_odd_names_are_kept_as_they_are(tmp_path: Path) -> None:
     assert names(tmp_path / "photos") == sorted(f"photos/{name}" for name in odd)
 
 
-def test_files_of_many_pictures_are_known_by_content(tmp_path: Path) -> None:
+def test_files_of_many_pictures_are_recognised_by_content(tmp_path: Path) -> None:
     picture = io.BytesIO()
     Image.new("RGB", (8, 8)).save(picture, "PNG")
     archive = io.BytesIO()

@@ -1,4 +1,5 @@
-"""Precision counts what it says, and the histogram baseline is right where colours tell and wrong where they do not."""
+"""Precision is counted correctly, and the histogram baseline is right where colours differ and wrong where they do
+not."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def test_precision_of_nothing_is_refused(verdicts: list[list[bool]], k: int) -> 
 
 
 @given(st.lists(st.lists(st.booleans(), max_size=5), min_size=1), st.integers(1, 5))
-def test_precision_is_a_share(verdicts: list[list[bool]], k: int) -> None:
+def test_precision_is_a_fraction(verdicts: list[list[bool]], k: int) -> None:
     assert 0 <= precision(verdicts, k) <= 1
     assert precision([[True] * k for _ in verdicts], k) == 1
 
@@ -59,7 +60,7 @@ def test_histogram_is_a_unit_vector_over_rgb_cells() -> None:
     assert np.linalg.norm(counted) == pytest.approx(1)
 
 
-def test_histogram_tells_photographs_of_different_colour_apart() -> None:
+def test_histogram_distinguishes_photographs_of_different_colours() -> None:
     labels = ("retina", "hubble", "coffee")
     library = {f"{label}-{n}": picture for label in labels for n, picture in enumerate(_crops(label))}
     queries = {
@@ -68,7 +69,7 @@ def test_histogram_tells_photographs_of_different_colour_apart() -> None:
     assert precision(judge_histogram(library, queries, 3, label_of), 3) == 1
 
 
-def test_histogram_does_not_see_through_a_change_of_light() -> None:
+def test_histogram_is_misled_by_a_change_of_light() -> None:
     library = {
         f"{label}-{n}": picture
         for label in ("grass", "gravel", "moon", "camera")

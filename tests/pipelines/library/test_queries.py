@@ -1,4 +1,4 @@
-"""Putting queries: one entry each, replaced by name, and renames inside of them seen."""
+"""Putting queries: one entry each, replaced by name; renames inside an entry count as changes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_directory_is_an_entry_with_a_list_of_its_names(
     assert set(held(repo)) == {f"my trip/{name}" for name in ("b.jpg", "sub/a #1.jpg", "sub/😀.jpg", NAMES_FILE)}
 
 
-def test_an_entry_is_replaced_whatever_it_was(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+def test_an_entry_is_replaced_by_one_of_any_kind(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     directory = tmp_path / "one" / "entry"
     file(directory / "a.jpg")
     file(directory / "b.jpg")
@@ -67,7 +67,9 @@ def test_an_entry_is_replaced_whatever_it_was(connection: Connection, repo: Repo
     assert set(held(repo)) == {"entry/b.jpg", f"entry/{NAMES_FILE}", "other"}
 
 
-def test_a_rename_in_a_directory_is_seen(preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path) -> None:
+def test_a_rename_in_a_directory_is_a_change(
+    preprocessing: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path
+) -> None:
     for entry in ("trip", "other"):
         (tmp_path / entry).mkdir()
         for number, crop in enumerate(query_crops(open_photograph("cat"), "cat", 0)):
@@ -86,7 +88,7 @@ def test_a_rename_in_a_directory_is_seen(preprocessing: Connection, wait_for_job
     assert first.name.encode() not in told
 
 
-def test_long_names_are_told_apart_or_refused(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+def test_long_names_stay_distinct_or_are_refused(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     asked = queries.put(connection, [file(tmp_path / LONG, b"long")])
     (entry,) = (path.strip("/") for path in repo.list())
     assert asked.entries == [LONG]
@@ -101,7 +103,7 @@ def test_long_names_are_told_apart_or_refused(connection: Connection, repo: Repo
     assert list(held(repo).values()) == [b"again"]
 
 
-def test_entries_are_told_by_their_true_names(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+def test_entries_are_reported_by_their_true_names(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     file(tmp_path / LONG / "sub" / "a.jpg")
     queries.put(connection, [tmp_path / LONG])
     (entry,) = (path.strip("/") for path in repo.list())
@@ -111,7 +113,7 @@ def test_entries_are_told_by_their_true_names(connection: Connection, repo: Repo
     assert queries.true_name(connection, entry).endswith("…")
 
 
-def test_what_cannot_be_asked_is_said(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+def test_unusable_queries_are_reported(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     good = file(tmp_path / "a.jpg")
     for paths, said in (
@@ -124,7 +126,7 @@ def test_what_cannot_be_asked_is_said(connection: Connection, repo: Repository, 
     assert held(repo) == {}
 
 
-def test_what_is_left_out_is_told(connection: Connection, repo: Repository, tmp_path: Path) -> None:
+def test_skipped_files_are_reported(connection: Connection, repo: Repository, tmp_path: Path) -> None:
     file(tmp_path / "trip" / "a.jpg")
     (tmp_path / "trip" / "dead.jpg").symlink_to(tmp_path / "gone")
     asked = queries.put(connection, [tmp_path / "trip"])
@@ -132,6 +134,6 @@ def test_what_is_left_out_is_told(connection: Connection, repo: Repository, tmp_
     assert asked.files == 1
 
 
-def test_without_a_repo_the_way_to_one_is_named(connection: Connection, tmp_path: Path) -> None:
+def test_without_a_repo_the_message_says_how_to_make_one(connection: Connection, tmp_path: Path) -> None:
     with pytest.raises(LookalikeError, match="the repo queries does not exist: .*lookalike deploy"):
         queries.put(connection, [file(tmp_path / "a.jpg")])

@@ -1,4 +1,4 @@
-"""Exporting result sheets: which, as of when, and into directories called as the entries."""
+"""Exporting result sheets: all or some, current or earlier, into directories named like the entries."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ ODD = ['a "b" #1', "[x]{y}*?.jpg", "😀.jpg", "...", "%2F", "back\\slash", "..j
 
 
 def ask(connection: Connection, wait_for_jobs: WaitForJobs, directory: Path, **contents: str) -> str:
-    """Puts queries of these names and contents, waits for their sheets; the commit."""
+    """Puts queries of these names and contents and waits for their sheets; returns the commit."""
     for name, content in contents.items():
         (directory / name).write_text(content)
     asked = queries.put(connection, [directory / name for name in contents])
@@ -46,7 +46,7 @@ def test_all_sheets_or_the_wanted_ones(
     assert sorted(path.name for path in wanted[0].directory.iterdir()) == FILES
 
 
-def test_entries_are_called_as_they_are(
+def test_directories_are_named_like_their_entries(
     sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path
 ) -> None:
     (tmp_path / "from").mkdir()
@@ -71,7 +71,7 @@ def test_a_sheet_is_replaced_and_nothing_else_is_touched(
     assert sorted(path.name for path in (to / "a").iterdir()) == [*FILES[:2], "mine.jpg", FILES[2]]
 
 
-def test_sheets_as_they_were(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path) -> None:
+def test_earlier_sheets(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path: Path, to: Path) -> None:
     first = ask(sheets, wait_for_jobs, tmp_path, a="old")
     second = ask(sheets, wait_for_jobs, tmp_path, a="new", b="later")
     assert [(each.entry, read(each)) for each in export(sheets, to, at=first)] == [("a", "old")]
@@ -82,7 +82,7 @@ def test_sheets_as_they_were(sheets: Connection, wait_for_jobs: WaitForJobs, tmp
 
 
 @pytest.mark.parametrize("at", ["nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"])
-def test_a_commit_that_is_not_there(sheets: Connection, to: Path, at: str) -> None:
+def test_a_missing_commit(sheets: Connection, to: Path, at: str) -> None:
     with pytest.raises(LookalikeError, match="render has no commit .*pachctl list commit"):
         export(sheets, to, at=at)
 
@@ -126,11 +126,11 @@ def test_many_known_entries_are_not_all_named(
         (".hidden", ".hidden"),
     ],
 )
-def test_names_of_directories(entry: str, name: str) -> None:
+def test_directory_names(entry: str, name: str) -> None:
     assert directory_name(entry) == name
 
 
-def test_long_names_of_directories_stay_apart() -> None:
+def test_long_directory_names_stay_distinct() -> None:
     names = [directory_name("é" * 120 + end) for end in ("a", "b")]
     assert len(set(names)) == 2
     assert all(len(name.encode()) <= 255 and name.startswith("é" * 100) for name in names)

@@ -40,7 +40,7 @@ def test_files_are_named_by_their_photograph(written: Samples) -> None:
     assert queries[0] == "astronaut-1.png"
 
 
-def test_every_file_is_a_picture_of_the_kind_its_name_says(written: Samples) -> None:
+def test_every_file_is_a_picture_of_the_kind_in_its_name(written: Samples) -> None:
     for path in [*written.library.iterdir(), *written.queries.iterdir()]:
         with Image.open(path) as image:
             image.load()
@@ -60,7 +60,7 @@ def test_another_seed_gives_other_crops() -> None:
 
 
 def test_a_query_is_found_only_in_its_own_part_of_the_photograph() -> None:
-    """With columns numbered by their colour, a crop shows where it was cut."""
+    """Columns numbered by their colour show where a crop was taken."""
     columns = np.broadcast_to(np.arange(250, dtype=np.uint8), (200, 250))
     photograph = Image.fromarray(np.ascontiguousarray(columns))
     edge = math.floor(250 * LIBRARY_SHARE)
@@ -86,7 +86,7 @@ def test_crops_have_the_size_and_aspect_promised(width: int, height: int, of_que
         assert (longer - 1) / (shorter + 1) <= ASPECT
 
 
-def test_a_photograph_that_is_not_in_the_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_photograph_missing_from_the_wheel_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PHOTOGRAPHS, "unicorn", "unicorn.png")
     with pytest.raises(samples.SamplesError, match=r"lacks its photograph unicorn\.png.*requirements\.lock"):
         open_photograph("unicorn")

@@ -54,7 +54,7 @@ def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
         showing.from_disk(str(file))
 
 
-def test_pictures_of_the_library_by_the_names_that_sheets_show(connection: Connection, tmp_path: Path) -> None:
+def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connection, tmp_path: Path) -> None:
     connection.client.create_repo(ingest.REPO, project_name=connection.project)
     for name in ("a", "b"):
         (tmp_path / "trip" / name).mkdir(parents=True)
@@ -92,7 +92,7 @@ def test_a_terminal_gets_two_pixels_for_each_character() -> None:
     assert len(wide.plain.splitlines()) == 5
 
 
-def test_png_files_are_called_as_what_they_show(tmp_path: Path) -> None:
+def test_png_files_are_named_after_their_pictures(tmp_path: Path) -> None:
     path = showing.write_png(Image.new("RGB", (2, 2)), tmp_path / "new", 3, "../a b/ü.bin/000001")
     assert path == tmp_path / "new" / "3-..-a-b-.bin-000001.png"
     assert Image.open(path).size == (2, 2)

@@ -1,4 +1,4 @@
-"""The data set STL-10: brought into a directory, split, put into the repos, and files made like its own."""
+"""The data set STL-10: downloading, splitting and putting it, and generated files like its own."""
 
 import csv
 import hashlib
@@ -25,7 +25,7 @@ from stages.stl10records import pictures
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files as STL-10's: 1,000 unlabelled records, 20 to train, 10 to test with."""
+    """Files like STL-10's: 1,000 unlabelled records, 20 for training, 10 for testing."""
     directory = tmp_path_factory.mktemp("stl10") / "stl10_binary"
     write_stl10(directory, 1000, (20, 10))
     return directory
@@ -36,7 +36,7 @@ def records(path: Path) -> list[bytes]:
     return [content[begin : begin + RECORD] for begin in range(0, len(content), RECORD)]
 
 
-def test_the_files_that_are_made_are_equal_for_equal_seeds_and_hold_copies(place: Path, tmp_path: Path) -> None:
+def test_generated_files_are_equal_for_equal_seeds_and_hold_copies(place: Path, tmp_path: Path) -> None:
     write_stl10(tmp_path / "again", 1000, (20, 10))
     write_stl10(tmp_path / "other", 1000, (20, 10), seed=1)
     for path in place.iterdir():
@@ -78,7 +78,7 @@ def test_a_split_without_library_or_queries_is_refused(share: float, place: Path
         stl10.split(place, share, 0)
 
 
-def test_labels_name_what_adding_the_labelled_files_names(place: Path) -> None:
+def test_labels_use_the_names_under_which_labelled_files_are_added(place: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(stl10.labels(place).decode())))
     found = [
         each.source.path
@@ -100,7 +100,7 @@ def test_labels_that_do_not_fit_are_refused(place: Path, tmp_path: Path) -> None
         stl10.labels(tmp_path)
 
 
-def test_the_word_is_the_data_set_and_a_path_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_means_the_data_set_and_a_path_means_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     nothing = (None, None)
     assert stl10.names_stl10(["stl10"], None, nothing)
@@ -117,7 +117,7 @@ def test_the_word_is_the_data_set_and_a_path_says_so(tmp_path: Path, monkeypatch
 
 
 def archive(place: Path, directory: Path, *, without: str = "") -> Remote:
-    """An archive as STL-10's in a directory."""
+    """An archive like STL-10's in a directory."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "stl10_binary.tar.gz"
     with tarfile.open(path, "w:gz", compresslevel=1) as file:
@@ -128,7 +128,7 @@ def archive(place: Path, directory: Path, *, without: str = "") -> Remote:
     return Remote("http://127.0.0.1:1/", path.name, len(content), hashlib.md5(content).hexdigest())
 
 
-def test_an_archive_brought_by_hand_is_extracted(place: Path, tmp_path: Path) -> None:
+def test_a_manually_downloaded_archive_is_extracted(place: Path, tmp_path: Path) -> None:
     remote = archive(place, tmp_path)
     assert stl10.find(tmp_path) is None
     where = stl10.fetch(tmp_path, remote=remote)
@@ -139,7 +139,7 @@ def test_an_archive_brought_by_hand_is_extracted(place: Path, tmp_path: Path) ->
     }
 
 
-def test_an_archive_that_is_another_is_refused(place: Path, tmp_path: Path) -> None:
+def test_a_different_archive_is_refused(place: Path, tmp_path: Path) -> None:
     remote = archive(place, tmp_path, without="test_y.bin")
     with pytest.raises(LookalikeError, match=r"lacks test_y\.bin"):
         stl10.fetch(tmp_path, remote=remote)
@@ -168,7 +168,7 @@ def held(connection: Connection, repo: str, pattern: str, directory: Path) -> se
     return names
 
 
-def test_another_split_moves_pictures_and_leaves_none_in_both(repos: Connection, place: Path, tmp_path: Path) -> None:
+def test_another_split_moves_pictures_and_keeps_none_in_both(repos: Connection, place: Path, tmp_path: Path) -> None:
     for number, seed in enumerate((0, 1)):
         split, labels = stl10.split(place, 0.9, seed), stl10.labels(place)
         done = dataset.add(repos, split, labels)

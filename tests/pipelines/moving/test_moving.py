@@ -1,4 +1,4 @@
-"""A library that moves: exported from one project of a server, imported into another one."""
+"""Moving a library: exporting from one project of a server, importing into another."""
 
 import csv
 import json
@@ -48,7 +48,7 @@ def shouting(connection: Connection, directory: Path, mood: str = "calm") -> Non
 
 
 def put(connection: Connection, repo: str, **files: str | None) -> str:
-    """One commit: files by name, None being one to remove."""
+    """Makes one commit: files by name; None removes one."""
     changes: list[Edit] = [
         Remove(f"/{name}") if content is None else Put(f"/{name}", content.encode()) for name, content in files.items()
     ]
@@ -61,7 +61,7 @@ def quiet(_: int) -> None:
 
 @pytest.fixture
 def other(connection: Connection, unique: Unique) -> Iterator[Connection]:
-    """Another project, which stands for another server."""
+    """Another project, in place of another server."""
     project = unique("other")
     connection.client.create_project(project)
     there = replace(connection, project=project)
@@ -92,7 +92,7 @@ def exported(connection: Connection, directory: Path) -> Manifest:
     return exporting.export(connection, Bundle(directory), ["shout"], quiet)
 
 
-def test_every_commit_comes_again_in_its_order(library: Connection, other: Connection, tmp_path: Path) -> None:
+def test_every_commit_is_imported_in_its_order(library: Connection, other: Connection, tmp_path: Path) -> None:
     manifest = exported(library, tmp_path / "bundle")
     assert [each.repo for each in manifest.commits] == ["images", "queries", "labels", "images", "images"]
     assert [[(change.path, bool(change.sha256)) for change in each.changes] for each in manifest.commits] == [
@@ -115,7 +115,7 @@ def test_every_commit_comes_again_in_its_order(library: Connection, other: Conne
     assert [(row["there"], row["here"]) for row in table] == [(old.id, new) for old, new in made]
 
 
-def test_an_import_that_was_broken_off_goes_on(library: Connection, other: Connection, tmp_path: Path) -> None:
+def test_an_interrupted_import_can_be_continued(library: Connection, other: Connection, tmp_path: Path) -> None:
     bundle = Bundle(tmp_path / "bundle")
     exported(library, bundle.directory)
     seen: list[int] = []
@@ -153,7 +153,7 @@ def test_outputs_are_compared_byte_by_byte(library: Connection, other: Connectio
     assert compared.differing == ("/mood-b", "/mood-c")
 
 
-def test_nothing_is_mixed(library: Connection, other: Connection, tmp_path: Path) -> None:
+def test_libraries_are_not_mixed(library: Connection, other: Connection, tmp_path: Path) -> None:
     exported(library, tmp_path / "bundle")
     other.client.create_repo("images", project_name=other.project)
     put(other, "images", x="mine")
@@ -162,7 +162,7 @@ def test_nothing_is_mixed(library: Connection, other: Connection, tmp_path: Path
     assert len(History(other).commits("images")) == 1
 
 
-def test_into_the_server_that_it_came_from_nothing_is_imported(library: Connection, tmp_path: Path) -> None:
+def test_nothing_is_imported_into_the_server_of_the_export(library: Connection, tmp_path: Path) -> None:
     manifest = exported(library, tmp_path / "bundle")
     made = importing.replay(library, Bundle(tmp_path / "bundle"), quiet)
     assert [new for _, new in made] == [each.id for each in manifest.commits]
@@ -173,7 +173,7 @@ def test_into_the_server_that_it_came_from_nothing_is_imported(library: Connecti
         importing.replay(library, Bundle(tmp_path / "bundle"), quiet)
 
 
-def test_the_bundle_of_another_library_is_not_written_over(
+def test_the_bundle_of_another_library_is_not_overwritten(
     library: Connection, other: Connection, tmp_path: Path
 ) -> None:
     bundle = Bundle(tmp_path / "bundle")
@@ -229,7 +229,7 @@ CHANGES = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["one", "two",
 
 @settings(max_examples=examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(["images", "queries"]), CHANGES), min_size=1, max_size=5))
-def test_any_history_comes_through(
+def test_any_history_can_be_moved(
     connection: Connection,
     unique: Unique,
     tmp_path_factory: Any,
@@ -252,7 +252,7 @@ def test_any_history_comes_through(
         client.delete_project(each.project)
 
 
-def test_the_commands_tell_it(
+def test_the_commands_report_it(
     library: Connection, as_user: Connection, other: Connection, own_configuration: Path, tmp_path: Path
 ) -> None:
     run = CliRunner()

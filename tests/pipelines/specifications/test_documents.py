@@ -1,4 +1,4 @@
-"""Files of JSON: their values and lines, and the reasons of refusals."""
+"""JSON files: their values and lines, and the reasons for refusing them."""
 
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def test_a_file_without_a_json_object_is_refused_with_its_line(tmp_path: Path, t
     assert str(path) in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(LookalikeError, match="cannot read"):
         documents.read(tmp_path / "gone.json")
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xff"}')

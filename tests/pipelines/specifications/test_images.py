@@ -1,4 +1,4 @@
-"""Names of images: what is one, its parts, and the same image elsewhere."""
+"""Names of images: valid names, their parts, and the same image in another registry."""
 
 import pytest
 
@@ -26,11 +26,11 @@ def test_the_parts_of_a_name(text: str, where: str, name: str, tag: str, registr
 
 
 @pytest.mark.parametrize("text", ["", "Ubuntu", "a b", "a:", "a:b:c", "/a", "a//b", "a@sha256:12", "https://r.io/a"])
-def test_what_is_no_name(text: str) -> None:
+def test_invalid_names(text: str) -> None:
     assert Image.parse(text) is None
 
 
-def test_moving() -> None:
+def test_moving_to_another_registry() -> None:
     image = Image("", "lookalike-cpu", "0.1.0", "")
     assert str(image.moved("r.io/t")) == "r.io/t/lookalike-cpu:0.1.0"
     assert str(image.moved("r.io/t").moved("r.io/u", "2")) == "r.io/u/lookalike-cpu:2"

@@ -1,4 +1,4 @@
-"""JSON patches as RFC 6902 has them, by the examples of that document."""
+"""JSON patches of RFC 6902, with the examples of that document."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Overlays: what they change and what they leave, in which order, and what is said about wrong ones."""
+"""Overlays: their changes and order, and the messages about invalid ones."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def make(tmp_path: Path) -> Make:
     return make
 
 
-def test_patches_go_to_all_to_those_with_gpus_and_to_named_ones_in_this_order(base: list[Draft], make: Make) -> None:
+def test_patches_apply_to_all_then_to_those_with_gpus_then_to_named_ones(base: list[Draft], make: Make) -> None:
     overlay = make(
         all={"datum_tries": 1, "description": "all", "salt": "s"},
         gpus={"datumTries": 2, "description": "gpus", "tolerations": [{"key": "other", "operator": "EXISTS"}]},
@@ -57,17 +57,17 @@ def test_patches_go_to_all_to_those_with_gpus_and_to_named_ones_in_this_order(ba
     assert gpu.get("datum_tries") == 2
     assert gpu.get("description") is None
     assert gpu.get("transform", "env") == {"B": "2", "C": "3"}
-    assert gpu.get("tolerations") == [{"key": "other", "operator": "EXISTS"}]  # a list is replaced whole
+    assert gpu.get("tolerations") == [{"key": "other", "operator": "EXISTS"}]  # a list is replaced as a whole
     assert base[1].get("tolerations") == BASE["gpu"]["tolerations"]
 
 
-def test_a_patch_can_give_a_pipeline_gpus_and_so_the_patch_for_those(base: list[Draft], make: Make) -> None:
+def test_a_patch_that_adds_gpus_makes_the_patch_for_gpus_apply(base: list[Draft], make: Make) -> None:
     gpus = {"gpu": {"type": "nvidia.com/gpu", "number": 1}}
     (cpu, _) = overlays.apply([make(all={"resource_limits": gpus}, gpus={"salt": "gpu"})], base)
     assert cpu.get("salt") == "gpu"
 
 
-def test_images_go_to_another_registry(base: list[Draft], make: Make) -> None:
+def test_images_are_moved_to_another_registry(base: list[Draft], make: Make) -> None:
     (cpu, gpu) = overlays.apply([make(images={"lookalike-c*": {"registry": "r.io/t/", "tag": "2"}})], base)
     assert cpu.get("transform", "image") == "r.io/t/lookalike-cpu:2"
     assert gpu.get("transform", "image") == "lookalike-rapids:1"
@@ -103,7 +103,7 @@ def test_variables_come_from_the_environment(make: Make) -> None:
         ({"images": {"x": "y"}}, "images.x must be an object"),
     ],
 )
-def test_wrong_overlays_are_said_with_their_place(make: Make, members: Any, said: str) -> None:
+def test_invalid_overlays_are_reported_with_their_place(make: Make, members: Any, said: str) -> None:
     with pytest.raises(LookalikeError, match=said):
         make(**members)
 
@@ -115,7 +115,7 @@ def test_flaws_in_patches_are_found_where_they_are_written(make: Make, tmp_path:
     assert (finding.place.file, finding.place.line) == (tmp_path / "mine.json", 3)
 
 
-def test_names_that_are_not_there(base: list[Draft], make: Make) -> None:
+def test_unknown_names(base: list[Draft], make: Make) -> None:
     with pytest.raises(LookalikeError, match=r"unknown overlay ekz: did you mean eks\?"):
         overlays.load("ekz")
     with pytest.raises(LookalikeError, match=r"unknown pipeline gpuu: did you mean gpu\?"):
@@ -138,14 +138,14 @@ class TestThoseThatShip:
         return {each.name: each for each in overlays.apply(on_top, drafts.find([reading.HERE]))}, on_top
 
     @pytest.mark.parametrize("name", overlays.names())
-    def test_each_can_be_sent_and_is_in_the_form_that_json_tools_give(self, name: str) -> None:
+    def test_each_can_be_sent_and_is_formatted_like_the_output_of_json_tools(self, name: str) -> None:
         found, (overlay,) = self.overlaid(name, REGISTRY="r.io/t")
         assert overlay.description
         assert all(draft.spec().request().pipeline.name == draft.name for draft in found.values())
         text = overlay.path.read_text()
         assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
-    def test_gpus_go_to_nodes_with_gpus_and_the_rest_anywhere(self) -> None:
+    def test_gpu_pipelines_run_on_nodes_with_gpus_and_the_rest_anywhere(self) -> None:
         for name in ("gke", "eks"):
             found, _ = self.overlaid(name)
             for draft in found.values():
@@ -154,7 +154,7 @@ class TestThoseThatShip:
                 assert (draft.get("tolerations") is not None) == gpu
 
     def test_without_gpus_all_workers_fit_on_one_small_machine(self) -> None:
-        """As the guide has it: of 4 cores and 12 GB some are Pachyderm's own."""
+        """As in the guide: of 4 cores and 12 GB Pachyderm needs some itself."""
         found, _ = self.overlaid("cpu")
         values = yaml.safe_load((reading.HERE.parent / "docs" / "helm" / "kind.yaml").read_text())["pachd"]
         asked = [capacity.wanted(pods.finished(draft)) for draft in found.values()]
@@ -203,7 +203,7 @@ def test_an_image_cache_needs_a_name(base: list[Draft], make: Make) -> None:
             imagecache.manifest([make(image_cache=cache)], base)
 
 
-def test_what_is_written_is_what_is_deployed(base: list[Draft], make: Make, tmp_path: Path) -> None:
+def test_the_written_specifications_are_the_deployed_ones(base: list[Draft], make: Make, tmp_path: Path) -> None:
     overlay = make(all={"datum_tries": 1}, image_cache={"name": "c"})
     changed = overlays.apply([overlay], base)
     written = writing.write(tmp_path / "new" / "out", changed, [overlay])

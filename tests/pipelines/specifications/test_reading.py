@@ -1,4 +1,4 @@
-"""The specifications that ship with lookalike, and what is said about those that are wrong."""
+"""The specifications that ship with lookalike, and the messages about invalid ones."""
 
 import importlib
 import json
@@ -16,7 +16,7 @@ STAGES = HERE.parent / "stages"
 
 
 def stage_of(spec: Spec) -> str:
-    """The stage that a specification runs, by its command."""
+    """The stage that a specification's command runs."""
     command = list(spec.request().transform.cmd)
     assert command[:2] == ["python3", "-m"]
     package, _, stage = command[2].partition(".")
@@ -33,7 +33,7 @@ class TestEverySpec:
         assert stem == stage or stem.startswith(f"{stage}-")
         assert callable(importlib.import_module(f"stages.{stage}").start)
 
-    def test_it_names_the_stage_whose_version_it_counts(self, stem: str) -> None:
+    def test_its_version_names_its_stage(self, stem: str) -> None:
         named, _, version = SPECS[stem].request().transform.env["LOOKALIKE_STAGE"].rpartition("-")
         assert named == stage_of(SPECS[stem])
         assert int(version) >= 1
@@ -42,10 +42,11 @@ class TestEverySpec:
         request = SPECS[stem].request()
         assert request.transform.datum_batching
         sets = request.datum_set_spec
-        assert sets.number or sets.size_bytes or sets.per_worker  # an empty one divides by zero in the worker
+        assert sets.number or sets.size_bytes or sets.per_worker  # an empty one makes the worker divide by zero
 
-    def test_it_says_what_it_needs(self, stem: str) -> None:
-        """GPUs in the limits alone, as Kubernetes wants them; limits alone would leave processor and memory at 0."""
+    def test_it_requests_resources(self, stem: str) -> None:
+        """GPUs in the limits alone, as Kubernetes requires; limits alone would leave the requests of CPU and memory at
+        0."""
         request = SPECS[stem].request()
         assert request.resource_requests.cpu > 0
         assert request.resource_requests.memory
@@ -56,18 +57,18 @@ class TestEverySpec:
         if gpu:
             assert (request.resource_limits.gpu.type, request.resource_limits.gpu.number) == ("nvidia.com/gpu", 1)
 
-    def test_its_image_has_a_version_and_it_a_description(self, stem: str) -> None:
+    def test_it_has_a_description_and_its_image_a_version(self, stem: str) -> None:
         request = SPECS[stem].request()
         assert request.description
         name, _, tag = request.transform.image.partition(":")
         assert name.startswith("lookalike-")
         assert tag not in ("", "latest")
 
-    def test_its_stage_takes_its_parameters(self, stem: str) -> None:
+    def test_its_stage_accepts_its_parameters(self, stem: str) -> None:
         spec = SPECS[stem]
         importlib.import_module(f"stages.{stage_of(spec)}").start(dict(spec.request().transform.env))
 
-    def test_the_file_is_in_the_form_that_json_tools_give_it(self, stem: str) -> None:
+    def test_the_file_is_formatted_like_the_output_of_json_tools(self, stem: str) -> None:
         text = SPECS[stem].path.read_text()
         assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
@@ -89,7 +90,7 @@ def test_parameters_that_must_agree_do() -> None:
         assert environment(stage) == environment(f"{stage}-queries")
 
 
-def test_variants_differ_only_in_what_they_read() -> None:
+def test_variants_differ_only_in_their_inputs() -> None:
     for stage in ("preprocess", "features"):
         one, other = (dict(SPECS[stem].document) for stem in (stage, f"{stage}-queries"))
         for each in (one, other):
@@ -98,7 +99,7 @@ def test_variants_differ_only_in_what_they_read() -> None:
         assert one == other
 
 
-def test_the_expensive_input_comes_first_and_what_several_datums_share_is_lazy() -> None:
+def test_the_expensive_input_comes_first_and_shared_inputs_are_lazy() -> None:
     """Pachyderm loops over the members in the order of their names, the last varying fastest."""
     for stem, expensive, shared in (
         ("features", "models", ["models"]),
@@ -154,7 +155,7 @@ def write(directory: Path, name: str, **fields: Any) -> Path:
         ({"pipeline": "p"}, "pipeline"),
     ],
 )
-def test_a_wrong_field_is_named_with_its_file(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
+def test_an_unknown_field_is_named_with_its_file(tmp_path: Path, fields: dict[str, Any], said: str) -> None:
     path = write(tmp_path / "specs", "p.json", **fields)
     with pytest.raises(LookalikeError) as caught:
         reading.load(tmp_path / "specs")
@@ -180,7 +181,7 @@ def test_an_invalid_specification_is_refused(tmp_path: Path, text: str, said: st
     assert str(path) in str(caught.value)
 
 
-def test_directories_that_cannot_be_loaded(tmp_path: Path) -> None:
+def test_invalid_directories(tmp_path: Path) -> None:
     with pytest.raises(LookalikeError, match="is not a directory of specifications"):
         reading.load(tmp_path / "gone")
     with pytest.raises(LookalikeError, match="holds no specification"):
@@ -198,7 +199,7 @@ def test_a_cycle_is_refused(tmp_path: Path) -> None:
         reading.load(tmp_path)
 
 
-def test_the_fingerprint_is_of_the_meaning(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_the_meaning_only(tmp_path: Path) -> None:
     path = write(tmp_path, "p.json", description="d")
     first = reading.read(path).fingerprint
     path.write_text(json.dumps(dict(reversed(list(json.loads(path.read_text()).items()))), indent=7))
