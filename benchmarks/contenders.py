@@ -2,7 +2,6 @@
 them. Knows nothing of their work."""
 
 import os
-import re
 import select
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from benchmarks.report import interleaved, timed
+from benchmarks.trees import status_mib
 
 _ROOT = Path(__file__).resolve().parent.parent
 _REPORT_EVERY = 30.0
@@ -138,12 +138,4 @@ def serve(opened: Callable[[], Callable[[], T]], keep: Callable[[T], None] = lam
             print(time.perf_counter() - begun, file=answers, flush=True)
         for each in found:
             keep(each)
-        print(_peak(), file=answers, flush=True)
-
-
-def _peak() -> float:
-    """The peak memory of this process in MiB. getrusage would include the memory of the process that it was forked
-    from."""
-    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None, "the kernel always says it"
-    return int(found[1]) / 1024
+        print(status_mib("self", "VmHWM"), file=answers, flush=True)

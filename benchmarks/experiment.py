@@ -41,8 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measures the sections that the arguments (the command line's by default) name, and prints the table; 1 if
     something requested is not available."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
-    # SIGTERM must end the contenders and delete the vectors on disk, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    program.exit_on_sigterm()
     try:
         rows, surroundings = program.run(given, lambda name: SECTIONS[name](given), PACKAGES)
     except (LookalikeError, RuntimeError) as error:

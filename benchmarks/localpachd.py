@@ -1,7 +1,6 @@
 """The speed of localpachd (`python -m benchmarks.localpachd --help`), measured on servers of its own through gRPC."""
 
 import argparse
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -24,8 +23,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures the sections that the arguments (the command line's by default) name, and prints the table."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
-    # SIGTERM must end the servers, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    program.exit_on_sigterm()
     program.run(given, lambda name: SECTIONS[name](given), PACKAGES)
     return 0
 

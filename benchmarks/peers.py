@@ -5,7 +5,6 @@ The same stages, pictures, queries and backbone on the same machine, in turns; a
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -38,8 +37,7 @@ _FEWEST = 50  # so that hardly any segment is empty
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measures the sections that the arguments (the command line's by default) name, and prints the table."""
     given = program.parse(_parser(), tuple(SECTIONS), arguments)
-    # SIGTERM must end the server, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    program.exit_on_sigterm()
     try:
         tools = environment.tools(given.environment or environment.place(os.environ))
     except Unavailable as missing:

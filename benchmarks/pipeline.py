@@ -5,7 +5,6 @@ Each size has a localpachd of its own, with the unchanged specifications.
 
 import argparse
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,8 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = program.parse(_parser(), (), arguments)
     sizes = {f"{size:,} pictures": size for size in sorted(set(given.pictures))}
     given.sections = list(sizes)
-    # SIGTERM must end the server, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    program.exit_on_sigterm()
     done: dict[int, Whole] = {}
     try:
         _check_room(max(sizes.values()))

@@ -2,6 +2,7 @@
 benchmark."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,11 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return int(text)
+
+
+def exit_on_sigterm() -> None:
+    """Makes SIGTERM end the program as an exception, so that it stops its servers and deletes its files."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def parse(

@@ -12,6 +12,7 @@ from pathlib import Path
 import python_pachyderm
 
 from benchmarks import disk
+from benchmarks.trees import status_mib
 
 _PORT = re.compile(r"listening on .*:(\d+)\n")
 _ROOT = Path(__file__).resolve().parent.parent
@@ -32,12 +33,12 @@ class Server:
     @property
     def memory(self) -> float:
         """The memory held now, in MiB."""
-        return self._status("VmRSS")
+        return status_mib(self.process.pid, "VmRSS")
 
     @property
     def peak(self) -> float:
         """The most memory held since the start or the last `forget_peak`, in MiB."""
-        return self._status("VmHWM")
+        return status_mib(self.process.pid, "VmHWM")
 
     def forget_peak(self) -> None:
         """Restarts the measurement of the peak."""
@@ -46,10 +47,6 @@ class Server:
     def disk(self) -> float:
         """The disk space of its directory, in MiB."""
         return disk.mib(self.directory)
-
-    def _status(self, name: str) -> float:
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1024  # type: ignore[index]  # it is always there
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Owns the memory of a process and its descendants, sampled repeatedly. Knows no server."""
 
 import os
+import re
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,6 +49,14 @@ class Tree:
 
     def _look(self) -> None:
         self._peak = max(self._peak, sum(map(_resident, members(self._root, parents()))))
+
+
+def status_mib(process: int | str, name: str) -> float:
+    """The memory of a process in MiB, by its number or "self": VmRSS is what it holds now, VmHWM its peak. Unlike
+    getrusage's, this peak does not include the process that it was forked from."""
+    found = re.search(rf"{name}:\s+(\d+) kB", (_PROC / str(process) / "status").read_text())
+    assert found is not None, "the kernel always reports it"
+    return int(found[1]) / 1024
 
 
 def parents() -> dict[int, int]:

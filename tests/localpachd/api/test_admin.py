@@ -5,12 +5,13 @@ from typing import Any
 
 import grpc
 import pytest
+from python_pachyderm import Client
 from python_pachyderm.proto.v2.admin import admin_pb2, admin_pb2_grpc
 from python_pachyderm.proto.v2.enterprise import enterprise_pb2, enterprise_pb2_grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.version.versionpb import version_pb2
 
-from tests.servers import Pachd
+from tests.servers import Pachd, Unique
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_there_is_no_licence(channel: grpc.Channel) -> None:
     assert reply.state == enterprise_pb2.NONE
 
 
-def test_messages_may_be_as_large_as_in_pachyderm(channel: grpc.Channel, client: Any, unique: Any) -> None:
+def test_messages_may_be_as_large_as_in_pachyderm(channel: grpc.Channel, client: Client, unique: Unique) -> None:
     name, data = unique("big"), bytes(19 << 20)
     client.create_repo(name)
     commit = pfs_pb2.Commit(branch=pfs_pb2.Branch(repo=pfs_pb2.Repo(name=name, type="user"), name="master"))

@@ -18,6 +18,7 @@ from localpachd.pps import jobs
 from localpachd.pps.entities import JobState, Pipeline, Written
 from localpachd.worker.gpu_pool import GpuPool
 from tests.amounts import examples
+from tests.localpachd.pps.engine import Engine
 
 SCRIPT = """
 for f in "$PFS"/in/*; do
@@ -45,7 +46,7 @@ steps = st.one_of(
 TEXTS = Branch(Repo("default", "texts"), "master")
 
 
-def take(engine: Any, step: tuple[Any, ...], heads: list[Any]) -> None:
+def take(engine: Engine, step: tuple[Any, ...], heads: list[Any]) -> None:
     here = engine.files("texts")
     match step:
         case ("put", name, text):
@@ -74,7 +75,7 @@ def take(engine: Any, step: tuple[Any, ...], heads: list[Any]) -> None:
         assert list(fsck.check(conn)) == []
 
 
-def run(engine: Any, txn: Transaction, parts: Sequence[str], heads: Sequence[Commit]) -> None:
+def run(engine: Engine, txn: Transaction, parts: Sequence[str], heads: Sequence[Commit]) -> None:
     """Does the parts of a transaction."""
     for part in parts:
         match part:
