@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from localpachd.errors import NotFound, PachError
@@ -155,7 +157,7 @@ def test_an_open_commit_that_many_write_to_keeps_few_layers(pfs: Pfs, a: Repo) -
     opened = pfs.transact(lambda txn: commits.start(txn, Branch(a, "master")))
     for number in range(120):
         entry = (f"/{number:03}", "default", pfs.chunks.store([b"%d" % number]))
-        pfs.transact(lambda txn, entry=entry: contents.add_layer(txn, opened, [entry]))
+        pfs.transact(partial(contents.add_layer, info=opened, entries=[entry]))
     with pfs.db.read() as conn:
         assert len(contents.diff_layers(conn, opened)) <= 25
     assert len(tree(pfs, opened.commit)) == 120

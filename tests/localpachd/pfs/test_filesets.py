@@ -1,6 +1,7 @@
 """File sets that clients hold: what they come to against a model of plain dictionaries, and how long they live."""
 
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,14 @@ from localpachd.pfs.entities import FILE_SETS, Branch, Commit, Repo
 from localpachd.pfs.filesets import SECOND, Layers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Copy, Removal
+from localpachd.pfs.transaction import Transaction
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet
 from tests.amounts import examples
 
 Key = tuple[str, str]
+Stream = list[tuple[str, Key, bytes]]
 Tree = dict[Key, bytes]
 Effect = dict[Key, tuple[bool, bytes | None]]
 """The effect of a stream on each path and tag: whether it removes the file below, and the bytes it appends."""
@@ -34,7 +37,7 @@ _steps = st.one_of(
 _streams = st.lists(_steps, max_size=7)
 
 
-def effect(stream: list[tuple[str, Key, bytes]]) -> Effect:
+def effect(stream: Stream) -> Effect:
     said: Effect = {}
     for kind, key, data in stream:
         gone, held = said.get(key, (False, None))
@@ -50,7 +53,7 @@ def effect(stream: list[tuple[str, Key, bytes]]) -> Effect:
     return said
 
 
-def applied(tree: Tree, *streams: list[tuple[str, Key, bytes]]) -> Tree:
+def applied(tree: Tree, *streams: Stream) -> Tree:
     result = dict(tree)
     for stream in streams:
         for key, (gone, data) in effect(stream).items():
@@ -62,7 +65,7 @@ def applied(tree: Tree, *streams: list[tuple[str, Key, bytes]]) -> Tree:
     return result
 
 
-def changes(pfs: Pfs, stream: list[tuple[str, Key, bytes]]) -> list[Change]:
+def changes(pfs: Pfs, stream: Stream) -> list[Change]:
     made: list[Change] = []
     for kind, (path, tag), data in stream:
         if kind != "add":
@@ -100,7 +103,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Pfs:
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_streams, min_size=1, max_size=4))
-def test_composing_has_the_effect_of_one_after_the_other(room: Pfs, streams: list) -> None:
+def test_composing_has_the_effect_of_one_after_the_other(room: Pfs, streams: list[Stream]) -> None:
     parts = [held(room, modify.create_file_set(room, changes(room, stream))) for stream in streams]
     for stream, part in zip(streams, parts, strict=True):
         assert tree(room, part.tree) == applied({}, stream)
@@ -113,7 +116,9 @@ def test_composing_has_the_effect_of_one_after_the_other(room: Pfs, streams: lis
 
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_streams, max_size=3), st.lists(_streams, min_size=1, max_size=3))
-def test_adding_to_a_commit_has_the_effect_of_writing_to_it(room: Pfs, before: list, added: list) -> None:
+def test_adding_to_a_commit_has_the_effect_of_writing_to_it(
+    room: Pfs, before: list[Stream], added: list[Stream]
+) -> None:
     branch = Branch(Repo("default", "a"), "master")
     files: Tree = {}
     commit = room.transact(lambda txn: commits.start(txn, branch))
@@ -126,7 +131,7 @@ def test_adding_to_a_commit_has_the_effect_of_writing_to_it(room: Pfs, before: l
                 files = {k: v for k, v in files.items() if not (k[0].startswith(key[0]) and k[1] == key[1])}
     parts = [modify.create_file_set(room, changes(room, stream)) for stream in added]
     for part in parts:
-        room.transact(lambda txn, part=part: filesets.add_to_commit(txn, room.chunks, commit.commit, part))
+        room.transact(partial(filesets.add_to_commit, chunks=room.chunks, commit=commit.commit, text=part))
     room.transact(lambda txn: commits.finish(txn, commit, error="any, so that collisions do not matter"))
     with room.db.read() as conn:
         assert tree(room, contents.layers(conn, commits.resolve(conn, commit.commit))) == applied(files, *added)
@@ -178,7 +183,7 @@ def test_a_file_set_lives_until_it_expires_and_longer_if_renewed(pfs: Pfs) -> No
     assert [there(after) for after in (601, 1790, 1810)] == [True, True, False]
     for ttl, text in ((0, "ttl (0) must be at least one second"), (1801, f"ttl ({1801 * SECOND}) exceeds max ttl")):
         with pytest.raises(PachError) as refused:
-            pfs.transact(lambda txn, ttl=ttl: filesets.renew(txn, made, ttl * SECOND))
+            pfs.transact(partial(filesets.renew, text=made, ttl=ttl * SECOND))
         assert str(refused.value).startswith(text)
     with pytest.raises(NotFound, match="^tracker does not contain item: \\(fileset/0{32}\\)$"):
         pfs.transact(lambda txn: filesets.renew(txn, "0" * 32, SECOND))
@@ -231,5 +236,5 @@ def test_content_added_to_a_commit_outlives_the_file_set(pfs: Pfs, a: Repo) -> N
         pfs.transact(lambda txn: filesets.add_to_commit(txn, pfs.chunks, commit.commit, create_in(txn)))
 
 
-def create_in(txn) -> str:  # type: ignore[no-untyped-def]
+def create_in(txn: Transaction) -> str:
     return filesets.keep(txn, Layers())

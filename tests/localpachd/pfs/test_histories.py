@@ -72,7 +72,12 @@ class World:
 
     def act(self, name: str, x: int, y: int, z: int) -> None:
         """Performs an act, or adds it to the open transaction."""
-        special = {"put": self.put, "fill": self.fill, "work": self.work, "spoil": self.spoil}
+        special: dict[str, Callable[[int, int, int], object]] = {
+            "put": self.put,
+            "fill": self.fill,
+            "work": self.work,
+            "spoil": self.spoil,
+        }
         special |= {"begin": self.begin, "end": self.end, "merge": lambda *_: merge_hidden(self.pfs.db)}
         if name in special:
             special[name](x, y, z)

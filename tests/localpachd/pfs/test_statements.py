@@ -1,11 +1,12 @@
 """The number of SQL statements of a put: it does not read the same commit again and again, nor branch by branch."""
 
 from collections.abc import Callable
+from functools import partial
 
 from localpachd.pfs import branches, modify, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.staging import Addition, Removal
+from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.storage.filesets import DEFAULT_TAG
 
 
@@ -26,13 +27,13 @@ def statements(pfs: Pfs, act: Callable[[], object]) -> int:
 
 def put(pfs: Pfs, repo: Repo, path: str) -> None:
     content = pfs.chunks.store([path.encode()])
-    changes = [Removal(path, DEFAULT_TAG), Addition(path, DEFAULT_TAG, content)]
+    changes: list[Change] = [Removal(path, DEFAULT_TAG), Addition(path, DEFAULT_TAG, content)]
     modify.modify(pfs, Commit(repo, branch="master"), changes)
 
 
 def least_of_ten(pfs: Pfs, repo: Repo) -> int:
     """Of a put that merges no layers."""
-    return min(statements(pfs, lambda number=number: put(pfs, repo, f"/{number}")) for number in range(10))  # type: ignore[misc]
+    return min(statements(pfs, partial(put, pfs, repo, f"/{number}")) for number in range(10))
 
 
 def test_a_put_with_nothing_downstream(pfs: Pfs, a: Repo) -> None:
@@ -46,12 +47,8 @@ def test_each_branch_downstream_costs_three_statements(pfs: Pfs, a: Repo) -> Non
     above = a
     for number in range(8):
         below = Repo("default", f"b{number}")
-        pfs.transact(lambda txn, below=below: repos.create(txn, below))
-        provenance = [Branch(above, "master")]
-        pfs.transact(
-            lambda txn, below=below, provenance=provenance: branches.create(
-                txn, Branch(below, "master"), provenance=provenance
-            )
-        )
+        pfs.transact(partial(repos.create, repo=below))
+        master = Branch(below, "master")
+        pfs.transact(partial(branches.create, branch=master, provenance=[Branch(above, "master")]))
         above = below
     assert least_of_ten(pfs, a) <= alone + 8 * 3 + 1

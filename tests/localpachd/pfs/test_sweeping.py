@@ -4,6 +4,7 @@ import random
 import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_content_of_a_squashed_history_is_swept(pfs: Pfs, a: Repo) -> None:
         history = [row[0] for row in conn.execute("SELECT id FROM commits ORDER BY seq")]
     assert history[-4:] == [*(each.id for each in made), removed.id]
     for id_ in history[:-1]:
-        pfs.transact(lambda txn, id_=id_: removal.squash_set(txn, id_))
+        pfs.transact(partial(removal.squash_set, commit_set=id_))
     assert merge_hidden(pfs.db) == 1
     assert merge_hidden(pfs.db) == 0
     sweep(pfs.db, pfs.chunks)

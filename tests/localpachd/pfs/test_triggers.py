@@ -106,7 +106,9 @@ def test_a_timer_moves_its_branch_when_due_and_once_for_all_missed_ticks(pfs: Pf
     made = put(pfs, a, 1)
     assert head(pfs, a, "nightly").commit.id != made.commit.id
     with pfs.db.read() as conn:
-        branch, due = triggers.next_tick(conn)
+        tick = triggers.next_tick(conn)
+    assert tick is not None
+    branch, due = tick
     later = due + 10 * 24 * 3600 * SECOND
     pfs.transact(lambda txn: triggers.tick(txn, branch, later))
     assert head(pfs, a, "nightly").commit.id == made.commit.id
