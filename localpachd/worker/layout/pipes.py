@@ -90,6 +90,7 @@ class LazyPipes:
     def start(self) -> None:
         """Begins to serve the pipes."""
         if self._pipes and self._inotify is not None:
+            self._nursery.mkdir(mode=0o700, exist_ok=True)
             self._stop = os.pipe()
             self._thread = threading.Thread(
                 target=self._serve, args=(self._inotify, self._stop[0]), name="lazy-pipes", daemon=True
@@ -165,19 +166,20 @@ class LazyPipes:
         """
         guard = self._nursery / str(pipe.node)
         with contextlib.suppress(OSError):
-            self._nursery.mkdir(mode=0o700, exist_ok=True)
             os.mkfifo(guard)
             pipe.guard = _writer(guard)
-            found = pipe.path.lstat()
-            os.chown(guard, found.st_uid, found.st_gid)
-            guard.chmod(stat.S_IMODE(found.st_mode))
+            made, found = os.fstat(pipe.guard), os.lstat(pipe.path)
+            if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
+                os.chown(guard, found.st_uid, found.st_gid)
+            if made.st_mode != found.st_mode:
+                os.chmod(guard, stat.S_IMODE(found.st_mode))  # noqa: PTH101 (this runs for each of thousands of files)
             self._watched[inotify.watch(guard)] = pipe
             if found.st_ino == pipe.node:
                 swap(guard, pipe.path)
-                if guard.lstat().st_ino != pipe.node:  # user code has replaced the pipe meanwhile
+                if os.lstat(guard).st_ino != pipe.node:  # user code has replaced the pipe meanwhile
                     swap(guard, pipe.path)
         with contextlib.suppress(OSError):
-            guard.unlink(missing_ok=True)
+            os.unlink(guard)  # noqa: PTH108
 
     def _feed(self, selector: selectors.BaseSelector, pipe: _Pipe) -> None:
         assert pipe.writer is not None and pipe.pieces is not None
