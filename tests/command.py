@@ -16,6 +16,9 @@ from unittest import mock
 from typer.testing import CliRunner
 
 from pipelines import cli
+from pipelines.commands.terminal import console
+
+COLUMNS = 120
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Typed:
 
 @dataclass
 class Command:
-    """Types `lookalike` in a directory. `environment` extends the tests' own at the time of each command."""
+    """Types `lookalike` in a directory, on a terminal of 120 columns. `environment` extends the tests' own."""
 
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
@@ -43,7 +46,7 @@ class Command:
     def run(self, *arguments: str | Path) -> Typed:
         """Types a command, which may end in any way except with a traceback."""
         words = list(map(str, arguments))
-        done = self._spawned(words) if self.spawns else _called(words, self.directory, self.environment)
+        done = self._spawned(words) if self.spawns else _called(words, self.directory, self._added)
         assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
         return done
 
@@ -53,16 +56,17 @@ class Command:
         stdin: int | None = None,
         stdout: int | None = subprocess.PIPE,
         stderr: int | None = subprocess.PIPE,
+        interruptible: bool = False,
     ) -> subprocess.Popen[str]:
-        """Starts a process and leaves it running."""
+        """Starts a process and leaves it running. `interruptible` makes it react to Ctrl-C even if the tests ignore it,
+        as they do when a shell has started them in the background."""
         command = [sys.executable, "-u", "-P", "-m", "pipelines.cli", *map(str, arguments)]
         return subprocess.Popen(
             command,
             cwd=self.directory,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self._added},
             encoding="utf-8",
-            # A shell starts these tests in the background with Ctrl-C ignored, which processes inherit.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) if interruptible else None,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -82,6 +86,10 @@ class Command:
         assert line.startswith("lookalike: ")
         return line.removeprefix("lookalike: ")
 
+    @property
+    def _added(self) -> dict[str, str]:
+        return {"COLUMNS": str(COLUMNS), **self.environment}
+
     def _spawned(self, words: list[str]) -> Typed:
         process = self.start(*words)
         try:
@@ -96,6 +104,7 @@ def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -
     with (
         contextlib.chdir(directory),
         mock.patch.object(sys, "argv", ["lookalike", *words]),
+        terminal_of(COLUMNS),
         _interrupts_kept(),
         CliRunner().isolation(env=environment) as (said, complained, _),
     ):
@@ -107,6 +116,18 @@ def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -
             stream.flush()
         texts = [stream.getvalue().decode() for stream in (said, complained)]
     return Typed(returncode, *texts)
+
+
+@contextlib.contextmanager
+def terminal_of(columns: int) -> Iterator[None]:
+    """Sets the width of the terminal for commands in this process. COLUMNS does not set it in a worker of pytest-xdist,
+    which defines that variable before rich is imported; rich then keeps the width."""
+    before = console.width
+    console.width = columns
+    try:
+        yield
+    finally:
+        console.width = before
 
 
 @contextlib.contextmanager

@@ -16,8 +16,6 @@ from tests import amounts, scheduling, servers
 from tests.command import Command
 from tests.servers import Localpachd, OwnPort, Pachd, StartPachd, Unique
 
-os.environ["COLUMNS"] = "120"  # the width of the commands' output
-
 # How long an example takes depends on the machine, and other tests may be running at the same time. `make test` tries
 # the same examples each time, so that a failure comes from the change at hand; `make soak` tries random ones.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=amounts.USUAL)

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.oracle import Oracle
 from tests.e2e.world import MakeWorld, Paint, World
+
+pytestmark = pytest.mark.timeout(600)
 
 STAGES = ("preprocess", "features", "index", "search", "render")
 

@@ -21,7 +21,7 @@ from stages.names import is_block, unescape
 from tests.e2e.oracle import Oracle, Tree
 from tests.e2e.world import MakeWorld, Paint, World
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(900)
 
 USUAL = (pytest.param(1), *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3, 4, 5)))
 SEEDS = tuple(pytest.param(int(seed)) for seed in os.environ.get("LOOKALIKE_SEEDS", "").split()) or USUAL

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from pipelines.cli import app
 from pipelines.errors import LookalikeError
+from tests.command import terminal_of
 
 GOOD: dict[str, Any] = {
     "pipeline": {"name": "p"},
@@ -25,8 +26,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, columns: int = 120) -> Any:
-        monkeypatch.setenv("COLUMNS", str(columns))
-        return CliRunner().invoke(app, arguments)
+        with terminal_of(columns):
+            return CliRunner().invoke(app, arguments)
 
     return run
 

@@ -247,7 +247,7 @@ def test_interrupting_the_wait_says_that_the_jobs_continue(
     (tmp_path / "render.json").write_text(json.dumps(document))
     deploy(as_user, [reading.read(tmp_path / "render.json")])
     (command.directory / "a").write_text("x")
-    typed = command.start("query", "a")
+    typed = command.start("query", "a", interruptible=True)
     assert typed.stdout is not None
     assert "put 1 file" in typed.stdout.readline()
     typed.send_signal(signal.SIGINT)
