@@ -3,7 +3,7 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -99,12 +99,23 @@ def like_a_cluster(pachd: Pachd, connection: Connection) -> Iterator[Connection]
         server.stop(None).wait()
 
 
-class _ApiServer(BaseHTTPRequestHandler):
-    """Answers like Kubernetes' API server, two objects a page, from the `answers` of its server."""
+Answers = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The objects that an API server lists, by path."""
 
+
+class _ApiServer(ThreadingHTTPServer):
+    """Answers like Kubernetes' API server, two objects a page."""
+
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(("127.0.0.1", 0), _ApiHandler)
+        self.answers = answers
+
+
+class _ApiHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        assert isinstance(self.server, _ApiServer)
         asked = urlsplit(self.path)
-        found = self.server.answers.get(asked.path)  # type: ignore[attr-defined]
+        found = self.server.answers.get(asked.path)
         if found is None:
             self._send(
                 403, {"kind": "Status", "message": f"{asked.path} is forbidden: User cannot list\nit", "code": 403}
@@ -151,14 +162,13 @@ def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kubeconfig:
 
 
 @pytest.fixture
-def serve_api(kubeconfig: Kubeconfig) -> Iterator[Callable[[Any], str]]:
+def serve_api(kubeconfig: Kubeconfig) -> Iterator[Callable[[Answers], str]]:
     """Starts an API server with these answers, by path, and makes it the one that kubectl would talk to, with the
     namespace pach; returns its address."""
     with contextlib.ExitStack() as running:
 
-        def serve(answers: Any) -> str:
-            server = running.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), _ApiServer))
-            server.answers = answers  # type: ignore[attr-defined]
+        def serve(answers: Answers) -> str:
+            server = running.enter_context(_ApiServer(answers))
             threading.Thread(target=server.serve_forever, daemon=True).start()
             running.callback(server.shutdown)
             address = f"http://127.0.0.1:{server.server_port}"

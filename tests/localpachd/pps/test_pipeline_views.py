@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ class World:
         self.chunks = Chunks(root / "chunks")
         self.pfs = Pfs.open(self.db, self.chunks, jobs)
         for name in REPOS:
-            self.pfs.transact(lambda txn, name=name: repos.create(txn, Repo("default", name)))  # type: ignore[misc]
+            self.pfs.transact(partial(repos.create, repo=Repo("default", name)))
 
     def take(self, txn: Transaction, step: tuple[Any, ...]) -> None:
         match step:
@@ -141,7 +142,7 @@ def test_refreshed_views_equal_new_ones(history: list[list[tuple[Any, ...]]], lo
 def test_a_change_that_concerns_no_pipeline_reads_nothing() -> None:
     with opened() as world, world.pfs.changes.feed() as feed:
         for steps in BEGINNING:
-            world.pfs.transact(lambda txn, steps=steps: world.take(txn, steps[0]))  # type: ignore[misc]
+            world.pfs.transact(partial(world.take, step=steps[0]))
         world.pfs.transact(lambda txn: repos.create(txn, Repo("default", "other")))
         followed = PipelineViews()
         followed.refresh(world.db, EVERYTHING)

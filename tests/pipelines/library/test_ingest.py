@@ -83,8 +83,13 @@ class Place:
 
 
 def untar(content: bytes) -> dict[str, bytes]:
+    found = {}
     with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        return {unescape(member.name): archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
+        for member in archive:
+            file = archive.extractfile(member)
+            assert file is not None, f"{member.name} is not a file"
+            found[unescape(member.name)] = file.read()
+    return found
 
 
 def many(numbers: Iterable[int], version: int = 0) -> dict[str, bytes]:
