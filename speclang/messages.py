@@ -156,7 +156,7 @@ class _Reader:
         return _LEFT_OUT if at else {}
 
     def _unknown(self, name: str, shape: Message, at: Field) -> Problem:
-        # Who writes lowerCamelCase is told the names in lowerCamelCase.
+        # A name in lowerCamelCase is corrected in lowerCamelCase.
         camel = any(character.isupper() for character in name)
         names = sorted(each.json_name if camel else each.name for each in shape.fields)
         near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)

@@ -168,7 +168,7 @@ class _Library:
             try:
                 self._read[prefix] = blocks.read(file)
             except tarfile.TarError as error:
-                raise LookalikeError(f"{name} in {REPO} is no block of lookalike's: remove it ({error})") from error
+                raise LookalikeError(f"{name} in {REPO} is not a block of lookalike's: remove it ({error})") from error
         return self._read.get(prefix, {})
 
     def _forget(self, prefix: str) -> None:

@@ -47,7 +47,7 @@ def from_disk(image: str) -> Image.Image | None:
             with Image.open(path) as picture:
                 return ImageOps.exif_transpose(picture).convert("RGB")
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise LookalikeError(f"{image} is no picture that can be shown: {error}") from error
+            raise LookalikeError(f"{image} is not a picture that can be shown: {error}") from error
     if stl10.is_record_name(image) and path.parent.is_file():
         with path.parent.open("rb") as file:
             file.seek(int(path.name) * stl10.RECORD)

@@ -1,7 +1,7 @@
 """A library imported from a bundle into a server: its commits made again in order, and their outputs compared.
 
 Nobody can choose the ids of commits, so each says in its description which one it was; from that an import that was
-broken off goes on, and the table of ids is made.
+interrupted continues, and the table of ids is made.
 """
 
 import re

@@ -36,7 +36,7 @@ def test_a_file_on_disk(tmp_path: Path) -> None:
     assert (shown.size, colour_of(shown)) == ((40, 30), RED)
     assert showing.from_disk(str(tmp_path / "none.png")) is None
     (tmp_path / "text.png").write_text("no picture")
-    with pytest.raises(LookalikeError, match="is no picture that can be shown"):
+    with pytest.raises(LookalikeError, match="is not a picture that can be shown"):
         showing.from_disk(str(tmp_path / "text.png"))
 
 
