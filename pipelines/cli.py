@@ -30,13 +30,20 @@ def lookalike() -> None:
 
 
 def main() -> NoReturn:
-    """The command's entry point: exits with 0; 2 after a wrong command line; 1, after one line on stderr, for the
-    rest."""
+    """The command's entry point: exits with 0; 2 after a wrong command line; 130 after Ctrl-C; 1, after one line on
+    stderr, for the rest."""
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # TextIO does not promise it
     interrupts.listen()
+    interrupts.leave(_run())
+
+
+def _run() -> int:
+    """Runs the command; returns its exit status."""
     try:
         app()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
     except LookalikeError as error:
         terminal.complain(str(error))
     except (grpc.RpcError, ConnectionError) as error:
@@ -52,7 +59,7 @@ def main() -> NoReturn:
         terminal.complain(
             f"a fault of lookalike's own, please report it ({type(error).__name__}: {error}); {_DEBUG}=1 shows more"
         )
-    sys.exit(1)
+    return 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 """Ctrl-C that cannot be lost. Python raises KeyboardInterrupt wherever the main thread happens to be; in a finaliser or
-in a C callback, of which gRPC has many, the exception is dropped and the program would wait on."""
+in a C callback, of which gRPC has many, the exception is dropped and the program would wait on. And where it leaves a
+call of gRPC behind, closing the channel at the end of the process would wait for that call for ever."""
 
+import contextlib
+import os
 import signal
 import sys
 import types
+from typing import NoReturn
 
 _pressed = False
 
@@ -20,6 +24,18 @@ def check() -> None:
     """Raises KeyboardInterrupt if Ctrl-C was pressed. Loops that wait call it each time round."""
     if _pressed:
         raise KeyboardInterrupt
+
+
+def leave(status: int) -> NoReturn:
+    """Ends the process; after Ctrl-C without closing gRPC's channels. From here on Ctrl-C kills the process at once."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if not _pressed:
+        sys.exit(status)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # the reader may be gone
+            stream.flush()
+    os._exit(status)
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
