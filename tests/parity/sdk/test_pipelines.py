@@ -1,6 +1,7 @@
 """Pipelines, jobs, datums and logs through pachyderm-sdk."""
 
 import json
+import time
 from typing import Any
 
 import grpc
@@ -89,6 +90,14 @@ def _head(client: Client, pipeline: pps.Pipeline) -> pfs.Commit:
     return client.pfs.inspect_branch(branch=pfs.Branch.from_uri(f"{pipeline.name}@master")).head
 
 
+def _wait_for_state(client: Client, pipeline: pps.Pipeline, state: pps.PipelineState) -> None:
+    """The scheduler sets the state after the call that causes it; no call waits for it."""
+    deadline = time.monotonic() + 60
+    while client.pps.inspect_pipeline(pipeline=pipeline).state != state:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 def test_a_failed_job_and_its_reason(client: Client, place: Place) -> None:
     master = place.branch()
     place.put(master, a="1")
@@ -107,8 +116,8 @@ def test_stopping_starting_and_rerunning(client: Client, place: Place, refusal: 
     pipeline = place.pipeline("true", _input(master))
     _job(client, pipeline, _head(client, pipeline))
     client.pps.stop_pipeline(pipeline=pipeline)
-    stopped = client.pps.inspect_pipeline(pipeline=pipeline)
-    assert (stopped.stopped, stopped.state) == (True, pps.PipelineState.PIPELINE_PAUSED)
+    assert client.pps.inspect_pipeline(pipeline=pipeline).stopped
+    _wait_for_state(client, pipeline, pps.PipelineState.PIPELINE_PAUSED)
     client.pps.start_pipeline(pipeline=pipeline)
     client.pps.rerun_pipeline(pipeline=pipeline, reprocess=True)
     info = _job(client, pipeline, _head(client, pipeline))
