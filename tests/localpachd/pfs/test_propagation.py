@@ -73,6 +73,15 @@ def test_a_diamond_gets_one_commit_at_its_tip(pfs: Pfs) -> None:
     }
 
 
+def test_a_branch_gets_its_commit_after_those_upstream_however_old_it_is(pfs: Pfs) -> None:
+    a, b, c = repo(pfs, "a"), repo(pfs, "b"), repo(pfs, "c")
+    wire(pfs, c, a)
+    wire(pfs, b, a)
+    wire(pfs, c, b)
+    commit_set = put(pfs, a)
+    assert [str(each) for each in members(pfs, commit_set)["c"].provenance] == [f"default/b@{commit_set}"]
+
+
 def test_missing_provenance_is_created_with_an_empty_commit(pfs: Pfs) -> None:
     a, b = repo(pfs, "a"), repo(pfs, "b")
     wire(pfs, b, a)
