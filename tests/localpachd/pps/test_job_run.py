@@ -7,13 +7,14 @@ from sqlite3 import Connection
 import pytest
 
 from localpachd.errors import PachError
-from localpachd.pfs import branches, commits, removal
+from localpachd.pfs import branches, commits, contents, removal
 from localpachd.pfs.entities import Branch, Repo
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import jobs, logs
 from localpachd.pps.entities import Counters, JobInfo, JobState, Pipeline, PipelineState
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.logs import LogQuery
+from localpachd.storage.chunks import Chunks
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import Pod, Stats
 from tests.localpachd.pps.engine import Engine
@@ -27,6 +28,17 @@ def texts(engine: Engine) -> Engine:
     engine.repo("texts")
     engine.put("texts", {"/a": "one", "/b": "two"})
     return engine
+
+
+def test_results_survive_a_crash(texts: Engine) -> None:
+    texts.create("shout", ONE, 'for f in "$PFS"/in/*; do tr a-z A-Z < "$f" > "$PFS/out/${f##*/}"; done')
+    assert texts.settle("shout").state is JobState.SUCCESS
+    with texts.db.read() as conn:
+        found = list(contents.fileset(conn, texts.commit("shout")).walk())
+    # Another store on the same directory sees only durable chunks, not those that the first one has in memory.
+    after_the_crash = Chunks(texts.root / "chunks")
+    assert {each.path: b"".join(after_the_crash.read(each.content)) for each in found} == {"/a": b"ONE", "/b": b"TWO"}
+    after_the_crash.close()
 
 
 def test_after_an_error_of_the_machine_a_job_is_tried_again_and_counts_it(texts: Engine) -> None:

@@ -231,6 +231,7 @@ def test_a_call_that_is_made_again_replaces_the_one_that_waits() -> None:
         threads[1].start()
         threads[0].join()
         assert answers == [(0, None)]
+        assert batch.idle
         batch.give(["A=1"])
         threads[1].join()
         assert answers[1:] == [(1, ["A=1"])]
