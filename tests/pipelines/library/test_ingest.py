@@ -221,7 +221,7 @@ def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
 def test_an_invalid_block_is_named(place: Place) -> None:
     name = blocks.file_name("")
     place.repo.write([Put(f"/{name}", b"no tar file" * 100)])
-    with pytest.raises(LookalikeError, match=f"{name} in images is no block"):
+    with pytest.raises(LookalikeError, match=f"{name} in images is not a block"):
         place.add({"a.jpg": b"one"})
 
 
