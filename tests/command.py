@@ -20,6 +20,12 @@ from pipelines.commands.terminal import console
 
 COLUMNS = 120
 
+# Not in subprocess's preexec_fn: a fork in which Python runs can abort while gRPC is busy in this process.
+HEED_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""The first line of a program that reacts to Ctrl-C even if its parent ignores it."""
+
+_RUN = "import runpy; runpy.run_module('pipelines.cli', run_name='__main__', alter_sys=True)"
+
 
 @dataclass(frozen=True)
 class Typed:
@@ -60,13 +66,12 @@ class Command:
     ) -> subprocess.Popen[str]:
         """Starts a process and leaves it running. `interruptible` makes it react to Ctrl-C even if the tests ignore it,
         as they do when a shell has started them in the background."""
-        command = [sys.executable, "-u", "-P", "-m", "pipelines.cli", *map(str, arguments)]
+        module = ["-c", f"{HEED_INTERRUPTS}\n{_RUN}"] if interruptible else ["-m", "pipelines.cli"]
         return subprocess.Popen(
-            command,
+            [sys.executable, "-u", "-P", *module, *map(str, arguments)],
             cwd=self.directory,
             env={**os.environ, **self._added},
             encoding="utf-8",
-            preexec_fn=(lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) if interruptible else None,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 import pytest
 
-from tests.command import Command
+from tests.command import HEED_INTERRUPTS, Command
 
 PROGRAM = """
 import os, signal
@@ -36,11 +36,10 @@ except KeyboardInterrupt:
 def started(program: str, *arguments: str) -> subprocess.Popen[str]:
     """A program that reacts to Ctrl-C even if the tests, started in the background, ignore it."""
     return subprocess.Popen(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-c", f"{HEED_INTERRUPTS}\n{program}", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
