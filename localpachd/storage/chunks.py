@@ -168,10 +168,12 @@ class Chunks:
 
     def _put_big(self, digest: bytes, parts: Sequence[Bytes]) -> None:
         path = self._path(digest)
+        # By the clock of `uses`: the file system's own is behind it now and then.
+        now = time.time()
         with self._lock:  # so that a sweep does not delete the chunk found here
             try:
-                if path.stat().st_mtime < time.time() - RENEW:
-                    os.utime(path)
+                if path.stat().st_mtime < now - RENEW:
+                    os.utime(path, (now, now))
                 return
             except FileNotFoundError:
                 pass
@@ -179,6 +181,7 @@ class Chunks:
         try:
             with temporary.open("wb") as file:
                 file.writelines(parts)
+            os.utime(temporary, (now, now))
             path.parent.mkdir(exist_ok=True)
             with self._lock:  # so that a caller that finds it here also finds it in _unsynced
                 temporary.replace(path)

@@ -263,3 +263,13 @@ def test_damage_is_found(tmp_path: Path) -> None:
     with pytest.raises(PachError, match=f"^chunk {big.hex()} is damaged"):
         chunks.check(read=True)
     chunks.close()
+
+
+def test_a_chunk_is_not_older_than_the_work_that_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("localpachd.storage.chunks.RENEW", 0.0)
+    with closing(Chunks(tmp_path)) as store:
+        for seed in range(50):
+            begun = time.time()
+            digest = store.put(noise(SMALL, seed))
+            store.sweep((), begun)
+            assert store.get(digest) == noise(SMALL, seed)
