@@ -72,6 +72,10 @@ class Pipeline:
         """The repo that keeps a record of every datum."""
         return Repo(self.project, self.name, META)
 
+    def worker(self, version: int, number: int) -> str:
+        """The name of a version's worker; `number` counts its workers from 0."""
+        return f"{self.project}-{self.name}-v{version}-{number}"
+
     def __str__(self) -> str:
         return f"{self.project}/{self.name}"
 

@@ -172,12 +172,10 @@ class JobRun(Run):
         """Processes all of these datums and returns the ids of those that failed, in the order of failing."""
         if not todo:
             return []
-        workers = min(self._info.spec.parallelism, len(todo))
-        name = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{self._info.version}"
+        count = min(self._info.spec.parallelism, len(todo))
+        workers = [self.job.pipeline.worker(self._info.version, number) for number in range(count)]
         self._pool = pool = self._hold(
-            WorkerPool(
-                self._runner, self._task, self.job, name, lambda each: datum_tasks.datum_work(each, self.job, files)
-            )
+            WorkerPool(self._runner, self._task, self.job, lambda each: datum_tasks.datum_work(each, self.job, files))
         )
         sets = skipping.sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
         failed: list[str] = []

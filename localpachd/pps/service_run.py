@@ -37,7 +37,7 @@ class ServiceRun(Run):
         self._pfs = pfs
         self._runner = runner
         self._info = info
-        self._worker = f"{self.job.pipeline.project}-{self.job.pipeline.name}-v{info.version}-0"
+        self._worker = info.job.pipeline.worker(info.version, 0)
         self._task = info.spec.task(replace(pod, worker=self._worker))
         self._served: tuple[Supervisor, Datum] | None = None
 

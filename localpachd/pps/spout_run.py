@@ -43,7 +43,7 @@ class SpoutRun(Run):
         self._sidecars = sidecars
         # The port identifies the spout: callers on it may commit to the spout's output.
         self._port = sidecars.open(Branch(info.pipeline.repo, info.spec.output_branch))
-        worker = f"{info.pipeline.project}-{info.pipeline.name}-v{info.version}-0"
+        worker = info.pipeline.worker(info.version, 0)
         own = replace(pod, worker=worker, server_port=self._port)
         task = replace(info.spec.task(own), pachd=f"127.0.0.1:{self._port}")
         asked = info.spec.service

@@ -40,13 +40,10 @@ Event = Finished | LogMessage
 class WorkerPool:
     """Runs datum sets until none are left or it is cancelled. `batches` must be read to the end."""
 
-    def __init__(
-        self, runner: Runner, task: Task, job: Job, name: str, prepare: Callable[[Numbered], DatumWork]
-    ) -> None:
+    def __init__(self, runner: Runner, task: Task, job: Job, prepare: Callable[[Numbered], DatumWork]) -> None:
         self._runner = runner
         self._task = task
         self._job = job
-        self._name = name
         self._prepare = prepare
         self._lock = threading.Lock()
         self._slots: dict[str, _Slot] = {}
@@ -80,13 +77,12 @@ class WorkerPool:
             restarted |= slot.token.restart(matching)
         return restarted
 
-    def batches(self, sets: Iterable[Sequence[Numbered]], workers: int) -> Iterator[Batch]:
-        """Starts the workers and yields batches of at most 500 results, from about 0.2 s each. After the last one,
-        raises the first error that stopped a worker."""
-        events: EventQueue[Event] = EventQueue(workers)
+    def batches(self, sets: Iterable[Sequence[Numbered]], workers: Sequence[str]) -> Iterator[Batch]:
+        """Starts workers with these names and yields batches of at most 500 results, from about 0.2 s each. After the
+        last one, raises the first error that stopped a worker."""
+        events: EventQueue[Event] = EventQueue(len(workers))
         todo = iter(sets)
-        names = [f"{self._name}-{number}" for number in range(workers)]
-        threads = [threading.Thread(target=self._work, args=(name, todo, events), name=name) for name in names]
+        threads = [threading.Thread(target=self._work, args=(name, todo, events), name=name) for name in workers]
         for thread in threads:
             thread.start()
         for found in events.batches():
