@@ -6,13 +6,28 @@ from typing import Any
 import grpc
 import pytest
 from python_pachyderm import Client
-from python_pachyderm.proto.v2.pfs import pfs_pb2_grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import MakeInput, Place, Refusal
+from tests.parity.places import Complaints, MakeInput, Place, Refusal
 from tests.servers import Unique
 
 collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
+
+
+@pytest.fixture(scope="session")
+def on_localpachd(client: Client) -> bool:
+    """Whether the server is a localpachd, by its own account, wherever it runs."""
+    version: str = client.get_remote_version().additional
+    return version.startswith("+localpachd")
+
+
+@pytest.fixture(autouse=True)
+def _skip_elsewhere(request: pytest.FixtureRequest) -> None:
+    for marker in request.node.iter_markers("only_localpachd"):
+        (reason,) = marker.args
+        if not request.getfixturevalue("on_localpachd"):
+            pytest.skip(f"only localpachd: {reason}")
 
 
 @pytest.fixture
@@ -59,3 +74,20 @@ def refusal() -> Refusal:
         return error.code(), error.details()
 
     return refuse
+
+
+@pytest.fixture
+def complaints(stub: pfs_pb2_grpc.APIStub, on_localpachd: bool) -> Complaints:
+    """See Complaints."""
+
+    def check(*repos: str, **fields: bool | pfs_pb2.Commit) -> list[str]:
+        said = []
+        try:
+            said += [reply.error or reply.fix for reply in stub.Fsck(pfs_pb2.FsckRequest(**fields))]
+        except grpc.RpcError as error:
+            said.append(error.details())
+            assert said[-1].startswith("commits with dangling references:"), said[-1]
+        named = ("stale datum", *(f"/{repo}" for repo in repos))
+        return [each for each in said if on_localpachd or any(name in each for name in named)]
+
+    return check

@@ -1,12 +1,15 @@
 """Tools of the parity tests: a corner of the server, and the messages that name things in it. Knows neither which
 server that is nor how it is built."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import grpc
 from python_pachyderm import Client
-from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.mixin.pfs import ModifyFileClient
+from python_pachyderm.pfs import SubcommitType, commit_from
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from tests.servers import Unique
@@ -33,6 +36,13 @@ class Refusal(Protocol):
     ) -> tuple[grpc.StatusCode, str]: ...
 
 
+class Complaints(Protocol):
+    """What fsck says about a test's own repos and about output that should be gone; `fields` are those of its request.
+    Pachyderm also reports what others left behind: heads that disagree after a squash, content of deleted repos."""
+
+    def __call__(self, *repos: str, **fields: bool | pfs_pb2.Commit) -> list[str]: ...
+
+
 def repo_of(name: str) -> pfs_pb2.Repo:
     """A user repo of the project default."""
     return pfs_pb2.Repo(name=name, type="user", project=pfs_pb2.Project(name="default"))
@@ -46,6 +56,20 @@ def branch_of(repo: str, name: str = "master") -> pfs_pb2.Branch:
 def commit_of(repo: str, id_: str = "", branch: str = "") -> pfs_pb2.Commit:
     """A commit of such a repo by its id, the head of a branch, or both at once, as requests may say it."""
     return pfs_pb2.Commit(repo=repo_of(repo), id=id_, branch=branch_of(repo, branch))
+
+
+def finished(client: Client, repo: str, reference: str = "master") -> pfs_pb2.CommitInfo:
+    """The commit that a branch, an id or an ancestry names, once it is finished. FinishCommit may return before that,
+    and so may a write that is a commit of its own. Reading waits by itself, but a child commit needs a finished parent
+    to read, to write to a directory and to be squashed."""
+    (info,) = client.wait_commit((repo, None, reference))
+    return info
+
+
+def content(client: Client, commit: SubcommitType, path: str) -> bytes:
+    """A file's bytes. The client's own get_file fails if a server sends no message for an empty file."""
+    request = pfs_pb2.GetFileRequest(file=pfs_pb2.File(commit=commit_from(commit), path=path))
+    return b"".join(each.value for each in pfs_pb2_grpc.APIStub(client._channel).GetFile(request))
 
 
 class Place:
@@ -65,16 +89,24 @@ class Place:
         return name
 
     def put(self, repo: str, **files: str | bytes | None) -> str:
-        """Puts files (None deletes one) in one commit on master and returns its id. `a_b` is the file /a/b."""
+        """Puts files (None deletes one) in one commit on master and returns its id, once it is finished. `a_b` is the
+        file /a/b."""
         with self.client.commit(repo, "master") as commit:
-            for name, content in files.items():
+            for name, given in files.items():
                 path = "/" + name.replace("_", "/")
-                if content is None:
+                if given is None:
                     self.client.delete_file(commit, path)
                 else:
-                    data = content.encode() if isinstance(content, str) else content
+                    data = given.encode() if isinstance(given, str) else given
                     self.client.put_file_bytes(commit, path, data)
-        return str(commit.id)
+        return str(finished(self.client, repo, commit.id).commit.id)
+
+    @contextmanager
+    def stream(self, repo: str) -> Iterator[ModifyFileClient]:
+        """A stream of changes that is a commit of its own on master, which is finished at the end of the block."""
+        with self.client.modify_file_client((repo, "master")) as files:
+            yield files
+        finished(self.client, repo)
 
     def pipeline(self, script: str, name: str = "", transform: pps_pb2.Transform | None = None, **fields: Any) -> str:
         """Makes (or, given a name, updates) a pipeline that runs a shell script and returns its name. `transform` is
@@ -101,8 +133,7 @@ class Place:
 
     def read(self, repo: str, path: str, commit: str = "") -> str:
         """A file's text, of the head of master or of a commit."""
-        with self.client.get_file((repo, "master", commit) if commit else (repo, "master"), path) as file:
-            return str(file.read(), "utf-8")
+        return content(self.client, (repo, "master", commit) if commit else (repo, "master"), path).decode()
 
     def paths(self, repo: str, commit: str = "") -> list[str]:
         """The paths of all files."""

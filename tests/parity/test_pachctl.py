@@ -15,7 +15,7 @@ from typing import Protocol
 
 import pytest
 
-from tests.servers import Localpachd, Pachd, Unique
+from tests.servers import Pachd, Unique
 
 
 def _programs() -> list[str]:
@@ -259,7 +259,7 @@ def test_the_commands_added_in_2_8(pachctl: Pachctl, newer: bool, unique: Unique
     pachctl("delete", "repo", repo)
 
 
-def test_the_rarer_commands(pachctl: Pachctl, unique: Unique, tmp_path: Path) -> None:
+def test_the_rarer_commands(pachctl: Pachctl, unique: Unique, tmp_path: Path, on_localpachd: bool) -> None:
     repo, name = unique("repo"), unique("pipeline")
     pachctl("create", "repo", repo)
     at = f"{repo}@master"
@@ -281,7 +281,8 @@ def test_the_rarer_commands(pachctl: Pachctl, unique: Unique, tmp_path: Path) ->
     pachctl("delete", "pipeline", name)
     pachctl("delete", "commit", _column(pachctl("list", "commit", repo), 2)[0])
     pachctl("delete", "repo", repo)
-    assert "No errors found" in pachctl("fsck")
+    if on_localpachd:  # Pachyderm keeps some errors for ever
+        assert "No errors found" in pachctl("fsck")
     assert re.match(r"[0-9a-f]{32}\n", pachctl("inspect", "cluster"))
     pachctl("version")
     pachctl("list", "task", "pps")
@@ -290,9 +291,8 @@ def test_the_rarer_commands(pachctl: Pachctl, unique: Unique, tmp_path: Path) ->
     pachctl("buildinfo")
 
 
-def test_unsupported_commands_fail_with_one_line(pachctl: Pachctl, pachd: Pachd, newer: bool) -> None:
-    if not isinstance(pachd, Localpachd):
-        pytest.skip("a real Pachyderm supports most of them")
+@pytest.mark.only_localpachd("Pachyderm supports most of them")
+def test_unsupported_commands_fail_with_one_line(pachctl: Pachctl, newer: bool) -> None:
     refused = [
         ("kube-events",), ("loki", "{}"), ("run", "pps-load-test"), ("run", "pfs-load-test"), ("debug", "template"),
         ("debug", "dump", "dump.tgz"), ("debug", "binary", "binary.tgz"), ("debug", "profile", "cpu", "profile.tgz"),
@@ -304,7 +304,7 @@ def test_unsupported_commands_fail_with_one_line(pachctl: Pachctl, pachd: Pachd,
     pachctl("logs")
 
 
-def test_the_commands_added_in_2_10(pachctl: Pachctl, newer: bool, unique: Unique, pachd: Pachd) -> None:
+def test_the_commands_added_in_2_10(pachctl: Pachctl, newer: bool, unique: Unique, on_localpachd: bool) -> None:
     if not newer:
         pytest.skip("this pachctl is older than 2.8")
     repo, name, project = unique("repo"), unique("pipeline"), unique("project")
@@ -325,7 +325,7 @@ def test_the_commands_added_in_2_10(pachctl: Pachctl, newer: bool, unique: Uniqu
     pachctl("edit", "metadata", "pipeline", name, "add", "k=v")
     assert "said" in pachctl("logs2", "--pipeline", name)
     pachctl("check", "status", "--project", "default")
-    if isinstance(pachd, Localpachd):
+    if on_localpachd:
         pachctl("debug", "trace", "-d", "1s", "trace")
     pachctl("delete", "pipeline", name)
     pachctl("put", "file", f"{at}:/a", "-f", "-", given="two")

@@ -122,6 +122,14 @@ def test_one_file_is_read_from_anywhere(client: Client, place: Place) -> None:
         assert file.read() == data[10:]
 
 
+@pytest.mark.only_localpachd("Pachyderm sends no message for an empty file, on which this client fails")
+def test_the_client_reads_an_empty_file(client: Client, place: Place) -> None:
+    name = place.repo()
+    place.put(name, a="")
+    with client.get_file((name, "master"), "/a") as file:
+        assert file.read() == b""
+
+
 def test_a_glob_may_match_the_one_file(client: Client, repo: str) -> None:
     with client.get_file((repo, "master"), "/d/[wx]") as file:
         assert file.read() == b"333"

@@ -3,7 +3,7 @@
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
-from tests.parity.places import NOBODY, UNKNOWN, MakeInput, Place, Refusal, branch_of
+from tests.parity.places import NOBODY, UNKNOWN, MakeInput, Place, Refusal, branch_of, finished
 
 
 def history(client: Client, repo: str) -> list[str]:
@@ -51,6 +51,7 @@ def test_a_failed_child_reads_as_before(client: Client, stub: pfs_pb2_grpc.APISt
     third = client.start_commit(repo, "master")
     client.put_file_bytes(third, "/c", b"3")
     stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=third, error="spoilt"))
+    finished(client, repo, third.id)
     fourth = client.start_commit(repo, "master")
     client.put_file_bytes(fourth, "/d", b"4")
     client.squash_commit(second)
@@ -83,6 +84,7 @@ def test_squash_needs_finished_children(client: Client, place: Place, refusal: R
         f"cannot squash until child commit default/{repo}@{child.id} is finished",
     )
     client.finish_commit(child)
+    finished(client, repo, child.id)
     client.squash_commit(second)
     assert history(client, repo) == [child.id, first]
 

@@ -1,4 +1,4 @@
-"""Files read from URLs and written to URLs. The directories are the server's, so it must run on this machine."""
+"""Files read from URLs and written to URLs."""
 
 import functools
 import http.server
@@ -12,6 +12,8 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from tests.parity.places import Place, Refusal, commit_of
+
+of_this_machine = pytest.mark.only_localpachd("another server cannot reach web sites and directories of this machine")
 
 
 @pytest.fixture
@@ -27,6 +29,7 @@ def site(tmp_path: Path) -> Iterator[str]:
         server.shutdown()
 
 
+@of_this_machine
 def test_files_from_the_web(client: Client, place: Place, site: str) -> None:
     repo = place.repo()
     client.put_file_url((repo, "master"), "/a", f"{site}/one")
@@ -34,6 +37,7 @@ def test_files_from_the_web(client: Client, place: Place, site: str) -> None:
     assert place.read(repo, "/a") == "12"
 
 
+@of_this_machine
 def test_a_missing_page(client: Client, place: Place, site: str, refusal: Refusal) -> None:
     repo = place.repo()
     code, text = refusal(client.put_file_url, (repo, "master"), "/a", f"{site}/three")
@@ -47,6 +51,7 @@ def test_an_unknown_scheme(client: Client, place: Place, refusal: Refusal) -> No
     assert refused == (grpc.StatusCode.UNKNOWN, "unrecognized object store: gopher")
 
 
+@of_this_machine
 def test_a_directory_there_and_back(
     client: Client, stub: pfs_pb2_grpc.APIStub, place: Place, site: str, tmp_path: Path
 ) -> None:
@@ -59,6 +64,7 @@ def test_a_directory_there_and_back(
     assert (tmp_path / "back" / "x" / "d" / "two").read_text() == "2"
 
 
+@of_this_machine
 def test_a_missing_file_is_not_exported(
     stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal, tmp_path: Path
 ) -> None:
