@@ -104,13 +104,18 @@ class FileCalls:
     def DiffFile(
         self, request: pfs_pb2.DiffFileRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.DiffFileResponse]:
-        with self._opened(request.new_file) as (info, files):
+        with self._compared(request.new_file, "new") as (info, files):
             if request.HasField("old_file"):
-                with self._opened(request.old_file) as (old_info, old_files):
+                with self._compared(request.old_file, "old") as (old_info, old_files):
                     yield from _diff(info, files, request.new_file.path, old_info, old_files, request.old_file.path)
                 return
             with self._before(info) as (old_info, old_files):
                 yield from _diff(info, files, request.new_file.path, old_info, old_files, request.new_file.path)
+
+    def _compared(self, file: pfs_pb2.File, which: str) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
+        opened = self._opened(file)
+        messages.checked(file.commit, which)
+        return opened
 
     def _opened(self, file: pfs_pb2.File) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
         if not file.ByteSize():

@@ -33,6 +33,7 @@ def to_repo(message: pfs_pb2.Repo) -> Repo:
 def to_branch(message: pfs_pb2.Branch) -> Branch:
     """The branch that a request names."""
     _check_given(message, "branch")
+    _check_given(message.repo, "branch repo")
     return Branch(to_repo(message.repo), message.name)
 
 
@@ -43,6 +44,14 @@ def to_commit(message: pfs_pb2.Commit) -> Commit:
     if not repo.name:
         raise PachError("commit must have a repo")
     return Commit(to_repo(repo), message.id, message.branch.name)
+
+
+def checked(message: pfs_pb2.Commit, which: str) -> Commit:
+    """As `to_commit`, for the calls in which Pachyderm says which commit it refuses: the "new" or the "old"."""
+    try:
+        return to_commit(message)
+    except PachError as error:
+        raise PachError(f"check {which} file commit: {error}") from error
 
 
 def complete(message: Message) -> None:

@@ -58,7 +58,7 @@ class JobCalls:
         return Empty()
 
     def DeleteJob(self, request: pps_pb2.DeleteJobRequest, context: grpc.ServicerContext) -> Empty:
-        self._pps.delete_job(messages.to_job(request.job))
+        self._pps.delete_job(messages.to_job(request.job, "job cannot be nil"))
         return Empty()
 
     def InspectJobSet(

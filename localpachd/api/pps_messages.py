@@ -8,7 +8,7 @@ from google.protobuf import json_format
 from localpachd.api import pfs_messages
 from localpachd.api.schema import pfs_pb2, pps_pb2
 from localpachd.api.times import duration, seconds, timestamp
-from localpachd.errors import InvalidArgument, PachError
+from localpachd.errors import PachError
 from localpachd.pfs.entities import Commit, Repo
 from localpachd.pps import inputs
 from localpachd.pps.datums import DatumInput
@@ -56,7 +56,7 @@ class OfProjects(Protocol):
 def to_pipeline(message: pps_pb2.Pipeline) -> Pipeline:
     """The pipeline that a request names; no project means `default`."""
     if not message.name:
-        raise InvalidArgument("pipeline must be specified")
+        raise PachError("pipeline must be specified")
     return Pipeline(message.project.name or DEFAULT_PROJECT, message.name)
 
 
@@ -67,10 +67,10 @@ def required_pipeline(request: OfPipeline) -> Pipeline:
     return to_pipeline(request.pipeline)
 
 
-def to_job(message: pps_pb2.Job) -> Job:
-    """The job that a request names."""
-    if not message.id:
-        raise InvalidArgument("must specify a job")
+def to_job(message: pps_pb2.Job, missing: str = "must specify a job") -> Job:
+    """The job that a request names; PachError with the text `missing` if it names none."""
+    if not message.ByteSize():
+        raise PachError(missing)
     return Job(to_pipeline(message.pipeline), message.id)
 
 

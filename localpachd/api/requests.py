@@ -100,7 +100,7 @@ def _start_commit(txn: Transaction, request: pfs_pb2.StartCommitRequest) -> pfs_
 
 
 def _finish_commit(txn: Transaction, request: pfs_pb2.FinishCommitRequest) -> None:
-    commit = pfs_messages.to_commit(request.commit)
+    commit = pfs_messages.checked(request.commit, "new")
     commits.finish_by_user(txn, commit, request.error, request.description, request.force)
 
 
@@ -133,4 +133,4 @@ def _update_job_state(txn: Transaction, request: pps_pb2.UpdateJobStateRequest) 
 
 
 def _stop_job(txn: Transaction, request: pps_pb2.StopJobRequest) -> None:
-    jobs.stop(txn, pps_messages.to_job(request.job), request.reason)
+    jobs.stop(txn, pps_messages.to_job(request.job, "Job must be specified"), request.reason)

@@ -32,7 +32,7 @@ def check_branch(name: str) -> None:
     """Refuses a branch name that Pachyderm refuses."""
     check(name)
     if ids.is_id(name):
-        raise PachError("branch name cannot be a UUID V4")
+        raise PachError("bad key: branch name cannot be a UUID V4")
 
 
 def check_project(name: str) -> None:

@@ -12,18 +12,37 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from tests.parity.places import NOBODY, UNKNOWN, MakeInput, Place, Refusal, branch_of, commit_of, repo_of
 
+NO_REPO, NO_COMMIT = pfs_pb2.Branch(name="x"), pfs_pb2.File(path="/")
+
 
 @pytest.mark.parametrize(
     ("call", "request_", "text"),
     [
+        ("CreateRepo", pfs_pb2.CreateRepoRequest(), "repo cannot be nil"),
         ("InspectRepo", pfs_pb2.InspectRepoRequest(), "repo cannot be nil"),
         ("InspectBranch", pfs_pb2.InspectBranchRequest(), "branch cannot be nil"),
+        ("InspectBranch", pfs_pb2.InspectBranchRequest(branch=NO_REPO), "branch repo cannot be nil"),
+        ("CreateBranch", pfs_pb2.CreateBranchRequest(), "branch cannot be nil"),
+        ("CreateBranch", pfs_pb2.CreateBranchRequest(branch=NO_REPO), "branch repo cannot be nil"),
+        ("DeleteBranch", pfs_pb2.DeleteBranchRequest(), "branch cannot be nil"),
+        ("DeleteBranch", pfs_pb2.DeleteBranchRequest(branch=NO_REPO), "branch repo cannot be nil"),
+        ("StartCommit", pfs_pb2.StartCommitRequest(), "branch must be specified"),
+        ("FinishCommit", pfs_pb2.FinishCommitRequest(), "check new file commit: commit cannot be nil"),
+        ("ClearCommit", pfs_pb2.ClearCommitRequest(), "commit cannot be nil"),
+        ("SubscribeCommit", pfs_pb2.SubscribeCommitRequest(), "repo cannot be nil"),
         ("InspectCommit", pfs_pb2.InspectCommitRequest(), "commit cannot be nil"),
         ("ListCommit", pfs_pb2.ListCommitRequest(), "repo cannot be nil"),
         ("InspectCommitSet", pfs_pb2.InspectCommitSetRequest(), "commitset cannot be nil"),
         ("SquashCommitSet", pfs_pb2.SquashCommitSetRequest(), "commitset cannot be nil"),
         ("InspectFile", pfs_pb2.InspectFileRequest(), "file cannot be nil"),
         ("ListFile", pfs_pb2.ListFileRequest(), "file cannot be nil"),
+        ("WalkFile", pfs_pb2.WalkFileRequest(), "file cannot be nil"),
+        ("GetFile", pfs_pb2.GetFileRequest(), "file cannot be nil"),
+        ("GetFile", pfs_pb2.GetFileRequest(file=NO_COMMIT), "commit cannot be nil"),
+        ("GetFileTAR", pfs_pb2.GetFileRequest(), "file cannot be nil"),
+        ("DiffFile", pfs_pb2.DiffFileRequest(), "file cannot be nil"),
+        ("DiffFile", pfs_pb2.DiffFileRequest(new_file=NO_COMMIT), "check new file commit: commit cannot be nil"),
+        ("AddFileSet", pfs_pb2.AddFileSetRequest(), "commit cannot be nil"),
         ("GlobFile", pfs_pb2.GlobFileRequest(), "commit cannot be nil"),
         ("GetFileSet", pfs_pb2.GetFileSetRequest(), "commit cannot be nil"),
         ("InspectCommit", pfs_pb2.InspectCommitRequest(commit=pfs_pb2.Commit(id=NOBODY)), "commit must have a repo"),
@@ -32,6 +51,34 @@ from tests.parity.places import NOBODY, UNKNOWN, MakeInput, Place, Refusal, bran
 )
 def test_missing_fields(stub: pfs_pb2_grpc.APIStub, refusal: Refusal, call: str, request_: Message, text: str) -> None:
     assert refusal(getattr(stub, call), request_) == (UNKNOWN, text)
+
+
+@pytest.mark.parametrize(
+    ("call", "request_", "text"),
+    [
+        ("InspectJob", pps_pb2.InspectJobRequest(), "must specify a job"),
+        ("DeleteJob", pps_pb2.DeleteJobRequest(), "job cannot be nil"),
+        ("StopJob", pps_pb2.StopJobRequest(), "Job must be specified"),
+        ("SubscribeJob", pps_pb2.SubscribeJobRequest(), "pipeline must be specified"),
+        ("InspectDatum", pps_pb2.InspectDatumRequest(), "must specify a datum"),
+        ("InspectDatum", pps_pb2.InspectDatumRequest(datum=pps_pb2.Datum(id="x")), "must specify a job"),
+        ("ListDatum", pps_pb2.ListDatumRequest(), "must specify a job"),
+        ("RestartDatum", pps_pb2.RestartDatumRequest(), "must specify a job"),
+        ("StartPipeline", pps_pb2.StartPipelineRequest(), "request.Pipeline cannot be nil"),
+        ("StopPipeline", pps_pb2.StopPipelineRequest(), "request.Pipeline cannot be nil"),
+        ("CreatePipeline", pps_pb2.CreatePipelineRequest(), "request.Pipeline cannot be nil"),
+        (
+            "GetLogs",
+            pps_pb2.GetLogsRequest(data_filters=["/a"]),
+            "must specify the Job or Pipeline that the datum is from to get logs for it",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_missing_jobs_and_pipelines(
+    pps_stub: pps_pb2_grpc.APIStub, refusal: Refusal, call: str, request_: Message, text: str
+) -> None:
+    assert refusal(getattr(pps_stub, call), request_) == (UNKNOWN, text)
 
 
 def test_a_repo_to_delete_must_be_named(stub: pfs_pb2_grpc.APIStub, refusal: Refusal) -> None:

@@ -211,7 +211,11 @@ def test_commits_outlive_their_branch(client: Client, place: Place) -> None:
             UNKNOWN,
             "name (a/b) invalid: only alphanumeric characters, underscores, and dashes are allowed",
         ),
-        (lambda c, r: c.create_branch(r, "0" * 12 + "4" + "0" * 19), UNKNOWN, "branch name cannot be a UUID V4"),
+        (
+            lambda c, r: c.create_branch(r, "0" * 12 + "4" + "0" * 19),
+            UNKNOWN,
+            "bad key: branch name cannot be a UUID V4",
+        ),
     ],
 )
 def test_missing_and_invalid_branches(

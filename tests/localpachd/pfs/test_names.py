@@ -18,7 +18,7 @@ def test_invalid_names(name: str) -> None:
 
 
 def test_a_branch_may_not_look_like_an_id() -> None:
-    with pytest.raises(PachError, match="^branch name cannot be a UUID V4$"):
+    with pytest.raises(PachError, match="^bad key: branch name cannot be a UUID V4$"):
         names.check_branch("0123456789ab4cdef0123456789abcde")
 
 

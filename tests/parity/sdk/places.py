@@ -39,10 +39,11 @@ class Place:
         return pfs.Branch(repo=self.repo(), name="master")
 
     def put(self, branch: pfs.Branch, **files: str) -> pfs.Commit:
-        """Puts files in one commit and returns it."""
+        """Puts files in one commit and returns it, once it is finished."""
         with self.client.pfs.commit(branch=branch) as commit:
             for name, text in files.items():
                 commit.put_file_from_bytes(path=f"/{name}", data=text.encode())
+        commit.wait()
         return pfs.Commit(repo=branch.repo, id=commit.id)
 
     def pipeline(self, script: str, input_: pps.Input, **fields: Any) -> pps.Pipeline:
