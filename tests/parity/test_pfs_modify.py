@@ -178,6 +178,7 @@ def test_a_path_is_cleaned(client: Client, place: Place) -> None:
     repo = place.repo()
     for path in ("a", "//b//c", "/d/"):
         client.put_file_bytes((repo, "master"), path, b"1")
+        finished(client, repo)
     assert list(tree(client, repo)) == ["/a", "/b/c", "/d"]
 
 

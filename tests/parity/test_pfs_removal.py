@@ -1,5 +1,6 @@
 """Removing commits: squashing keeps their content in their children, dropping loses it."""
 
+import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
@@ -44,6 +45,7 @@ def test_dropping_the_only_commit_leaves_an_empty_one(client: Client, place: Pla
     assert place.paths(repo) == ["/b"]
 
 
+@pytest.mark.only_localpachd("Pachyderm loses the content of a squashed commit if its child has failed")
 def test_a_failed_child_reads_as_before(client: Client, stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
     repo = place.repo()
     place.put(repo, a="1")

@@ -34,15 +34,21 @@ def test_values_are_kept_until_their_tag_is_cleared(stub: pfs_pb2_grpc.APIStub, 
     assert "too short" in refusal(stub.PutCache, ghost)[1]
 
 
-def test_storage_is_counted_and_read(stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
+def count(stub: pfs_pb2_grpc.APIStub, **wanted: bool | bytes) -> int:
+    return int(stub.CheckStorage(pfs_pb2.CheckStorageRequest(**wanted)).chunk_object_count)
+
+
+def test_stored_chunks_are_read_and_counted(stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
     place.put(place.repo(), a=place.unique("content"))
+    assert count(stub, read_chunk_data=True) > 0
+    assert count(stub, read_chunk_data=True, chunk_begin=b"\xff" * 32) == 0
 
-    def count(**wanted: bool | bytes) -> int:
-        return int(stub.CheckStorage(pfs_pb2.CheckStorageRequest(**wanted)).chunk_object_count)
 
-    assert count() > 0
-    # Others may write meanwhile; nobody deletes.
-    assert count(read_chunk_data=True) >= count(chunk_begin=b"\xff" * 32)
+@pytest.mark.only_localpachd("Pachyderm 2.7 takes a chunk that is not in its disk cache for missing, and fails in SQL")
+def test_stored_chunks_are_counted(stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
+    place.put(place.repo(), a=place.unique("content"))
+    assert count(stub) > 0
+    assert count(stub, read_chunk_data=True) >= count(stub, chunk_begin=b"\xff" * 32)
 
 
 def test_the_error_details_name_the_unfinished_commit(stub: pfs_pb2_grpc.APIStub, client: Client, place: Place) -> None:
