@@ -88,6 +88,7 @@ def check_input(raw: Mapping[str, Any]) -> None:
 
 
 def _check_name(name: str, project: str) -> None:
+    names.parse_ancestry(name)  # Pachyderm first looks for a pipeline of this name, in which `^`, `~` and `.` count
     for fault in pipeline_faults(name, project):
         match fault.rule:
             case Rule.CHARACTERS:

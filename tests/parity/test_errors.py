@@ -73,6 +73,14 @@ def test_invalid_specifications(place: Place, pfs: MakeInput, client: Client, re
         UNKNOWN,
         f'pipeline name "{"a" * 60}" is 9 characters longer than the 51 max',
     )
+    assert refusal(client.create_pipeline, "a b", transform=TRUE, input=pfs(repo)) == (
+        UNKNOWN,
+        "invalid pipeline name: name (a b) invalid: only alphanumeric characters, underscores, and dashes are allowed",
+    )
+    assert refusal(client.create_pipeline, "a.b", transform=TRUE, input=pfs(repo)) == (
+        UNKNOWN,
+        'invalid ancestry syntax "a.b", cannot mix . and b characters',
+    )
     assert refusal(client.create_pipeline, "p", transform=None, input=pfs(repo)) == (
         UNKNOWN,
         "pipeline must specify a transform",

@@ -108,15 +108,20 @@ def test_histories(client: Client, place: Place, refusal: Refusal) -> None:
     *found, last = client.pfs.find_commits(start=pfs.Commit(repo=master.repo, id=ids[2]), file_path="/a")
     assert [each.found_commit.id for each in found] == ids[::-1]
     assert last.commits_searched == 3
-    client.pfs.squash_commit(commit=pfs.Commit(repo=master.repo, id=ids[0]))
-    client.pfs.drop_commit(commit=pfs.Commit(repo=master.repo, id=ids[2]))
+    client.pfs.squash_commit_set(commit_set=pfs.CommitSet(id=ids[0]))
+    client.pfs.drop_commit_set(commit_set=pfs.CommitSet(id=ids[2]))
     assert [info.commit.id for info in client.pfs.list_commit(repo=master.repo)] == [ids[1]]
     gone = pfs.Commit(repo=master.repo, id=ids[0])
     assert not client.pfs.commit_exists(gone)
     assert refusal(client.pfs.inspect_commit, commit=gone) == (
         grpc.StatusCode.NOT_FOUND, f"commit default/{master.repo.name}@{ids[0]} not found",
     )  # fmt: skip
-    assert list(client.pfs.fsck()) == []
+
+
+def test_fsck_finds_nothing_in_a_new_repo(client: Client, place: Place) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    assert [each for each in client.pfs.fsck(fix=True) if master.repo.name in each.error] == []
 
 
 def test_file_sets(client: Client, place: Place) -> None:
@@ -129,18 +134,28 @@ def test_file_sets(client: Client, place: Place) -> None:
     whole = client.pfs.compose_file_set(file_set_ids=[made, other], ttl_seconds=60).file_set_id
     virtual = pfs.Commit(repo=pfs.Repo(name="__filesets__"), id=whole)
     assert place.read(pfs.File(commit=virtual, path="/a")) == "1+"
-    shards = client.pfs.shard_file_set(file_set_id=whole, num_files=1).shards
-    assert [(shard.lower, shard.upper) for shard in shards] == [("", "/b"), ("/b", "")]
+    (shard,) = client.pfs.shard_file_set(file_set_id=whole).shards
+    assert (shard.lower, shard.upper) == ("", "")
     master = place.branch()
     with client.pfs.commit(branch=master) as commit:
         client.pfs.add_file_set(commit=commit, file_set_id=whole)
     assert place.read(pfs.File(commit=commit, path="/b")) == "2"
+
+
+@pytest.mark.since("2.11")
+def test_file_sets_of_wanted_size_and_kind(client: Client, place: Place) -> None:
+    master = place.branch()
+    place.put(master, a="1", b="2")
     place.put(master, c="3")
     head = pfs.Commit(repo=master.repo, branch=master)
+    whole = client.pfs.get_file_set(commit=head).file_set_id
+    shards = client.pfs.shard_file_set(file_set_id=whole, num_files=2).shards
+    assert [(shard.lower, shard.upper) for shard in shards] == [("", "/c"), ("/c", "")]
+    virtual = pfs.Repo(name="__filesets__")
     for type_, expected in (
         (pfs.GetFileSetRequestFileSetType.TOTAL, ["/a", "/b", "/c"]),
         (pfs.GetFileSetRequestFileSetType.DIFF, ["/c"]),
     ):
         got = client.pfs.get_file_set(commit=head, type=type_).file_set_id
-        listed = client.pfs.list_file(file=pfs.File(commit=pfs.Commit(repo=virtual.repo, id=got), path="/"))
+        listed = client.pfs.list_file(file=pfs.File(commit=pfs.Commit(repo=virtual, id=got), path="/"))
         assert [info.file.path for info in listed] == expected

@@ -57,7 +57,7 @@ def test_a_pipeline_as_messages(client: Client, place: Place, refusal: Refusal) 
     )  # fmt: skip
 
 
-def test_a_pipeline_from_a_dictionary_and_from_json(client: Client, place: Place, refusal: Refusal) -> None:
+def test_a_pipeline_from_a_dictionary(client: Client, place: Place) -> None:
     master = place.branch()
     place.put(master, a="1")
     pipeline = place.name_pipeline()
@@ -73,6 +73,20 @@ def test_a_pipeline_from_a_dictionary_and_from_json(client: Client, place: Place
     )
     assert _job(client, pipeline, _head(client, pipeline)).details.datum_tries == 1
     assert place.read(_output(pipeline, "/a")) == "1"
+
+
+@pytest.mark.since("2.8")
+def test_a_pipeline_as_written(client: Client, place: Place, refusal: Refusal) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    pipeline = place.name_pipeline()
+    spec = {
+        "pipeline": {"name": pipeline.name},
+        "transform": {"image": "ubuntu:20.04", "cmd": ["sh"], "stdin": ["cp /pfs/in/* /pfs/out/"]},
+        "input": {"pfs": {"name": "in", "repo": master.repo.name, "glob": "/"}},
+    }
+    client.pps.create_pipeline_v2(create_pipeline_request_json=json.dumps(spec))
+    _job(client, pipeline, _head(client, pipeline))
     code, _ = refusal(client.pps.create_pipeline_v2, create_pipeline_request_json=json.dumps(spec))
     assert code is grpc.StatusCode.ALREADY_EXISTS
     spec["transform"]["stdin"] = ["echo other > /pfs/out/b"]
@@ -110,7 +124,7 @@ def test_a_failed_job_and_its_reason(client: Client, place: Place) -> None:
     assert "why" in [each.message for each in client.pps.get_logs(pipeline=pipeline) if each.user]
 
 
-def test_stopping_starting_and_rerunning(client: Client, place: Place, refusal: Refusal) -> None:
+def test_stopping_and_starting(client: Client, place: Place, refusal: Refusal) -> None:
     master = place.branch()
     place.put(master, a="1")
     pipeline = place.pipeline("true", _input(master))
@@ -119,9 +133,9 @@ def test_stopping_starting_and_rerunning(client: Client, place: Place, refusal: 
     assert client.pps.inspect_pipeline(pipeline=pipeline).stopped
     _wait_for_state(client, pipeline, pps.PipelineState.PIPELINE_PAUSED)
     client.pps.start_pipeline(pipeline=pipeline)
-    client.pps.rerun_pipeline(pipeline=pipeline, reprocess=True)
+    place.put(master, a="2")
     info = _job(client, pipeline, _head(client, pipeline))
-    assert (info.pipeline_version, info.data_processed) == (2, 1)
+    assert (info.pipeline_version, info.data_processed) == (1, 1)
     client.pps.stop_job(job=info.job)
     code, text = refusal(client.pps.restart_datum, job=info.job, data_filters=["/a"])
     assert (code, text) == (
@@ -130,6 +144,18 @@ def test_stopping_starting_and_rerunning(client: Client, place: Place, refusal: 
     )
     ghost = pps.Pipeline(name=place.unique("ghost"))
     assert refusal(client.pps.start_pipeline, pipeline=ghost)[0] is grpc.StatusCode.NOT_FOUND
+
+
+@pytest.mark.since("2.8")
+def test_rerunning(client: Client, place: Place, refusal: Refusal) -> None:
+    master = place.branch()
+    place.put(master, a="1")
+    pipeline = place.pipeline("true", _input(master))
+    _job(client, pipeline, _head(client, pipeline))
+    client.pps.rerun_pipeline(pipeline=pipeline, reprocess=True)
+    info = _job(client, pipeline, _head(client, pipeline))
+    assert (info.pipeline_version, info.data_processed) == (2, 1)
+    ghost = pps.Pipeline(name=place.unique("ghost"))
     assert refusal(client.pps.stop_pipeline, pipeline=ghost, must_exist=True)[0] is grpc.StatusCode.NOT_FOUND
 
 
@@ -145,7 +171,13 @@ def test_inputs_of_every_kind(client: Client, place: Place) -> None:
         fields = {"join": {"join_on": "$1"}, "group": {"group_by": "$1"}}.get(kind, {})
         both = pps.Input(**{kind: [of(left, **fields), of(right, **fields)]})
         assert len(list(client.pps.list_datum(input=both))) == count, kind
-    batches = client.pps.generate_datums(_input(left), 1)
+
+
+@pytest.mark.since("2.9")
+def test_datums_are_generated_in_batches(client: Client, place: Place) -> None:
+    master = place.branch()
+    place.put(master, a="1", b="2")
+    batches = client.pps.generate_datums(_input(master), 1)
     assert [len(batch) for batch in batches] == [1, 1]
 
 
@@ -156,6 +188,7 @@ def test_cron(client: Client, place: Place) -> None:
     assert (info.state, info.data_total) == (pps.JobState.JOB_SUCCESS, 1)
 
 
+@pytest.mark.since("2.8")
 def test_defaults(client: Client, place: Place) -> None:
     project = pfs.Project(name=place.unique("project"))
     client.pfs.create_project(project=project)
@@ -171,7 +204,7 @@ def test_defaults(client: Client, place: Place) -> None:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"pipeline": pps.Pipeline(name="a.b")}, "only alphanumeric characters"),
+        ({"pipeline": pps.Pipeline(name="a b")}, "only alphanumeric characters"),
         ({"input": pps.Input(pfs=pps.PfsInput(repo="any"))}, "input must specify a glob"),
         ({"transform": None}, "must specify a transform"),
     ],

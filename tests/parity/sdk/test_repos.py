@@ -16,7 +16,6 @@ def test_projects(client: Client, unique: Unique, refusal: Refusal) -> None:
     client.pfs.create_project(project=project, description="second", update=True)
     info = client.pfs.inspect_project(project=project)
     assert (info.project.name, info.description) == (project.name, "second")
-    assert client.pfs.inspect_project_v2(project=project).info.description == "second"
     assert project.name in [each.project.name for each in client.pfs.list_project()]
     repo = pfs.Repo(name="r", project=project)
     client.pfs.create_repo(repo=repo)
@@ -26,6 +25,14 @@ def test_projects(client: Client, unique: Unique, refusal: Refusal) -> None:
     client.pfs.delete_repo(repo=repo)
     client.pfs.delete_project(project=project)
     assert not client.pfs.project_exists(project)
+
+
+@pytest.mark.since("2.9")
+def test_a_project_is_inspected_with_its_defaults(client: Client, unique: Unique) -> None:
+    project = pfs.Project(name=unique("project"))
+    client.pfs.create_project(project=project, description="of a test")
+    assert client.pfs.inspect_project_v2(project=project).info.description == "of a test"
+    client.pfs.delete_project(project=project)
 
 
 def test_repos(client: Client, place: Place, refusal: Refusal) -> None:
@@ -41,11 +48,19 @@ def test_repos(client: Client, place: Place, refusal: Refusal) -> None:
     client.pfs.create_repo(repo=repo, description="of sounds", update=True)
     (listed,) = [each for each in client.pfs.list_repo(type="user") if each.repo == repo]
     assert listed.description == "of sounds"
-    assert client.pfs.delete_repo(repo=repo).deleted
-    assert not client.pfs.delete_repo(repo=repo).deleted
+    client.pfs.delete_repo(repo=repo)
+    client.pfs.delete_repo(repo=repo)
     assert refusal(client.pfs.inspect_repo, repo=repo) == (
         grpc.StatusCode.NOT_FOUND, f"repo default/{repo.name} not found",
     )  # fmt: skip
+
+
+@pytest.mark.since("2.8")
+def test_deleting_a_repo_reports_whether_it_existed(client: Client, place: Place) -> None:
+    repo = pfs.Repo(name=place.unique("r"))
+    client.pfs.create_repo(repo=repo)
+    assert client.pfs.delete_repo(repo=repo).deleted
+    assert not client.pfs.delete_repo(repo=repo).deleted
 
 
 def test_branches(client: Client, place: Place, refusal: Refusal) -> None:
@@ -78,6 +93,7 @@ def test_triggers(client: Client, place: Place) -> None:
     assert client.pfs.inspect_branch(branch=release).head.id == fourth.id
 
 
+@pytest.mark.since("2.10")
 def test_walking_provenance(client: Client, place: Place) -> None:
     upstream, downstream = place.branch(), place.branch()
     commit = place.put(upstream, a="1")

@@ -44,6 +44,7 @@ def test_secrets(client: Client, place: Place, refusal: Refusal) -> None:
     refusal(client.pps.inspect_secret, secret=pps.Secret(name=name))
 
 
+@pytest.mark.since("2.10")
 def test_metadata(client: Client, place: Place) -> None:
     master = place.branch()
     commit = place.put(master, a="1")
@@ -57,6 +58,7 @@ def test_metadata(client: Client, place: Place) -> None:
     assert client.pfs.inspect_commit(commit=commit).metadata == {"of": "commit"}
 
 
+@pytest.mark.since("2.10")
 def test_logs_of_2_10(client: Client, place: Place) -> None:
     master = place.branch()
     commit = place.put(master, a="1")
