@@ -43,6 +43,10 @@ def runs(image: str, *command: str) -> dict[str, Any]:
     return {"transform": {"image": image, "cmd": list(command)}}
 
 
+def as_user(user: str, image: str = "shell:1") -> dict[str, Any]:
+    return {"transform": {"image": image, "cmd": ["sh"], "user": user}}
+
+
 def service(**fields: Any) -> dict[str, Any]:
     return {"service": {"internal_port": 80, **fields}}
 
@@ -51,6 +55,7 @@ def patch(*operations: Any) -> str:
     return json.dumps(list(operations))
 
 
+OUR_IMAGE = "r.io/lookalike-cpu:1"
 TOLERATION = {"key": "a", "operator": "Exists"}
 CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     # fields
@@ -193,6 +198,13 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "transform.cmd[2]", "built without stages.features", "lookalike-tensorflow",
      runs("lookalike-cpu:1", "python3.11", "-m", "stages.features"),
      runs("others:1", "python3.11", "-m", "stages.features")),
+    # users
+    (W, "transform.user", "read-only.*/tmp.*no job ends", 'write "lookalike"',
+     as_user("1000", OUR_IMAGE), as_user("lookalike", OUR_IMAGE)),
+    (W, "transform.user", "read-only", "its name in the image's /etc/passwd", as_user("1001"), as_user("anna")),
+    (W, "transform.user", "does not start a container as user 0", "write root", as_user("0"), as_user("root")),
+    (W, "transform.user", "runs as lookalike .* cannot become nobody", 'write "lookalike"',
+     as_user("nobody:users", OUR_IMAGE), as_user("1000:1000", OUR_IMAGE)),
     # pods
     (E, "pod_spec", "does not parse", "JSON", {"pod_spec": "{"}, {"pod_spec": '{"hostNetwork": true}'}),
     (E, "pod_patch", "does not parse", "JSON", {"pod_patch": "["}, {"pod_patch": "[]"}),
