@@ -152,10 +152,14 @@ CREATE TABLE IF NOT EXISTS logs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     ts INTEGER NOT NULL, project TEXT NOT NULL, pipeline TEXT NOT NULL,
     job TEXT NOT NULL, datum TEXT NOT NULL, worker TEXT NOT NULL,
-    user INTEGER NOT NULL, master INTEGER NOT NULL, data TEXT NOT NULL, message TEXT NOT NULL
+    user INTEGER NOT NULL, master INTEGER NOT NULL, data TEXT NOT NULL, message TEXT NOT NULL,
+    level INTEGER NOT NULL DEFAULT 2
 );
 CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
 """
+
+_ADDED = (("logs", "level", "INTEGER NOT NULL DEFAULT 2"),)
+"""Columns (table, name, type) that databases of older versions lack."""
 
 T = TypeVar("T")
 
@@ -170,6 +174,9 @@ class Database:
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.executescript(SCHEMA)
+        for table, column, kind in _ADDED:
+            if column not in {row["name"] for row in self._writer.execute(f"PRAGMA table_info({table})")}:
+                self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
         """Runs `change` as one transaction, and undoes it if it raises."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from localpachd.pfs.entities import META, SPEC, Branch, Commit, Repo
 from localpachd.pps.datums import DatumInput
@@ -218,10 +218,18 @@ class Activity:
     pipeline: Pipeline | None
 
 
+class Level(IntEnum):
+    """The importance of a log line, by the number that `logs.proto` gives it."""
+
+    DEBUG = 1
+    INFO = 2
+    ERROR = 3
+
+
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """One line of a log. `ts` in nanoseconds since the epoch; `data` holds the path and hash of each of a datum's
-    inputs."""
+    """One line of a log. `ts` in nanoseconds since the epoch; `master` marks the server's lines about a pipeline and
+    its jobs; `data` holds the path and hash of each of a datum's inputs."""
 
     ts: int
     pipeline: Pipeline | None
@@ -232,3 +240,4 @@ class LogMessage:
     master: bool
     message: str
     data: tuple[tuple[str, bytes], ...] = ()
+    level: Level = Level.INFO

@@ -11,8 +11,8 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import egress
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datum_tasks, datums, inputs, job_base, job_rows, jobs, logs, skipping
-from localpachd.pps.entities import JobInfo, JobState, WorkerStatus
+from localpachd.pps import datum_tasks, datums, inputs, job_base, job_rows, jobs, log_rows, skipping
+from localpachd.pps.entities import JobInfo, JobState, Level, WorkerStatus
 from localpachd.pps.job_base import JobBase
 from localpachd.pps.plan import unrunnable
 from localpachd.pps.recorder import JobOver, Recorder
@@ -208,10 +208,10 @@ class JobRun(Run):
 
     def _complain(self, message: str) -> None:
         try:
-            self._say(message)
+            self._say(message, Level.ERROR)
         except Exception:  # the error that stops the job may stop its log, too
             _log.exception("job %s cannot write its log", self.job)
 
-    def _say(self, message: str) -> None:
+    def _say(self, message: str, level: Level = Level.INFO) -> None:
         """Adds a line of the server to the pipeline's log."""
-        self._pfs.transact(lambda txn: logs.say(txn, self.job, message))
+        self._pfs.transact(lambda txn: log_rows.say(txn, self.job, message, level))

@@ -9,8 +9,8 @@ from localpachd.errors import PachError
 from localpachd.pfs import commits
 from localpachd.pfs.entities import META, USER, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, spec
-from localpachd.pps.entities import Activity, Counters, Job, JobState, JobStates, Pipeline
+from localpachd.pps import job_rows, log_rows, spec
+from localpachd.pps.entities import Activity, Counters, Job, JobState, JobStates, Level, Pipeline
 from localpachd.worker.tasks import Stats
 
 _UNFINISHED = tuple(each for each in JobState if not each.terminal)
@@ -188,6 +188,8 @@ def _end(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:
     started = row["started"] if row["started"] is not None else txn.now
     if not _update(txn, job, _UNFINISHED, state=state_, reason=reason, started=started, finished=txn.now):
         raise PachError(f"job {job} has already finished")
+    level = Level.INFO if state_ is JobState.SUCCESS else Level.ERROR
+    log_rows.say(txn, job, f"{state_}: {reason}" if reason else state_, level)
 
 
 def _update(txn: Transaction, job: Job, states: Collection[JobState], **values: object) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from localpachd.errors import InvalidArgument
-from localpachd.pps.entities import LogMessage
-from localpachd.pps.logs import message
+from localpachd.pps import log_rows
+from localpachd.pps.entities import Level, LogMessage
 
 _END_OF_TIME = (1 << 63) - 1
 
@@ -16,8 +16,8 @@ _END_OF_TIME = (1 << 63) - 1
 @dataclass(frozen=True, slots=True)
 class LogSearch:
     """The lines to find; an empty field matches all. Times in ns since the epoch, both inclusive; `start` after `end`
-    searches backwards. `offset` skips lines of the first nanosecond, `most` limits the number of lines, 0 for no limit.
-    """
+    searches backwards. `offset` skips lines of the first nanosecond, `most` limits the number of lines, 0 for no limit;
+    `level` is the least of the lines."""
 
     project: str = ""
     pipeline: str = ""
@@ -31,6 +31,7 @@ class LogSearch:
     most: int = 0
     pattern: str = ""
     negate: bool = False
+    level: Level = Level.DEBUG
 
 
 def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
@@ -42,6 +43,7 @@ def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
     backwards = wanted.start is not None and wanted.end is not None and wanted.start > wanted.end
     low, high = (wanted.end, wanted.start) if backwards else (wanted.start, wanted.end)
     terms: dict[str, str | int] = {"ts >= ?": low or 0, "ts <= ?": _END_OF_TIME if high is None else high}
+    terms["level >= ?"] = wanted.level
     for column in ("project", "pipeline", "job", "datum"):
         if getattr(wanted, column):
             terms[f"{column} = ?"] = getattr(wanted, column)
@@ -51,8 +53,9 @@ def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
         terms["user = ?"] = 1
     order = "DESC" if backwards else "ASC"
     rows = conn.execute(
-        f"SELECT * FROM logs WHERE {' AND '.join(terms)} ORDER BY ts {order}, seq {order} LIMIT -1 OFFSET ?",
+        f"SELECT {log_rows.COLUMNS} FROM logs WHERE {' AND '.join(terms)} ORDER BY ts {order}, seq {order} "
+        "LIMIT -1 OFFSET ?",
         (*terms.values(), wanted.offset),
     )
-    found = (message(row) for row in rows if (pattern.search(row["message"]) is None) == wanted.negate)
+    found = (log_rows.message(row) for row in rows if (pattern.search(row["message"]) is None) == wanted.negate)
     return islice(found, wanted.most) if wanted.most else found

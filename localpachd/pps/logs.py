@@ -1,7 +1,6 @@
-"""Logs of user code and of the server about pipelines: stored line by line, found by filters, followed as they grow."""
+"""Logs of user code and of the server about pipelines: found by filters, followed as they grow."""
 
 import base64
-import json
 import sqlite3
 import time
 from collections import deque
@@ -11,8 +10,7 @@ from dataclasses import dataclass
 from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Changes
-from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, pipelines
+from localpachd.pps import job_rows, log_rows, pipelines
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Activity, Job, LogMessage, Pipeline
 from localpachd.pps.server_log import ServerLog, ServerTail
@@ -39,62 +37,37 @@ class LogQuery:
     tail: int = 0
 
 
-def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
-    """Stores lines in order."""
-    conn.executemany(
-        "INSERT INTO logs (ts, project, pipeline, job, datum, worker, user, master, data, message) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                line.ts,
-                line.pipeline.project if line.pipeline else "",
-                line.pipeline.name if line.pipeline else "",
-                line.job,
-                line.datum,
-                line.worker,
-                line.user,
-                line.master,
-                json.dumps([[path, digest.hex()] for path, digest in line.data]) if line.data else "",
-                line.message,
-            )
-            for line in lines
-        ),
-    )
-
-
-def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
-    """Stores lines, without those of pipelines that were deleted in the meantime: they do not belong in the log of a
-    later pipeline of the same name."""
-    alive = {each for each in {line.pipeline for line in lines} if each is None or pipelines.exists(txn.conn, each)}
-    write(txn.conn, [line for line in lines if line.pipeline in alive])
-    txn.changed.update(map(Activity, alive))
-
-
-def say(txn: Transaction, job: Job, message_: str) -> None:
-    """Adds a line of the server to the log of a job."""
-    add(txn, [LogMessage(time.time_ns(), job.pipeline, job.id, "", "", False, False, message_)])
-
-
 def read(
     db: Database, changes: Changes, own: ServerLog, query: LogQuery, active: Callable[[], bool]
 ) -> Iterator[LogMessage]:
-    """The lines that match the query, oldest first; with `follow`, also new ones until `active` is false. Without a
-    pipeline or job they are those of the server's `own` log.
+    """The lines that match the query, oldest first; with `follow`, also new ones until `active` is false or the
+    pipeline is stopped or deleted. Without a pipeline or job they are those of the server's `own` log.
 
     Raises PachError with Pachyderm's text for an invalid query, NotFound for an unknown pipeline or job.
     """
     with db.read() as conn:
         pipeline, since = _subject(conn, query)
+        life = pipelines.life(conn, pipeline) if pipeline else None
     tail: _Tail | ServerTail
     if pipeline is None:
         tail = own.tail(since)
     else:
         tail = _Tail(db, *_condition(query, pipeline, since), query.data_filters)
-    with changes.feed(Activity(pipeline)) as feed:
+    with changes.feed(*((Activity(pipeline), pipeline) if pipeline else (Activity(None),))) as feed:
+        over = _over(db, pipeline, life)
         yield from deque(tail.lines(), query.tail) if query.tail > 0 else tail.lines()
-        while query.follow and active():
+        while query.follow and active() and not over:
             feed.wait()
+            over = _over(db, pipeline, life)  # before the lines are read, so that none is missed
             yield from tail.lines()
+
+
+def _over(db: Database, pipeline: Pipeline | None, life: int | None) -> bool:
+    """Whether a log gets no more lines: the pipeline that was in this life is stopped or deleted."""
+    if pipeline is None:
+        return False
+    with db.read() as conn:
+        return life is None or pipelines.life(conn, pipeline) != life
 
 
 def inputs_of(datum: Datum) -> tuple[tuple[str, bytes], ...]:
@@ -171,26 +144,11 @@ class _Tail:
         while rows is None or len(rows) == _PAGE:
             with self._db.read() as conn:
                 rows = conn.execute(
-                    f"SELECT * FROM logs WHERE seq > ? AND {self._where} ORDER BY seq LIMIT {_PAGE}",
+                    f"SELECT {log_rows.COLUMNS}, seq FROM logs WHERE seq > ? AND {self._where} ORDER BY seq "
+                    f"LIMIT {_PAGE}",
                     (self._position, *self._values),
                 ).fetchall()
-            for row in rows:
-                self._position = row["seq"]
-                line = message(row)
-                if match_data(self._data_filters, line.data):
+            for *row, self._position in rows:
+                line = log_rows.message(row)
+                if not self._data_filters or match_data(self._data_filters, line.data):
                     yield line
-
-
-def message(row: sqlite3.Row) -> LogMessage:
-    """A row of `logs` as a value."""
-    return LogMessage(
-        ts=row["ts"],
-        pipeline=Pipeline(row["project"], row["pipeline"]) if row["pipeline"] else None,
-        job=row["job"],
-        datum=row["datum"],
-        worker=row["worker"],
-        user=bool(row["user"]),
-        master=bool(row["master"]),
-        message=row["message"],
-        data=tuple((path, bytes.fromhex(digest)) for path, digest in json.loads(row["data"] or "[]")),
-    )

@@ -8,8 +8,8 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.entities import Branch, Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, jobs, pipeline_repos, spec
-from localpachd.pps.entities import JobStates, Pipeline, PipelineInfo, PipelineState, Written
+from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, spec
+from localpachd.pps.entities import JobStates, Level, Pipeline, PipelineInfo, PipelineState, Written
 from speclang.names import DEFAULT_PROJECT
 
 ALL_VERSIONS = -1
@@ -113,6 +113,18 @@ def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
     return _newest(conn, pipeline) is not None
 
 
+def life(conn: sqlite3.Connection, pipeline: Pipeline) -> int | None:
+    """A number that tells a pipeline from an earlier and a later one of its name; None while it is stopped, or if it
+    does not exist."""
+    row = _newest(conn, pipeline)
+    if row is None or row["stopped"]:
+        return None
+    found: int = conn.execute(
+        "SELECT MIN(seq) FROM pipelines WHERE project = ? AND name = ?", (pipeline.project, pipeline.name)
+    ).fetchone()[0]
+    return found
+
+
 def inspect(conn: sqlite3.Connection, pipeline: Pipeline) -> PipelineInfo:
     """A pipeline, or an earlier version of it if its name has ancestry (`edges^`, `edges~2`)."""
     name, ancestors = names.parse_ancestry(pipeline.name)
@@ -162,11 +174,14 @@ def set_state(
     txn: Transaction, pipeline: Pipeline, version: int, state: PipelineState, reason: str, stopped: bool
 ) -> None:
     """Sets the state of one version of a pipeline, unless that was stopped or started since: `stopped` must match."""
-    txn.conn.execute(
+    done = txn.conn.execute(
         "UPDATE pipelines SET state = ?, reason = ? WHERE project = ? AND name = ? AND version = ? AND stopped = ?",
         (state, reason, pipeline.project, pipeline.name, version, stopped),
     )
     txn.changed.add(pipeline)
+    if done.rowcount:
+        level = Level.ERROR if state in (PipelineState.CRASHING, PipelineState.FAILURE) else Level.INFO
+        log_rows.say(txn, pipeline, f"{state}: {reason}" if reason else state, level)
 
 
 def _asked(request: Mapping[str, Any]) -> Pipeline:

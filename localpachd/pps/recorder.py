@@ -9,7 +9,7 @@ from localpachd.pfs import commits, contents
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_tasks, jobs, logs
+from localpachd.pps import datum_tasks, jobs, log_rows
 from localpachd.pps.entities import Counters, Job, LogMessage
 from localpachd.pps.job_base import Done
 from localpachd.pps.skipping import Numbered
@@ -74,7 +74,7 @@ class Recorder:
 
         def step(txn: Transaction) -> None:
             self._count(txn)
-            logs.add(txn, lines)
+            log_rows.add(txn, lines)
             for commit, entries in ((self._job.output, output), (self._job.meta, meta)):
                 if entries:
                     contents.add_layer(txn, commits.resolve(txn.conn, commit), entries)

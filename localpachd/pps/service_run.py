@@ -9,7 +9,7 @@ from dataclasses import replace
 from localpachd.errors import NotFound
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
-from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, logs
+from localpachd.pps import datum_tasks, datums, inputs, job_base, jobs, log_rows, logs
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import JobInfo, JobState, LogMessage, WorkerStatus
 from localpachd.pps.plan import unrunnable
@@ -71,7 +71,7 @@ class ServiceRun(Run):
             self._fail(JobState.FAILURE, SINGLE)
         elif not found:
             # As on a cluster, the job waits for the next one; here the log says why.
-            self._pfs.transact(lambda txn: logs.say(txn, self.job, f"{SINGLE}: no datum yet"))
+            self._pfs.transact(lambda txn: log_rows.say(txn, self.job, f"{SINGLE}: no datum yet"))
             self._cancelled.wait()
         else:
             self._supervise(found[0], files)

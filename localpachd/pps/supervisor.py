@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from localpachd.pfs.service import Pfs
-from localpachd.pps import logs
-from localpachd.pps.entities import LogMessage
+from localpachd.pps import log_rows
+from localpachd.pps.entities import Level, LogMessage
 from localpachd.pps.event_queue import EventQueue
 from localpachd.worker.tasks import CancelToken, DatumWork, LogLine, Ports, Runner, Task
 
@@ -59,7 +59,7 @@ class Supervisor:
         keeper.join()
 
     def _write(self, lines: Sequence[LogMessage]) -> None:
-        self._pfs.transact(lambda txn: logs.add(txn, lines))
+        self._pfs.transact(lambda txn: log_rows.add(txn, lines))
 
     def _keep(self, datum: DatumWork) -> None:
         delay = _FIRST_DELAY
@@ -71,7 +71,7 @@ class Supervisor:
                     return
                 if time.monotonic() - begun > _LONGEST_DELAY:
                     delay = _FIRST_DELAY
-                self._say(LogLine("", False, f"{ended or 'ended'}; starting again in {delay:.0f}s"))
+                self._say(LogLine("", False, f"{ended or 'ended'}; starting again in {delay:.0f}s"), Level.ERROR)
                 self._cancelled.wait(delay)
                 delay = min(2 * delay, _LONGEST_DELAY)
         finally:
@@ -89,5 +89,5 @@ class Supervisor:
             _log.exception("cannot run %s; starting it again", self._line.worker)
             return str(error)
 
-    def _say(self, line: LogLine) -> None:
-        self._lines.put(replace(self._line, ts=time.time_ns(), user=line.user, message=line.message))
+    def _say(self, line: LogLine, level: Level = Level.INFO) -> None:
+        self._lines.put(replace(self._line, ts=time.time_ns(), user=line.user, message=line.message, level=level))

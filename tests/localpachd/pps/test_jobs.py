@@ -8,7 +8,7 @@ import pytest
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
-from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Pipeline, PipelineState
+from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Level, Pipeline, PipelineState
 from localpachd.pps.logs import LogQuery
 from localpachd.worker.tasks import Outcome
 from tests.localpachd.pps.engine import Engine
@@ -456,7 +456,7 @@ def test_logs_are_filtered_and_followed(shout: Engine) -> None:
     ):
         assert [line.message for line in pps.logs(query) if line.user] == ["read a"]
     assert not list(pps.logs(LogQuery(pipeline, data_filters=("/a", "/b"))))
-    assert not list(pps.logs(LogQuery(pipeline, master=True)))
+    assert not [line for line in pps.logs(LogQuery(pipeline)) if line.master]
     [last] = pps.logs(LogQuery(pipeline, tail=1))
     assert last == list(pps.logs(LogQuery(pipeline)))[-1]
     for query, text in (
@@ -469,6 +469,51 @@ def test_logs_are_filtered_and_followed(shout: Engine) -> None:
             list(pps.logs(query))
         assert str(wrong.value) == text
     following = pps.logs(LogQuery(pipeline, data_filters=("/late",), follow=True))
+    shout.put("texts", {"/late": "x"})
+    assert next(line.message for line in following if line.user) == "read late"
+
+
+def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master(engine: Engine) -> None:
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("picky", only("texts"), '! grep -q bad "$PFS"/in/*', datum_tries="1")
+    good = engine.settle("picky").job
+    engine.put("texts", {"/b": "bad"})
+    failed = engine.settle("picky").job
+    lines = list(engine.pps.logs(LogQuery(good.pipeline, master=True)))
+    assert all(line.master and not line.user for line in lines)
+    assert "PIPELINE_RUNNING" in [line.message for line in lines if not line.job]
+    said = {job: [(line.message, line.level) for line in lines if line.job == job.id] for job in (good, failed)}
+    assert said[good] == [
+        ("1 datums: 1 new, 0 to be processed again, 0 skipped, 0 done before a restart", Level.INFO),
+        ("JOB_SUCCESS", Level.INFO),
+    ]
+    bad = engine.datums(failed)["/b"].id
+    assert said[failed][-1] == (f"JOB_FAILURE: datum {bad} failed", Level.ERROR)
+    assert list(engine.pps.logs(LogQuery(job=good, master=True))) == [line for line in lines if line.job == good.id]
+
+
+@pytest.mark.parametrize("ending", ["stop", "delete", "replace"])
+def test_a_followed_log_ends_with_its_pipeline(shout: Engine, ending: str) -> None:
+    job = shout.settle("shout").job
+    pipeline = job.pipeline
+    following = shout.pps.logs(LogQuery(pipeline, job, follow=True))
+    before = list(shout.pps.logs(LogQuery(pipeline, job)))
+    assert [next(following) for _ in before] == before
+    if ending == "stop":
+        shout.pps.stop_pipeline(pipeline)
+    else:
+        shout.pps.delete_pipeline(pipeline)
+    if ending == "replace":
+        shout.create("shout", only("texts"), SHOUT)
+    assert not list(following)
+    if ending == "stop":
+        assert list(shout.pps.logs(LogQuery(pipeline, job, follow=True))) == before
+
+
+def test_a_followed_log_continues_with_the_next_version(shout: Engine) -> None:
+    following = shout.pps.logs(LogQuery(shout.settle("shout").job.pipeline, follow=True, data_filters=("/late",)))
+    shout.create("shout", only("texts"), SHOUT, update=True)
     shout.put("texts", {"/late": "x"})
     assert next(line.message for line in following if line.user) == "read late"
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localpachd.db import Database
-from localpachd.pps import logs
+from localpachd.pps import log_rows
 from localpachd.pps.entities import LogMessage, Pipeline
 from localpachd.pps.log_retention import forget
 from tests.amounts import examples
@@ -27,7 +27,7 @@ def test_lines_that_are_too_old_or_too_many_are_deleted(ages: list[int], days: i
     expected = expected[-most:] if most else expected
     with tempfile.TemporaryDirectory() as directory:
         db = Database(Path(directory) / "db.sqlite")
-        db.write(lambda conn: logs.write(conn, lines))
+        db.write(lambda conn: log_rows.write(conn, lines))
         assert forget(db, days, most) == len(ages) - len(expected)
         with db.read() as conn:
             assert [int(row[0]) for row in conn.execute("SELECT message FROM logs ORDER BY seq")] == expected

@@ -77,7 +77,9 @@ def service(engine: Engine, own_port: OwnPort) -> Service:
 
 
 def said(engine: Engine, name: str) -> list[str]:
-    return [line.message for line in engine.pps.logs(LogQuery(Pipeline("default", name))) if not line.user]
+    """The lines that are not of user code, those of the master last."""
+    both = [LogQuery(Pipeline("default", name), master=master) for master in (False, True)]
+    return [line.message for query in both for line in engine.pps.logs(query) if not line.user]
 
 
 def test_a_service_serves_its_input_while_its_job_runs(engine: Engine, service: Service) -> None:

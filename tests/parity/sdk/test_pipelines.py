@@ -47,6 +47,8 @@ def test_a_pipeline_as_messages(client: Client, place: Place, refusal: Refusal) 
     assert client.pps.inspect_datum(datum=done.datum).stats.download_bytes == 1
     lines = [each.message for each in client.pps.get_logs(job=info.job) if each.user]
     assert lines == ["said"]
+    first = next(client.pps.get_logs(pipeline=pipeline, master=True, follow=True))
+    assert (first.pipeline_name, first.master, first.user) == (pipeline.name, True, False)
     client.pps.delete_job(job=info.job)
     assert not client.pps.job_exists(info.job)
     client.pps.delete_pipeline(pipeline=pipeline)

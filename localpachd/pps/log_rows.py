@@ -1,0 +1,84 @@
+"""The stored lines of logs: written in order, and read back as values. Knows no queries."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+from localpachd.pfs.transaction import Transaction
+from localpachd.pps.entities import Activity, Job, Level, LogMessage, Pipeline
+
+COLUMNS = "ts, project, pipeline, job, datum, worker, user, master, level, data, message"
+"""The columns of `logs` that `message` takes, in its order."""
+
+
+def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
+    """Stores lines in order."""
+    conn.executemany(
+        f"INSERT INTO logs ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (
+                line.ts,
+                line.pipeline.project if line.pipeline else "",
+                line.pipeline.name if line.pipeline else "",
+                line.job,
+                line.datum,
+                line.worker,
+                line.user,
+                line.master,
+                line.level,
+                json.dumps([[path, digest.hex()] for path, digest in line.data]) if line.data else "",
+                line.message,
+            )
+            for line in lines
+        ),
+    )
+
+
+def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
+    """Stores lines, without those of pipelines that were deleted in the meantime: they do not belong in the log of a
+    later pipeline of the same name."""
+    alive = {each for each in {line.pipeline for line in lines} if each is None or _exists(txn.conn, each)}
+    write(txn.conn, [line for line in lines if line.pipeline in alive])
+    txn.changed.update(map(Activity, alive))
+
+
+def say(txn: Transaction, subject: Job | Pipeline, message_: str, level: Level = Level.INFO) -> None:
+    """Adds a line of the server about a job or a pipeline; clients find it among those of its master."""
+    pipeline, job = (subject.pipeline, subject.id) if isinstance(subject, Job) else (subject, "")
+    add(txn, [LogMessage(time.time_ns(), pipeline, job, "", "", False, True, message_, level=level)])
+
+
+def message(row: Sequence[Any]) -> LogMessage:
+    """A row of the COLUMNS as a value."""
+    ts, project, pipeline, job, datum, worker, user, master, level, data, text = row
+    return LogMessage(
+        ts,
+        _pipeline(project, pipeline) if pipeline else None,
+        job,
+        datum,
+        worker,
+        bool(user),
+        bool(master),
+        text,
+        _data(data) if data else (),
+        Level(level),
+    )
+
+
+# Many lines one after another are of one pipeline and one datum.
+_pipeline = lru_cache(maxsize=100)(Pipeline)
+
+
+@lru_cache(maxsize=100)
+def _data(text: str) -> tuple[tuple[str, bytes], ...]:
+    return tuple((path, bytes.fromhex(digest)) for path, digest in json.loads(text))
+
+
+def _exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
+    found = conn.execute(
+        "SELECT 1 FROM pipelines WHERE project = ? AND name = ? LIMIT 1", (pipeline.project, pipeline.name)
+    )
+    return found.fetchone() is not None
