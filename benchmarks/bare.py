@@ -3,6 +3,7 @@
 python -m benchmarks.bare put              ModifyFile: reads every message undecoded and drops it
 python -m benchmarks.bare list FILE        ListFile: encodes and sends the messages of a file that `keep` wrote
 python -m benchmarks.bare sent FILE        ListFile: sends the same messages, already encoded
+python -m benchmarks.bare lines FILE       GetLogs: sends messages of such a file, already encoded
 python -m benchmarks.bare next N DIR       NextDatum: the same datum N times, in a directory in place of /pfs
 """
 
@@ -21,7 +22,7 @@ _LENGTH = 4
 
 
 def keep(path: Path, messages: Sequence[bytes]) -> None:
-    """Writes encoded FileInfo messages for `list` and `sent`."""
+    """Writes encoded messages for `list`, `sent` and `lines`."""
     with path.open("wb") as file:
         for message in messages:
             file.write(len(message).to_bytes(_LENGTH, "big") + message)
@@ -59,12 +60,20 @@ def _list(file: str) -> tuple[str, str, Any]:
 
 
 def _sent(file: str) -> tuple[str, str, Any]:
+    return "pfs_v2.API", "ListFile", _sending(file)
+
+
+def _lines(file: str) -> tuple[str, str, Any]:
+    return "pps_v2.API", "GetLogs", _sending(file)
+
+
+def _sending(file: str) -> Any:
     messages = list(_kept(Path(file)))
 
     def answer(request: bytes, context: Any) -> Iterator[bytes]:
         yield from messages
 
-    return "pfs_v2.API", "ListFile", grpc.unary_stream_rpc_method_handler(answer)
+    return grpc.unary_stream_rpc_method_handler(answer)
 
 
 def _next(count: str, directory: str) -> tuple[str, str, Any]:
@@ -83,7 +92,9 @@ def _next(count: str, directory: str) -> tuple[str, str, Any]:
     return "pachyderm.worker.Worker", "NextDatum", grpc.unary_unary_rpc_method_handler(answer, decode, encode)
 
 
-_SERVICES: dict[str, Callable[..., tuple[str, str, Any]]] = {"put": _put, "list": _list, "sent": _sent, "next": _next}
+_SERVICES: dict[str, Callable[..., tuple[str, str, Any]]] = {
+    "put": _put, "list": _list, "sent": _sent, "lines": _lines, "next": _next
+}  # fmt: skip
 
 
 def main(kind: str, *arguments: str) -> None:

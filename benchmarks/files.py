@@ -8,7 +8,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import grpc
 import python_pachyderm
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
@@ -119,11 +118,7 @@ def _raw(server: servers.Server) -> Iterator[bytes]:
     request = pfs_pb2.ListFileRequest(
         file=pfs_pb2.File(commit=pfs_pb2.Commit(branch=branch, repo=branch.repo), path="/")
     )
-    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-        call: grpc.UnaryStreamMultiCallable[pfs_pb2.ListFileRequest, bytes] = channel.unary_stream(
-            "/pfs_v2.API/ListFile", pfs_pb2.ListFileRequest.SerializeToString
-        )
-        yield from call(request)
+    return server.undecoded("pfs_v2.API/ListFile", request.SerializeToString())
 
 
 def _write(number: int) -> float:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import datums, files, memory, program
+from benchmarks import datums, files, lines, memory, program
 from benchmarks.program import positive
 from benchmarks.report import Result
 
@@ -16,6 +16,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "batched": lambda given: datums.measure_batched(given.batched, given.rounds),
     "unbatched": lambda given: datums.measure_unbatched(given.unbatched, given.rounds),
     "jobs": lambda given: datums.measure_jobs(sorted(given.jobs), given.rounds),
+    "logs": lambda given: lines.measure_logs(given.logs, given.rounds),
     "history": lambda given: memory.measure_history(given.history),
 }
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="datums of the jobs that skip all but one",
     )
+    parser.add_argument("--logs", type=positive, default=50_000, metavar="N", help="lines of the log")
     parser.add_argument("--history", type=positive, default=300, metavar="N", help="commits of the history")
     return parser
 

@@ -156,6 +156,7 @@ CREATE TABLE IF NOT EXISTS logs (
     level INTEGER NOT NULL DEFAULT 2
 );
 CREATE INDEX IF NOT EXISTS logs_by_job ON logs (project, pipeline, job);
+CREATE INDEX IF NOT EXISTS logs_by_pipeline ON logs (project, pipeline);
 """
 
 _ADDED = (("logs", "level", "INTEGER NOT NULL DEFAULT 2"),)

@@ -1,15 +1,11 @@
 """The FileInfo messages of one commit's nodes: as messages, and as bytes for listings, which may be long."""
 
-from google.protobuf.descriptor import FieldDescriptor
-
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import pfs_pb2
 from localpachd.api.times import timestamp
+from localpachd.api.wire import BYTES, VARINT, key, varint
 from localpachd.pfs.entities import CommitInfo
 from localpachd.storage.trees import Node
-
-_VARINT, _BYTES = 0, 2
-"""Wire types of protobuf's encoding."""
 
 
 class FileInfos:
@@ -31,41 +27,24 @@ class FileInfos:
         return message
 
     def encoded(self, node: Node) -> bytes:
-        """The same message as bytes. The protobuf library takes several times as long: the version that the client
-        requires is pure Python."""
+        """The same message as bytes."""
         path, tag = node.path.encode(), node.tag.encode()
-        file = b"".join((self._commit, _PATH, _varint(len(path)), path))
+        file = b"".join((self._commit, _PATH, varint(len(path)), path))
         if tag:
-            file = b"".join((file, _DATUM, _varint(len(tag)), tag))
+            file = b"".join((file, _DATUM, varint(len(tag)), tag))
         return b"".join(
             (
-                _FILE, _varint(len(file)), file,
+                _FILE, varint(len(file)), file,
                 _A_DIRECTORY if node.is_dir else _A_FILE,
                 self._committed,
-                _SIZE + _varint(node.size) if node.size else b"",
-                _HASH, _varint(len(node.hash)), node.hash,
+                _SIZE + varint(node.size) if node.size else b"",
+                _HASH, varint(len(node.hash)), node.hash,
             )
         )  # fmt: skip
 
 
-def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return _SHORT[number]
-    parts = bytearray()
-    while number >= 0x80:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
-
-
-def _key(field: FieldDescriptor, wire_type: int) -> bytes:
-    return _varint(field.number << 3 | wire_type)
-
-
-_SHORT = [bytes((number,)) for number in range(0x80)]
 _file, _info = pfs_pb2.File.DESCRIPTOR.fields_by_name, pfs_pb2.FileInfo.DESCRIPTOR.fields_by_name
-_PATH, _DATUM = _key(_file["path"], _BYTES), _key(_file["datum"], _BYTES)
-_FILE, _HASH = _key(_info["file"], _BYTES), _key(_info["hash"], _BYTES)
-_SIZE = _key(_info["size_bytes"], _VARINT)
-_A_FILE, _A_DIRECTORY = (_key(_info["file_type"], _VARINT) + _varint(kind) for kind in (pfs_pb2.FILE, pfs_pb2.DIR))
+_PATH, _DATUM = key(_file["path"], BYTES), key(_file["datum"], BYTES)
+_FILE, _HASH = key(_info["file"], BYTES), key(_info["hash"], BYTES)
+_SIZE = key(_info["size_bytes"], VARINT)
+_A_FILE, _A_DIRECTORY = (key(_info["file_type"], VARINT) + varint(kind) for kind in (pfs_pb2.FILE, pfs_pb2.DIR))

@@ -8,6 +8,7 @@ import grpc
 
 from localpachd.api import cancellation, protojson
 from localpachd.api import pps_messages as messages
+from localpachd.api.log_lines import LogLines
 from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.times import seconds
 from localpachd.errors import PachError
@@ -86,7 +87,7 @@ class DatumCalls:
         self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
         return Empty()
 
-    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.LogMessage]:
+    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: grpc.ServicerContext) -> Iterator[bytes]:
         query = LogQuery(
             pipeline=messages.optional_pipeline(request),
             job=messages.named_job(request.job) if request.HasField("job") else None,
@@ -97,5 +98,6 @@ class DatumCalls:
             since=seconds(request.since) or None,
             tail=request.tail,
         )
+        encoder = LogLines()
         for line in self._pps.logs(query, cancellation.watch(context, self._changes)):
-            yield messages.log_message(line)
+            yield encoder.encoded(line)

@@ -8,7 +8,23 @@ import pytest
 
 from benchmarks import localpachd, report
 
-TINY = ("--rounds", "1", "--put", "5", "--list", "5", "--batched", "3", "--unbatched", "3", "--jobs", "4", "8")
+TINY = (
+    "--rounds",
+    "1",
+    "--put",
+    "5",
+    "--list",
+    "5",
+    "--logs",
+    "5",
+    "--batched",
+    "3",
+    "--unbatched",
+    "3",
+    "--jobs",
+    "4",
+    "8",
+)
 
 
 @pytest.mark.soak
@@ -22,10 +38,10 @@ def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pyte
         assert row.keys() == {"section", "name", "seconds", "rate", "peak_mib"}
         assert row["seconds"] or row["peak_mib"]
         names.setdefault(row["section"], set()).add(row["name"])
-    assert len(names) == 8
+    assert len(names) == 10
     assert all({"ours", "bound"} <= each for each in names.values())
     printed = capsys.readouterr()
-    assert printed.out.count("\n| ") == 2 + 14
+    assert printed.out.count("\n| ") == 2 + 16
     assert "measuring history" in printed.err
 
 

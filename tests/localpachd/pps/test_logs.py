@@ -1,0 +1,52 @@
+"""The statements that read a log: they find its lines in order, however long it is."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from localpachd.db import Database
+from localpachd.pfs.changes import Changes
+from localpachd.pps import log_rows, logs
+from localpachd.pps.entities import Job, LogMessage
+from localpachd.pps.job_reader import always
+from localpachd.pps.logs import LogQuery
+from localpachd.pps.server_log import ServerLog
+from tests.localpachd.pps.engine import Engine, pfs_input
+
+
+@pytest.fixture
+def job(engine: Engine) -> Job:
+    """A job with 2,500 lines."""
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("p", pfs_input("texts"), "true")
+    found = engine.settle("p").job
+    now = engine.clock()
+    lines = [LogMessage(now, found.pipeline, found.id, "", "", True, False, str(number)) for number in range(2500)]
+    engine.pfs.transact(lambda txn: log_rows.add(txn, lines))
+    return found
+
+
+@pytest.fixture
+def reader(engine: Engine) -> Iterator[Database]:
+    """The engine's database, read by nobody else."""
+    db = Database(engine.root / "state.sqlite")
+    yield db
+    db.close()
+
+
+@pytest.mark.parametrize("of_job", [False, True])
+def test_a_long_log_is_read_page_by_page_without_sorting(job: Job, reader: Database, of_job: bool) -> None:
+    seen: list[str] = []
+    with reader.read() as conn:
+        conn.set_trace_callback(seen.append)
+    changes = Changes()
+    query = LogQuery(job=job) if of_job else LogQuery(job.pipeline)
+    found = [line.message for line in logs.read(reader, changes, ServerLog(changes), query, always) if line.user]
+    assert found == [str(number) for number in range(2500)]
+    pages = [each for each in seen if "FROM logs" in each]
+    assert len(pages) == 3
+    with reader.read() as conn:
+        conn.set_trace_callback(None)
+        plans = [row["detail"] for page in pages for row in conn.execute(f"EXPLAIN QUERY PLAN {page}")]
+    assert all("USING INDEX" in plan for plan in plans), plans
