@@ -100,7 +100,7 @@ class _Progress:
         self._said: set[tuple[str, str]] = set()
         self._last = time.monotonic()
 
-    def __call__(self, jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
+    def __call__(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
         for job in jobs:
             if job.ended and job.total and (job.pipeline, job.id) not in self._said:
                 self._said.add((job.pipeline, job.id))
@@ -109,7 +109,7 @@ class _Progress:
             self._last = time.monotonic()
             for job in jobs:
                 if job.state == "running":
-                    _say(f"{job.pipeline}: {job.done} of {job.total} datums {troubles.get(job.pipeline, '')}".rstrip())
+                    _say(f"{job.pipeline}: {job.done} of {job.total} datums {infos[job.pipeline].reason}".rstrip())
 
 
 def _say(text: str) -> None:

@@ -31,18 +31,30 @@ class Rerun:
 
 def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
     """The job and the datum: by default the newest job and its first failed datum; the beginning of a datum's id is
-    enough. Raises LookalikeError if either does not exist or the beginning is ambiguous."""
+    enough. Raises LookalikeError if either does not exist, the beginning is ambiguous, or the datums are not known
+    yet."""
     found = jobs.of(pipeline, job) if job else jobs.newest(pipeline)
     if found is None:
         named = f"job {job}" if job else "job"
         raise LookalikeError(f"{pipeline} has no {named}: `pachctl list job -p {pipeline}` lists its jobs")
     where = f"{pipeline}@{found.id}"
-    if not datum:
-        failures = jobs.failures(found, 1)
-        if not failures:
-            raise LookalikeError(f"no datum of {where} failed: name one that `pachctl list datum {where}` lists")
-        return found, failures[0].datum
-    known = [each for each in jobs.datums(found) if each.startswith(datum)]
+    if not found.started:
+        raise LookalikeError(
+            f"{where} has not started, so its datums are not known yet: wait for it, or see in `lookalike status` what "
+            "it is waiting for"
+        )
+    try:
+        failed = [] if datum else [each.datum for each in jobs.failures(found, 1)]
+        known = [each for each in jobs.datums(found) if each.startswith(datum)] if datum else failed
+    except grpc.RpcError as error:
+        if found.ended or error.code() is grpc.StatusCode.UNAVAILABLE:
+            raise
+        raise LookalikeError(
+            f"the server does not list the datums of {where} before it has ended: wait for it; `lookalike status` "
+            "shows its state"
+        ) from error
+    if not known and not datum:
+        raise LookalikeError(f"no datum of {where} failed: name one that `pachctl list datum {where}` lists")
     if not known:
         raise LookalikeError(f"{where} has no datum {datum}: `pachctl list datum {where}` lists its datums")
     if len(known) > 1:
@@ -55,7 +67,7 @@ def run(connection: Connection, job: Job, datum: str, to: Path, say: Callable[[s
     with lazy inputs whole and its output in `pfs/out/`; `env`, its variables; `log`, its log. `say` is called with each
     log line and whether user code wrote it.
 
-    Raises LookalikeError if the server cannot do that, FileExistsError if the directory exists.
+    Raises LookalikeError if the server stops it, FileExistsError if the directory exists.
     """
     said: list[str] = []
 
@@ -89,13 +101,8 @@ def _ended(connection: Connection, job: Job, datum: str, line: Callable[[str, bo
     )
     project = pfs_pb2.Project(name=connection.project)
     of = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=job.pipeline, project=project), id=job.id)
-    try:
-        for reply in call(pps_pb2.InspectDatumRequest(datum=pps_pb2.Datum(job=of, id=datum))):
-            if "line" not in reply:
-                return {name: str(value) for name, value in reply.items()}
-            line(reply["line"], reply["user"])
-    except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-            raise LookalikeError(f"{connection.address} cannot run a datum alone: only localpachd can") from error
-        raise
+    for reply in call(pps_pb2.InspectDatumRequest(datum=pps_pb2.Datum(job=of, id=datum))):
+        if "line" not in reply:
+            return {name: str(value) for name, value in reply.items()}
+        line(reply["line"], reply["user"])
     raise LookalikeError("the server stopped the datum before it ended")

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -19,15 +19,26 @@ _LOOK_EVERY = 0.25
 """Seconds between two looks at running jobs: Pachyderm does not push progress."""
 
 _LOOKS_AT_PIPELINES = 8
-"""Looks at jobs for each look at the pipelines."""
+"""Looks at jobs for each look at the pipelines and at the workers of running jobs."""
 
 _ENDED = frozenset({"success", "failure", "killed", "unrunnable"})
+_UNSTARTED = frozenset({"created", "starting"})
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A worker that is busy with a datum: the paths of the datum's inputs, none if the worker is between two datums,
+    and the seconds since it took the datum."""
+
+    paths: tuple[str, ...]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
     """A pipeline's job: `state` in lower case without Pachyderm's prefix, counts of datums, `seconds` of running (None
-    before it started)."""
+    before it started). The counts of a cluster change only when a datum set ends; until then the busy workers, if they
+    were asked for, are all that moves."""
 
     pipeline: str
     id: str
@@ -38,10 +49,16 @@ class Job:
     total: int
     seconds: float | None
     reason: str
+    busy: tuple[Busy, ...] = ()
 
     @property
     def ended(self) -> bool:
         return self.state in _ENDED
+
+    @property
+    def started(self) -> bool:
+        """Whether its datums are known: it has left the states before running."""
+        return self.state not in _UNSTARTED
 
     @property
     def done(self) -> int:
@@ -58,8 +75,8 @@ class Failure:
     reason: str
 
 
-Look = Callable[[Sequence[Job], Mapping[str, str]], None]
-"""Takes the jobs, and the reasons of crashing pipelines by name."""
+Look = Callable[[Sequence[Job], Mapping[str, Any]], None]
+"""Takes the jobs, and every pipeline by name: its PipelineInfo with details."""
 
 
 class Jobs:
@@ -95,6 +112,19 @@ class Jobs:
         """The job of a pipeline with this id."""
         return next((job for job in self.of_set(id_) if job.pipeline == pipeline), None)
 
+    def with_workers(self, job: Job) -> Job:
+        """The job with its busy workers, which only a running job has."""
+        if job.state != "running":
+            return job
+        of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
+        try:
+            info = self._stub.InspectJob(pps_pb2.InspectJobRequest(job=of, details=True))
+        except grpc.RpcError as error:
+            if error.code() == grpc.StatusCode.NOT_FOUND:  # deleted since
+                return job
+            raise
+        return replace(job, busy=tuple(map(_busy, info.details.worker_status)))
+
     def datums(self, job: Job) -> Iterator[str]:
         """The ids of a job's datums."""
         of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
@@ -104,17 +134,18 @@ class Jobs:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
         jobs of services are left out: they never end."""
         looks = 0
+        busy: dict[tuple[str, str], tuple[Busy, ...]] = {}
         while True:
-            if looks % _LOOKS_AT_PIPELINES == 0:
+            closely = looks % _LOOKS_AT_PIPELINES == 0
+            if closely:
                 infos = self.pipelines()
                 ranks = _ranks(infos)
-                troubles = {
-                    name: info.reason for name, info in infos.items() if info.state == pps_pb2.PIPELINE_CRASHING
-                }
             looks += 1
             found = [job for each in commit_sets for job in self.of_set(each) if job.pipeline in ranks]
             found.sort(key=lambda job: ranks[job.pipeline])
-            look(found, troubles)
+            if closely:
+                busy = {(job.pipeline, job.id): self.with_workers(job).busy for job in found}
+            look([replace(job, busy=busy.get((job.pipeline, job.id), ())) for job in found], infos)
             if all(job.ended for job in found):
                 return found
             time.sleep(_LOOK_EVERY)
@@ -156,6 +187,12 @@ def _job(info: Any) -> Job:
         seconds=_seconds(info),
         reason=info.reason,
     )
+
+
+def _busy(status: Any) -> Busy:
+    datum = status.datum_status
+    since = (time.time_ns() - datum.started.ToNanoseconds()) / 1e9 if datum.HasField("started") else 0.0
+    return Busy(tuple(each.path for each in datum.data), max(0.0, since))
 
 
 def _seconds(info: Any) -> float | None:

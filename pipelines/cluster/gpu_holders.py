@@ -1,4 +1,5 @@
-"""The holders of GPUs: on the nodes of a cluster, from Kubernetes, or on this machine, from localpachd's leases."""
+"""The holders of GPUs, and the workers that wait for one: on the nodes of a cluster, from Kubernetes, or on this
+machine, from localpachd's leases."""
 
 from dataclasses import dataclass
 
@@ -37,12 +38,31 @@ class Node:
         return sum(each.gpus for each in self.holders)
 
 
-def nodes(connection: Connection) -> list[Node]:
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A worker without a node that requests GPUs: its pipeline, and whether the cluster adds a node for it."""
+
+    pipeline: str
+    node_coming: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """The machines with GPUs, and the workers of a cluster that have none yet."""
+
+    nodes: list[Node]
+    pending: tuple[Pending, ...] = ()
+
+
+def read(connection: Connection) -> Holdings:
     """Every machine with GPUs on which the server's pipelines can run; localpachd's machine always counts. Raises
     LookalikeError if neither localpachd nor a Kubernetes cluster answers."""
     leases = local_leases(connection)
-    if leases is not None:
-        return [leases]
+    return of_cluster() if leases is None else Holdings([leases])
+
+
+def of_cluster() -> Holdings:
+    """The holdings in the cluster of kubectl's context. Raises LookalikeError if it does not answer."""
     told = kubernetes.holdings()
     found = [
         Node(
@@ -54,7 +74,8 @@ def nodes(connection: Connection) -> list[Node]:
         )
         for each in told["nodes"]
     ]
-    return sorted(found, key=lambda node: node.name)
+    pending = [Pending(pod["pipeline"], pod["node_coming"]) for pod in told["pods"] if not pod["node"]]
+    return Holdings(sorted(found, key=lambda node: node.name), tuple(each for each in pending if each.pipeline))
 
 
 def local_leases(connection: Connection) -> Node | None:

@@ -9,7 +9,7 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import yaml
@@ -18,26 +18,55 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config.config_exception import ConfigException
 from urllib3.exceptions import HTTPError
 
+from pipelines.cluster import kube_objects
+
 _ANSWERS_WITHIN = 15
 """Time limit of a call in seconds."""
 
 _PAGE = 500
 """Objects in one reply."""
 
+_FORBIDDEN = 403
+
 _ENDED = frozenset({"Succeeded", "Failed"})
+_SCALES_UP = "TriggeredScaleUp"
+"""The reason of the event by which a cluster's autoscaler says that it adds a node for a pod."""
+
+_UNSCHEDULED = "FailedScheduling"
+"""The reason of the event that repeats the condition of a pod without a node."""
+
 _WORKERS = "suite=pachyderm,component=worker"
 _SERVERS = "suite=pachyderm,app=pachd"
-_PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.google.com/gke-accelerator")
-"""Labels of nodes that name the kind of their GPUs."""
 
 
 def holdings(_: str) -> dict[str, Any]:
-    """Every node that has GPUs, and every pod that holds any: {"nodes": [{"name", "ready", "product", "gpus"}],
-    "pods": [{"name", "namespace", "node", "pipeline", "gpus"}]}."""
+    """Every node that has GPUs, and every pod that requests any: {"nodes": [{"name", "ready", "product", "gpus"}],
+    "pods": [{"name", "namespace", "node": "" for none yet, "node_coming": whether the cluster adds one, "pipeline",
+    "gpus"}]}."""
     core = client.CoreV1Api()
-    nodes = [_node(each) for each in _all(core.list_node)]
-    pods = [_pod(each) for each in _all(core.list_pod_for_all_namespaces) if each.status.phase not in _ENDED]
-    return {"nodes": [each for each in nodes if each["gpus"]], "pods": [each for each in pods if each["gpus"]]}
+    nodes = [kube_objects.gpus_of_node(each) for each in _all(core.list_node)]
+    pods = [each for each in map(kube_objects.gpus_of_pod, _pods(core)) if each["gpus"]]
+    coming = _scaled_for(core) if any(not each["node"] for each in pods) else frozenset()
+    for each in pods:
+        each["node_coming"] = not each["node"] and (each["namespace"], each["name"]) in coming
+    return {"nodes": [each for each in nodes if each["gpus"]], "pods": pods}
+
+
+def _pods(core: client.CoreV1Api) -> Iterator[Any]:
+    """Every pod of the cluster that holds its resources, or will."""
+    return (each for each in _all(core.list_pod_for_all_namespaces) if each.status.phase not in _ENDED)
+
+
+def _scaled_for(core: client.CoreV1Api) -> frozenset[tuple[str, str]]:
+    """The pods, by namespace and name, for which the cluster's autoscaler adds a node."""
+    events = _all(core.list_event_for_all_namespaces, field_selector=f"reason={_SCALES_UP}")
+    try:
+        about = [each.involved_object for each in events if each.reason == _SCALES_UP]
+    except ApiException as error:
+        if error.status != _FORBIDDEN:
+            raise
+        return frozenset()  # then such a worker waits like any other
+    return frozenset((each.namespace, each.name) for each in about)
 
 
 def troubles(namespace: str) -> dict[str, list[str]]:
@@ -46,16 +75,16 @@ def troubles(namespace: str) -> dict[str, list[str]]:
     names: dict[tuple[str, str], str] = {}
     found: dict[str, list[str]] = {}
     for controller in _all(core.list_namespaced_replication_controller, namespace=namespace, label_selector=_WORKERS):
-        if _lacks_workers(controller):
-            names["ReplicationController", controller.metadata.name] = _pipeline(controller)
+        if kube_objects.lacks_workers(controller):
+            names["ReplicationController", controller.metadata.name] = kube_objects.pipeline_of(controller)
     for pod in _all(core.list_namespaced_pod, namespace=namespace, label_selector=_WORKERS):
-        if _healthy(pod):
+        if kube_objects.healthy(pod):
             continue
-        names["Pod", pod.metadata.name] = _pipeline(pod)
-        found.setdefault(_pipeline(pod), []).extend(_waiting(pod))
+        names["Pod", pod.metadata.name] = kube_objects.pipeline_of(pod)
+        found.setdefault(kube_objects.pipeline_of(pod), []).extend(kube_objects.waiting(pod))
     for event in _all(core.list_namespaced_event, namespace=namespace, field_selector="type=Warning"):
         about = names.get((event.involved_object.kind, event.involved_object.name))
-        if about is not None and event.message:
+        if about is not None and event.message and event.reason != _UNSCHEDULED:
             found.setdefault(about, []).append(f"{event.reason}: {event.message.strip()}")
     return {name: list(dict.fromkeys(said)) for name, said in found.items() if said}
 
@@ -63,20 +92,31 @@ def troubles(namespace: str) -> dict[str, list[str]]:
 def capacity(namespace: str) -> dict[str, Any]:
     """The capacity of schedulable nodes, and the quotas of a namespace, in Kubernetes' quantities:
     {"namespace", "pachyderm": whether one runs there, "nodes": [{"name", "labels", "taints": [{"key", "value",
-    "effect"}], "allocatable", "images"}], "quotas": [{"name", "hard", "used"}]}."""
+    "effect"}], "allocatable", "images"}], "quotas": [{"name", "hard", "used"}], "pods": those on nodes, [{"node",
+    "pipeline", "containers", "initContainers"}], None if they may not be listed}."""
     core = client.CoreV1Api()
-    nodes = [each for each in _all(core.list_node) if _ready(each) and not (each.spec and each.spec.unschedulable)]
+    nodes = [each for each in _all(core.list_node) if kube_objects.schedulable(each)]
     servers = _all(core.list_namespaced_pod, namespace=namespace, label_selector=_SERVERS)
     quotas = _all(core.list_namespaced_resource_quota, namespace=namespace)
     return {
         "namespace": namespace,
         "pachyderm": any(True for _ in servers),
-        "nodes": [_offer(each) for each in nodes],
+        "nodes": [kube_objects.offer(each) for each in nodes],
         "quotas": [
             {"name": each.metadata.name, "hard": each.status.hard or {}, "used": each.status.used or {}}
             for each in quotas
         ],
+        "pods": _requests(core),
     }
+
+
+def _requests(core: client.CoreV1Api) -> list[dict[str, Any]] | None:
+    try:
+        return [kube_objects.requests_of(each) for each in _pods(core) if each.spec.node_name]
+    except ApiException as error:
+        if error.status != _FORBIDDEN:
+            raise
+        return None
 
 
 def main() -> int:
@@ -145,83 +185,6 @@ def _all(call: Callable[..., Any], **arguments: Any) -> Iterator[Any]:
         token = page.metadata._continue
         if not token:
             return
-
-
-def _node(node: Any) -> dict[str, Any]:
-    labels = node.metadata.labels or {}
-    return {
-        "name": node.metadata.name,
-        "ready": _ready(node),
-        "product": next((labels[name] for name in _PRODUCTS if name in labels), ""),
-        "gpus": _gpus(node.status.allocatable),
-    }
-
-
-def _ready(node: Any) -> bool:
-    return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions or ())
-
-
-def _offer(node: Any) -> dict[str, Any]:
-    taints = (node.spec.taints if node.spec else None) or ()
-    return {
-        "name": node.metadata.name,
-        "labels": node.metadata.labels or {},
-        "taints": [{"key": each.key, "value": each.value or "", "effect": each.effect} for each in taints],
-        "allocatable": node.status.allocatable or {},
-        "images": [name for each in node.status.images or () for name in each.names or ()],
-    }
-
-
-def _pod(pod: Any) -> dict[str, Any]:
-    return {
-        "name": pod.metadata.name,
-        "namespace": pod.metadata.namespace,
-        "node": pod.spec.node_name or "",
-        "pipeline": _pipeline(pod),
-        "gpus": max(
-            sum(_wanted(pod.spec.containers)),
-            max(_wanted(pod.spec.init_containers or ()), default=0),  # these run before the others
-        ),
-    }
-
-
-def _wanted(containers: Iterable[Any]) -> list[int]:
-    return [_gpus(each.resources.limits if each.resources else None) for each in containers]
-
-
-def _gpus(quantities: Mapping[str, str] | None) -> int:
-    """The number of GPUs, or slices of GPUs, among some resources."""
-    return sum(
-        int(quantity)
-        for name, quantity in (quantities or {}).items()
-        if name.endswith("/gpu") or name.startswith("nvidia.com/mig-")
-    )
-
-
-def _pipeline(thing: Any) -> str:
-    """The pipeline of a worker, as project/name; "" for any other pod."""
-    labels = thing.metadata.labels or {}
-    name = labels.get("pipelineName", "")
-    return f"{labels.get('pipelineProject', 'default')}/{name}" if name else ""
-
-
-def _lacks_workers(controller: Any) -> bool:
-    """Whether events of a controller are current: Kubernetes keeps them for an hour."""
-    return (controller.status.ready_replicas or 0) < (controller.spec.replicas or 0)
-
-
-def _healthy(pod: Any) -> bool:
-    return pod.status.phase == "Running" and all(each.ready for each in pod.status.container_statuses or ())
-
-
-def _waiting(pod: Any) -> Iterator[str]:
-    for each in pod.status.conditions or ():
-        if each.type == "PodScheduled" and each.status == "False" and each.message:
-            yield f"{each.reason}: {each.message.strip()}"
-    for each in (*(pod.status.init_container_statuses or ()), *(pod.status.container_statuses or ())):
-        waiting = each.state.waiting if each.state else None
-        if waiting is not None and waiting.message:
-            yield f"{waiting.reason}: {waiting.message.strip()}"
 
 
 def _refusal(error: ApiException) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
@@ -10,11 +10,14 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Failure, Job, Jobs
 from pipelines.client.repository import Repository
-from pipelines.cluster import gpu_holders, kubernetes
+from pipelines.cluster import gpu_holders, gpu_waits, kubernetes
+from pipelines.cluster.gpu_waits import GpuWaits, Wait
 from pipelines.errors import LookalikeError
 
 MOST_FAILURES = 10
 """Most failed datums of a pipeline that are listed."""
+
+_COUNTS = "a cluster counts datums when their datum set ends; until then the numbers of a running job stand still"
 
 REJECTING = {"preprocess": "images", "preprocess-queries": "queries"}
 _LACKING = {
@@ -26,8 +29,8 @@ _LACKING = {
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline: its state in lower case and the reason for it, its newest job, some of that job's failed datums, and
-    Kubernetes' reasons for workers that cannot run."""
+    """A pipeline: its state in lower case, "waiting" for a wait that ends by itself, and the reason for it, its newest
+    job with its busy workers, some of that job's failed datums, and Kubernetes' reasons for workers that cannot run."""
 
     name: str
     state: str
@@ -61,31 +64,47 @@ def read(connection: Connection, names: Sequence[str], namespace: str = "") -> S
     """The status of these pipelines, with workers in a namespace of the cluster ("" for the context's own)."""
     jobs = Jobs(connection)
     there = jobs.pipelines()
-    troubles, unknown = _troubles(connection, namespace)
+    said, unknown = _troubles(connection, namespace)
+    troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
+    newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
+    running = {name for name, job in newest.items() if job is not None and job.state == "running"}
+    waits = GpuWaits(connection).look(there, running, troubles)
     found = [
-        _pipeline(jobs, there[name], troubles.get(f"{connection.project}/{name}", ()))
-        for name in names
-        if name in there
+        _pipeline(jobs, there[name], newest[name], troubles[name], waits.get(name)) for name in names if name in there
     ]
     missing = [name for name in names if name not in there]
-    return Status(found, missing, rejections(connection), [*unknown, *notes(connection)])
+    late = [_COUNTS] if said is not None and any(each.job and each.job.busy for each in found) else []
+    return Status(found, missing, rejections(connection), [*late, *unknown, *notes(connection)])
 
 
-def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequence[str]], list[str]]:
-    """The reasons for which workers wait, by pipeline, and a note if they are unknown. localpachd gives them itself."""
+def _wants_gpus(info: Any) -> bool:
+    return bool(info.details.resource_limits.gpu.number)
+
+
+def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequence[str]] | None, list[str]]:
+    """The reasons for which a cluster's workers wait, by pipeline, and a note if they are unknown. None of localpachd,
+    which gives them itself."""
     if gpu_holders.local_leases(connection) is not None:
-        return {}, []
+        return None, []
     try:
         return kubernetes.troubles(namespace), []
     except LookalikeError as error:
         return {}, [f"the reasons for which workers wait are unknown: {error}"]
 
 
-def _pipeline(jobs: Jobs, info: Any, troubles: Sequence[str]) -> PipelineStatus:
+def _pipeline(jobs: Jobs, info: Any, job: Job | None, troubles: Sequence[str], wait: Wait | None) -> PipelineStatus:
     state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
-    job = jobs.newest(info.pipeline.name)
     failures = jobs.failures(job, MOST_FAILURES) if job is not None and job.failed else []
-    return PipelineStatus(info.pipeline.name, state, info.reason, job, failures, troubles)
+    found = PipelineStatus(info.pipeline.name, state, info.reason, job, failures, troubles)
+    if job is not None:
+        found = replace(found, job=jobs.with_workers(job))
+    if wait is not None:
+        kind = info.details.resource_limits.gpu.type
+        others = [each for each in troubles if not gpu_waits.is_short(each, kind)]
+        return replace(found, state=wait.state, reason=wait.text, troubles=others)
+    if state == "crashing" and troubles:  # which Pachyderm repeats
+        return replace(found, reason="")
+    return found
 
 
 def rejections(connection: Connection) -> list[Rejection]:

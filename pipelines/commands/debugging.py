@@ -8,6 +8,7 @@ import typer
 from pipelines.client import debugging
 from pipelines.client.connection import here
 from pipelines.client.jobs import Jobs
+from pipelines.cluster import gpu_holders
 from pipelines.commands.terminal import console, files, near, say
 from pipelines.errors import LookalikeError
 from stages.wording import visible
@@ -43,6 +44,11 @@ def datum(
     """
     connection = here()
     pipeline, _, named = job.partition("@")
+    if gpu_holders.local_leases(connection) is None:
+        raise LookalikeError(
+            f"only localpachd can run a datum alone, and {connection.address} is another server: `lookalike status` "
+            f"shows the reasons of failures, `pachctl logs --pipeline {pipeline}` what the datums wrote"
+        )
     found, chosen = debugging.choose(Jobs(connection), pipeline, named, identity)
     to = output or _free(Path("debug") / f"{pipeline}-{chosen[:_SHORT]}")
     if to.exists():

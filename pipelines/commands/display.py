@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rich.table import Table
 
-from pipelines.client.jobs import Failure, Job
+from pipelines.client.jobs import Busy, Failure, Job
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
 from pipelines.commands.terminal import coloured, console, files, near, say
 from pipelines.library.results import Sheet
 
 _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
+_MOST_WORKERS = 3
 
 
 def job_table(jobs: Sequence[Job], rejected: Sequence[Rejection]) -> Table:
@@ -89,11 +90,31 @@ def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
             by_reason.setdefault(each.reason, []).append(each.name)
     for reason, names in by_reason.items():
         say(f"{', '.join(names)}: {_line(reason)}")
+    by_trouble: dict[str, list[str]] = {}
     for each in pipelines:
         for trouble in each.troubles[:_MOST_TROUBLES]:
-            say(f"workers of {each.name} are waiting: {_line(trouble)}")
+            by_trouble.setdefault(_line(trouble), []).append(each.name)
+    for trouble, names in by_trouble.items():
+        say(f"workers of {', '.join(names)} cannot start: {trouble}")
+    for each in pipelines:
         if each.job is not None:
+            if each.state != "waiting":
+                _show_workers(each.job)
             _show_failures(each.job, each.failures)
+
+
+def _show_workers(job: Job) -> None:
+    """The datums that the workers of a running job are busy with: on a cluster all that moves until a set ends."""
+    if not job.busy:
+        return
+    longest = sorted(job.busy, key=lambda each: -each.seconds)
+    more = f" and {len(longest) - _MOST_WORKERS} more" if len(longest) > _MOST_WORKERS else ""
+    say(f"{job.pipeline} is busy with {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
+
+
+def at_work(worker: Busy) -> str:
+    """A worker's datum and the time since it took it."""
+    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s" if worker.paths else "the start of a datum set"
 
 
 def _show_failures(job: Job, failures: Sequence[Failure]) -> None:

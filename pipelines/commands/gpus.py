@@ -21,7 +21,7 @@ def gpus(
 ) -> None:
     """Show the machines that have GPUs, and the number of GPUs in use."""
     connection = here()
-    found = gpu_holders.nodes(connection)
+    found = gpu_holders.read(connection).nodes
     if found:
         console.print(_table(found, details))
     total, allocated = sum(node.total for node in found), sum(node.allocated for node in found)

@@ -1,8 +1,11 @@
-"""Progress of long work: bars on a terminal, otherwise a line for each job that has ended."""
+"""Progress of long work: bars on a terminal, otherwise a line for each job that has ended or has to wait."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
+from python_pachyderm.proto.v2.pps import pps_pb2
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -17,22 +20,22 @@ from rich.progress import (
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
+from pipelines.cluster.gpu_waits import GpuWaits, Wait
 from pipelines.commands import interrupts
+from pipelines.commands.display import at_work
 from pipelines.commands.terminal import coloured, console, say
 from stages.wording import counted
-
-_WAITING = frozenset({"created", "starting"})
 
 
 def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
     """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first."""
     with _bars() as bars:
-        lines = _JobLines(bars)
+        lines = _JobLines(bars, GpuWaits(connection))
         show = lines.look if console.is_terminal else lines.tell
 
-        def look(jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
+        def look(jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
             interrupts.check()
-            show(jobs, troubles)
+            show(jobs, infos)
 
         return Jobs(connection).watch(commits, look)
 
@@ -72,15 +75,19 @@ def _bars(transient: bool = False) -> Progress:
 
 
 class _JobLines:
-    """A line for each pipeline with a job: datums done of total, and the state of the job."""
+    """A line for each pipeline with a job: datums done of total, the state of the job, and the datum at work. The
+    reasons for which jobs wait are printed once, above."""
 
-    def __init__(self, bars: Progress) -> None:
+    def __init__(self, bars: Progress, waits: GpuWaits) -> None:
         self._bars = bars
+        self._waits = waits
+        self._known: tuple[Mapping[str, Any], Mapping[str, Wait]] = {}, {}
         self._tasks: dict[str, TaskID] = {}
-        self._said: set[tuple[str, str]] = set()
+        self._said: set[tuple[str, str, str]] = set()
 
-    def look(self, jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
+    def look(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
         """Updates the bars."""
+        states = self._states(jobs, infos)
         for pipeline in dict.fromkeys(job.pipeline for job in jobs):
             of_it = [job for job in jobs if job.pipeline == pipeline]
             if pipeline not in self._tasks:
@@ -90,23 +97,56 @@ class _JobLines:
                 self._tasks[pipeline],
                 completed=sum(job.done for job in of_it),
                 # The number of datums is not known before a job has started.
-                total=None if current.state in _WAITING else sum(job.total for job in of_it),
-                state=_state(current, troubles),
+                total=sum(job.total for job in of_it) if current.started else None,
+                state=_state(current, states.get(pipeline, "")),
             )
             if current.ended:
                 self._bars.stop_task(self._tasks[pipeline])
 
-    def tell(self, jobs: Sequence[Job], troubles: Mapping[str, str]) -> None:
-        """Prints the jobs that have ended, and the pipelines that crash, since the last call."""
+    def tell(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
+        """Prints the jobs that have ended since the last call."""
+        self._states(jobs, infos)
         for job in jobs:
-            trouble = "" if job.ended else troubles.get(job.pipeline, "")
-            news = f"{job.state}, {job.done:,} of {counted(job.total, 'datum', 'datums')}" if job.ended else trouble
-            if news and (job.pipeline, job.id + trouble) not in self._said:
-                self._said.add((job.pipeline, job.id + trouble))
-                say(f"{job.pipeline}: {news}")
+            if job.ended and self._is_new(job, ""):
+                say(f"{job.pipeline}: {job.state}, {job.done:,} of {counted(job.total, 'datum', 'datums')}")
+
+    def _states(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> dict[str, str]:
+        """The states of the pipelines that wait or crash. Prints the reasons, once for each job and state: a wait has
+        the same reason in other words when others hold the GPUs."""
+        running = {job.pipeline for job in jobs if job.state == "running"}
+        if infos is not self._known[0]:  # since the last look
+            self._known = infos, self._waits.look(infos, running)
+        waits = self._known[1]
+        states: dict[str, str] = {}
+        news: dict[str, list[str]] = {}
+        for job in jobs:
+            info = infos.get(job.pipeline)
+            if job.ended or info is None:
+                continue
+            wait = waits.get(job.pipeline)
+            if wait is None and info.state == pps_pb2.PIPELINE_CRASHING:
+                wait = Wait("crashing", info.reason)
+            if wait is None or not wait.text:
+                continue
+            states[job.pipeline] = wait.state
+            if self._is_new(job, wait.text if wait.state == "crashing" else wait.state):
+                news.setdefault(wait.text, []).append(job.pipeline)
+        for text, names in news.items():
+            say(f"{', '.join(dict.fromkeys(names))}: {text}")
+        return states
+
+    def _is_new(self, job: Job, news: str) -> bool:
+        """Whether this is the first time for this job."""
+        known = (job.pipeline, job.id, news) in self._said
+        self._said.add((job.pipeline, job.id, news))
+        return not known
 
 
-def _state(job: Job, troubles: Mapping[str, str]) -> str:
-    if not job.ended and job.pipeline in troubles:
-        return f"{coloured('crashing')} {troubles[job.pipeline]}"
-    return coloured(job.state)
+def _state(job: Job, of_pipeline: str) -> str:
+    """The state for the end of a bar; of a running job also the datum on which a worker has been longest."""
+    if job.ended or of_pipeline in ("waiting", "crashing"):
+        return coloured(job.state if job.ended else of_pipeline)
+    if job.state != "running" or not job.busy:
+        return coloured(job.state)
+    more = f" (+{len(job.busy) - 1})" if len(job.busy) > 1 else ""
+    return f"{escape(at_work(max(job.busy, key=lambda each: each.seconds)))}{more}"

@@ -7,7 +7,6 @@ from typing import Any
 
 import grpc
 import pytest
-from python_pachyderm import Client
 
 from pipelines.client import debugging
 from pipelines.client.connection import Connection
@@ -129,9 +128,25 @@ def test_the_command_reports_it(judged: Job, as_user: Connection, command: Comma
     assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")
 
 
-def test_other_servers_are_recognised(stranger: str, tmp_path: Path) -> None:
-    client = Client.new_from_pachd_address(stranger)
-    job = Job("judge", "0" * 32, "failure", 0, 0, 1, 1, None, "")
-    with pytest.raises(LookalikeError, match="only localpachd can"):
-        debugging.run(Connection(client, stranger, "default"), job, "f" * 64, tmp_path / "kept", lambda *line: None)
-    client._channel.close()
+def test_other_servers_are_recognised(stranger: str, command: Command) -> None:
+    done = Command(command.directory, {"PACHD_ADDRESS": stranger}).run("debug", "datum", "judge")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"only localpachd can run a datum alone, and {stranger} is another server" in done.stderr
+
+
+def test_a_job_that_has_not_started_says_what_to_do(
+    judged: Job, as_user: Connection, command: Command, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    for name, repo in (("before", "in"), ("after", "before")):
+        document = {
+            "pipeline": {"name": name},
+            "input": {"pfs": {"name": "in", "repo": repo, "branch": "master", "glob": "/"}},
+            "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": [f"while [ ! -e {gate} ]; do sleep 0.05; done"]},
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+        deploy(as_user, [reading.read(tmp_path / f"{name}.json")])
+    done = command.run("debug", "datum", "after")
+    gate.touch()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "has not started, so its datums are not known yet: wait for it" in done.stderr

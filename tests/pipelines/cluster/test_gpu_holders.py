@@ -159,7 +159,7 @@ def test_the_gpus_of_nodes_and_their_holders(api_server: str) -> None:
 
 def test_the_reasons_why_workers_wait(api_server: str) -> None:
     expected = {
-        "default/search": [f"Unschedulable: {UNSCHEDULABLE}", f"FailedScheduling: {UNSCHEDULABLE}"],
+        "default/search": [f"Unschedulable: {UNSCHEDULABLE}"],
         "default/render": [f"ImagePullBackOff: {PULLING}"],
         "default/index": [f"FailedCreate: {QUOTA}"],
     }
@@ -230,7 +230,7 @@ def no_localpachd(stranger: str) -> Iterator[Connection]:
 
 def test_a_cluster_is_told_by_machine(api_server: str, no_localpachd: Connection) -> None:
     held = (Holder("default/features", "pach/default-features-v2-abcde", 2), Holder("", "other/notebook", 1))
-    assert gpu_holders.nodes(no_localpachd) == [
+    assert gpu_holders.read(no_localpachd).nodes == [
         Node("gpu-a", "Ready", "Tesla-T4", 4, held),
         Node("gpu-b", "NotReady", "", 1, ()),
     ]
@@ -276,13 +276,23 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
 ) -> None:
     holder(tmp_path, "search", tmp_path / "gate")
     deploy(connection, [reading.read(tmp_path / "search.json")])
-    ours = pod("search-v1-x", "search", phase="Pending", conditions=PODS[3]["status"]["conditions"])
-    ours["metadata"]["labels"]["pipelineProject"] = connection.project
-    monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/pods", [ours])
-    seen = status.read(like_a_cluster, ["search"])
-    assert seen.pipelines[0].troubles == [f"Unschedulable: {UNSCHEDULABLE}"]
-    display.show_status(seen)
-    assert f"workers of search are waiting: Unschedulable: {UNSCHEDULABLE}" in capsys.readouterr().out
+    taint = "0/3 nodes are available: 1 node(s) had untolerated taint {nvidia.com/gpu: present}."
+    for why, held, state, said in [
+        (UNSCHEDULABLE, 4, "waiting", "search: waiting for a GPU, held by other/notebook outside Pachyderm"),
+        (taint, 0, "running", f"workers of search cannot start: Unschedulable: {taint}"),
+    ]:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
+        ours = pod("search-v1-x", "search", phase="Pending", gpus=1, conditions=[condition])
+        ours["metadata"]["labels"]["pipelineProject"] = connection.project
+        monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/pods", [ours])
+        monkeypatch.setitem(ANSWERS, "/api/v1/pods", [ours, pod("notebook", on="gpu-a", gpus=held)])
+        event_of_it = event("Pod", "search-v1-x", "FailedScheduling", why)
+        monkeypatch.setitem(ANSWERS, "/api/v1/namespaces/pach/events", [event_of_it])
+        seen = status.read(like_a_cluster, ["search"])
+        assert seen.pipelines[0].state == state
+        display.show_status(seen)
+        (line,) = [each for each in capsys.readouterr().out.splitlines() if why in each or "waiting for" in each]
+        assert line == said
     kubeconfig("http://127.0.0.1:9", "pach")
     assert (
         "the reasons for which workers wait are unknown: the Kubernetes cluster at"

@@ -1,0 +1,185 @@
+"""The pipelines whose workers wait for GPUs: for those that others hold, which Kubernetes resolves by itself, or for
+those that no machine has."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.client.connection import Connection
+from pipelines.cluster import gpu_holders
+from pipelines.cluster.gpu_holders import Holdings, Node
+from pipelines.errors import LookalikeError
+from stages.wording import counted
+
+_ASK_EVERY = 15.0
+"""Seconds between two questions to a cluster: each takes about one."""
+
+_MOST_HOLDERS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The state in which a pipeline is in truth, "waiting", "running" or "crashing", and the reason in words, "" for
+    none. Pachyderm itself says "crashing" in all three cases."""
+
+    state: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The GPUs that each worker of a pipeline requests, and whether the pipeline gives them back after a job."""
+
+    gpus: int
+    autoscaling: bool
+    busy: bool
+    """Whether a job of the pipeline runs."""
+
+
+class GpuWaits:
+    """The waits on one server, whose cluster is asked now and then only."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._asked: float | None = None
+        self._holdings: Holdings | None = None
+
+    def look(
+        self, infos: Mapping[str, Any], busy: Collection[str], said: Mapping[str, Sequence[str]] | None = None
+    ) -> dict[str, Wait]:
+        """The waits of pipelines, given as PipelineInfos with details, of which some are `busy`: a job of them runs.
+        `said` are reasons from Kubernetes, besides those that Pachyderm repeats."""
+        wishes = {
+            name: Wish(info.details.resource_limits.gpu.number, info.details.autoscaling, name in busy)
+            for name, info in infos.items()
+            if info.details.resource_limits.gpu.number
+        }
+        if not wishes:
+            return {}
+        crashing = {name for name in wishes if infos[name].state == pps_pb2.PIPELINE_CRASHING}
+        machine = gpu_holders.local_leases(self._connection)
+        if machine is not None:
+            found = {name: on_machine(machine, name, wish, name in crashing) for name, wish in wishes.items()}
+            return {name: wait for name, wait in found.items() if wait is not None}
+        short = [
+            name
+            for name in wishes
+            if any(
+                is_short(text, infos[name].details.resource_limits.gpu.type)
+                for text in (*([infos[name].reason] if name in crashing else ()), *(said or {}).get(name, ()))
+            )
+        ]
+        waits = {name: self._on_cluster(name, wishes) for name in short}
+        return {name: wait for name, wait in waits.items() if wait is not None}
+
+    def _on_cluster(self, name: str, wishes: Mapping[str, Wish]) -> Wait | None:
+        now = time.monotonic()
+        if self._asked is None or now - self._asked > _ASK_EVERY:
+            try:
+                self._holdings = gpu_holders.of_cluster()
+            except LookalikeError:  # kubectl does not work here: Pachyderm's own states must do
+                self._holdings = None
+            self._asked = now
+        return on_cluster(self._holdings, self._connection.project, name, wishes)
+
+
+def is_short(reason: str, kind: str) -> bool:
+    """Whether Kubernetes gives a shortage of this kind of GPUs as a reason."""
+    return f"Insufficient {kind or 'nvidia.com/gpu'}" in reason
+
+
+def on_machine(machine: Node, name: str, wish: Wish, crashing: bool) -> Wait | None:
+    """The wait of a pipeline on localpachd's machine."""
+    if wish.gpus > machine.total:
+        if not crashing:  # it runs on the CPU
+            return None
+        has = f"has {counted(machine.total, 'GPU', 'GPUs')}" if machine.total else "has no GPU"
+        fix = "start the server without --strict-gpus to compute on the CPU"
+        return Wait("crashing", f"a worker requests {counted(wish.gpus, 'GPU', 'GPUs')}, this machine {has}: {fix}")
+    others = _names([each.pipeline for each in machine.holders])
+    if not wish.busy or name in others or machine.total - machine.allocated >= wish.gpus:
+        return None
+    return Wait("waiting", _waiting(wish.gpus, others))
+
+
+def on_cluster(holdings: Holdings | None, project: str, name: str, wishes: Mapping[str, Wish]) -> Wait | None:
+    """The wait of a pipeline for which Kubernetes gives a shortage of GPUs as a reason; None if the shortage is not the
+    whole reason. `holdings` are None where the cluster cannot be asked."""
+    wish, full = wishes[name], f"{project}/{name}"
+    pending = [each for each in holdings.pending if each.pipeline == full] if holdings else []
+    if holdings is None or not (pending or _held(holdings.nodes, full)):  # or another cluster's
+        return _by_pachyderm(name, wishes)
+    if not pending:  # Pachyderm notices after a while
+        return Wait("running", "")
+    able = [node for node in holdings.nodes if node.total >= wish.gpus and node.status == "Ready"]
+    if not able:
+        if any(each.node_coming for each in pending):
+            return Wait("waiting", f"waiting for a node with {_gpus(wish.gpus)}, which the cluster is adding")
+        return Wait("crashing", _never(wish.gpus, [node.total for node in holdings.nodes if node.status == "Ready"]))
+    if any(node.total - node.allocated >= wish.gpus for node in able):
+        return None
+    standing = {f"{project}/{each}" for each, other in wishes.items() if not other.autoscaling and each != name}
+    keepers = _names(each.pipeline for node in able for each in node.holders if each.pipeline in standing)
+    if all(node.total - sum(_held([node], keeper) for keeper in keepers) < wish.gpus for node in able):
+        return Wait("crashing", _kept([_short_name(each, project) for each in keepers], wish.gpus))
+    waiting = _waiting(wish.gpus, _names(_holders(able, project, name)))
+    if _held(holdings.nodes, full):
+        return Wait("running", f"{counted(len(pending), 'worker', 'workers')} more {waiting}")
+    return Wait("waiting", waiting)
+
+
+def _by_pachyderm(name: str, wishes: Mapping[str, Wish]) -> Wait:
+    if wishes[name].busy:
+        return Wait("running", "")
+    others = [each for each, wish in wishes.items() if each != name and wish.busy]
+    standing = [each for each, wish in wishes.items() if each != name and not wish.autoscaling]
+    return Wait("waiting", _waiting(wishes[name].gpus, others or standing))
+
+
+def _holders(nodes: Sequence[Node], project: str, name: str) -> Iterator[str]:
+    for node in nodes:
+        for each in node.holders:
+            if each.pipeline != f"{project}/{name}":
+                yield _short_name(each.pipeline, project) or f"{each.worker} outside Pachyderm"
+
+
+def _short_name(pipeline: str, project: str) -> str:
+    return pipeline.removeprefix(f"{project}/")
+
+
+def _held(nodes: Sequence[Node], pipeline: str) -> int:
+    return sum(each.gpus for node in nodes for each in node.holders if each.pipeline == pipeline)
+
+
+def _names(names: "Iterator[str] | Sequence[str]") -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _waiting(gpus: int, holders: Sequence[str]) -> str:
+    if not holders:
+        return f"waiting for {_gpus(gpus)}, which no node has to spare"
+    more = f" and {len(holders) - _MOST_HOLDERS} more" if len(holders) > _MOST_HOLDERS else ""
+    return f"waiting for {_gpus(gpus)}, held by {', '.join(holders[:_MOST_HOLDERS])}{more}"
+
+
+def _never(gpus: int, totals: Sequence[int]) -> str:
+    if not totals:
+        return "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu"
+    return (
+        f"a worker requests {_gpus(gpus)}, and no node has more than {max(totals)}: lower resource_limits.gpu.number, "
+        "or add a larger node"
+    )
+
+
+def _kept(keepers: Sequence[str], gpus: int) -> str:
+    return (
+        f"{', '.join(keepers)} never gives back the GPUs that this waits for ({_gpus(gpus)} for each worker): set "
+        '"autoscaling": true there, or add a node with GPUs'
+    )
+
+
+def _gpus(number: int) -> str:
+    return "a GPU" if number == 1 else f"{number} GPUs"

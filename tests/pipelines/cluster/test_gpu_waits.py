@@ -1,0 +1,248 @@
+"""The waits for GPUs: their state and reason, from Pachyderm, from a cluster, and from localpachd's machine."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.cluster import gpu_waits, status
+from pipelines.cluster.gpu_holders import Holder, Holdings, Node, Pending
+from pipelines.cluster.gpu_waits import GpuWaits, Wait, Wish
+from pipelines.specifications import reading
+from tests.servers import StartPachd
+
+SHORT = (
+    "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: 1 No preemption "
+    "victims found for incoming pod.."
+)
+IDLE, BUSY, STANDING = Wish(1, True, False), Wish(1, True, True), Wish(1, False, False)
+
+
+def node(total: int, *holders: str, status: str = "Ready") -> Node:
+    held = [Holder(each if "/" in each else "", f"ns/{each.rpartition('/')[2]}", 1) for each in holders]
+    return Node("n", status, "", total, tuple(held))
+
+
+def pending(*pipelines: str, coming: bool = False) -> tuple[Pending, ...]:
+    return tuple(Pending(f"p/{each}", coming) for each in pipelines)
+
+
+@pytest.mark.parametrize(
+    ("holdings", "wishes", "state", "text"),
+    [
+        (
+            Holdings([node(1, "p/features")], pending("index")),
+            {"index": IDLE, "features": BUSY},
+            "waiting",
+            "waiting for a GPU, held by features",
+        ),
+        (
+            Holdings([node(2, "q/other", "notebook")], pending("index")),
+            {"index": IDLE},
+            "waiting",
+            "waiting for a GPU, held by q/other, ns/notebook outside Pachyderm",
+        ),
+        (
+            Holdings([node(5, "p/a", "p/b", "p/c", "p/d", "p/e")], pending("index")),
+            {"index": IDLE},
+            "waiting",
+            "waiting for a GPU, held by a, b, c and 2 more",
+        ),
+        (
+            Holdings([node(1, "p/features")], pending("index")),
+            {"index": IDLE, "features": STANDING},
+            "crashing",
+            "features never gives back the GPUs that this waits for (a GPU for each worker): "
+            'set "autoscaling": true there, or add a node with GPUs',
+        ),
+        (
+            Holdings([node(2, "p/features", "p/search")], pending("index")),
+            {"index": IDLE, "features": STANDING, "search": BUSY},
+            "waiting",
+            "waiting for a GPU, held by features, search",
+        ),
+        (
+            Holdings([], pending("index")),
+            {"index": IDLE},
+            "crashing",
+            "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu",
+        ),
+        (
+            Holdings([node(1, status="NotReady")], pending("index")),
+            {"index": IDLE},
+            "crashing",
+            "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu",
+        ),
+        (
+            Holdings([node(1), node(1)], pending("index")),
+            {"index": Wish(2, True, False)},
+            "crashing",
+            "a worker requests 2 GPUs, and no node has more than 1: lower resource_limits.gpu.number, or add a larger "
+            "node",
+        ),
+        (
+            Holdings([], pending("index", coming=True)),
+            {"index": IDLE},
+            "waiting",
+            "waiting for a node with a GPU, which the cluster is adding",
+        ),
+        (
+            Holdings([node(2, "p/index", "p/features")], pending("index")),
+            {"index": BUSY, "features": BUSY},
+            "running",
+            "1 worker more waiting for a GPU, held by features",
+        ),
+        (Holdings([node(1, "p/index")]), {"index": BUSY}, "running", ""),
+        (None, {"index": IDLE, "features": BUSY}, "waiting", "waiting for a GPU, held by features"),
+        (None, {"index": IDLE, "features": STANDING}, "waiting", "waiting for a GPU, held by features"),
+        (None, {"index": IDLE, "features": IDLE}, "waiting", "waiting for a GPU, which no node has to spare"),
+        (None, {"index": BUSY}, "running", ""),
+        (  # kubectl's cluster is another one
+            Holdings([node(1, "p/other")], pending("other")),
+            {"index": IDLE, "features": BUSY},
+            "waiting",
+            "waiting for a GPU, held by features",
+        ),
+    ],
+)
+def test_waits_on_a_cluster(holdings: Holdings | None, wishes: Mapping[str, Wish], state: str, text: str) -> None:
+    assert gpu_waits.on_cluster(holdings, "p", "index", wishes) == Wait(state, text)
+
+
+def test_a_free_gpu_is_not_the_reason() -> None:
+    """A taint repels the worker from the node with a GPU, and the other nodes have none."""
+    assert gpu_waits.on_cluster(Holdings([node(1)], pending("index")), "p", "index", {"index": IDLE}) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "wish", "crashing", "expected"),
+    [
+        (node(1, "p/features"), BUSY, False, "waiting for a GPU, held by p/features"),
+        (node(1, "p/features"), IDLE, False, None),
+        (node(2, "p/features"), BUSY, False, None),
+        (node(1, "p/index"), BUSY, False, None),
+        (node(0), BUSY, False, None),
+        (
+            node(0),
+            BUSY,
+            True,
+            "a worker requests 1 GPU, this machine has no GPU: start the server without --strict-gpus to compute on "
+            "the CPU",
+        ),
+    ],
+)
+def test_waits_on_a_machine(machine: Node, wish: Wish, crashing: bool, expected: str | None) -> None:
+    found = gpu_waits.on_machine(machine, "p/index", wish, crashing)
+    assert (found.text if found else None) == expected
+
+
+def info(name: str, state: str, reason: str = "") -> Any:
+    found = pps_pb2.PipelineInfo(state=pps_pb2.PipelineState.Value(f"PIPELINE_{state}"), reason=reason)
+    found.pipeline.name = name
+    found.details.autoscaling = True
+    found.details.resource_limits.gpu.number = 1
+    found.details.resource_limits.gpu.type = "nvidia.com/gpu"
+    return found
+
+
+def kube_pod(name: str, project: str, on: str = "") -> Mapping[str, Any]:
+    limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    return {
+        "metadata": {
+            "name": f"{name}-v1-x",
+            "namespace": "pach",
+            "labels": {"pipelineName": name, "pipelineProject": project},
+        },
+        "spec": {"nodeName": on or None, "containers": [{"name": "user", **limits}, {"name": "storage"}]},
+        "status": {"phase": "Running" if on else "Pending"},
+    }
+
+
+KUBE_NODE = {
+    "metadata": {"name": "gpu-a"},
+    "status": {"allocatable": {"nvidia.com/gpu": "1"}, "conditions": [{"type": "Ready", "status": "True"}]},
+}
+
+
+def test_a_cluster_is_asked_for_the_holders(
+    serve_api: Callable[[Any], str], kubeconfig: Callable[[str, str], None], like_a_cluster: Connection
+) -> None:
+    project = like_a_cluster.project
+    answers = {
+        "/api/v1/nodes": [KUBE_NODE],
+        "/api/v1/pods": [kube_pod("features", project, on="gpu-a"), kube_pod("index", project)],
+        "/api/v1/events": [],
+    }
+    infos = {
+        "features": info("features", "RUNNING"),
+        "index": info("index", "CRASHING", SHORT),
+        "render": info("render", "CRASHING", "ImagePullBackOff"),
+    }
+    serve_api(answers)
+    held = {"index": Wait("waiting", "waiting for a GPU, held by features")}
+    assert GpuWaits(like_a_cluster).look(infos, {"features"}) == held
+    scaling = {
+        "metadata": {"name": "index-v1-x.1", "namespace": "pach"},
+        "involvedObject": {"kind": "Pod", "namespace": "pach", "name": "index-v1-x"},
+        "reason": "TriggeredScaleUp",
+    }
+    serve_api({**answers, "/api/v1/nodes": [], "/api/v1/events": [scaling]})
+    (wait,) = GpuWaits(like_a_cluster).look(infos, {"features"}).values()
+    assert wait == Wait("waiting", "waiting for a node with a GPU, which the cluster is adding")
+    del answers["/api/v1/events"]  # forbidden
+    serve_api(answers)
+    assert GpuWaits(like_a_cluster).look(infos, {"features"}) == held
+    kubeconfig("http://127.0.0.1:9", "pach")
+    assert GpuWaits(like_a_cluster).look(infos, {"features"}) == held
+    assert GpuWaits(like_a_cluster).look({**infos, "index": info("index", "RUNNING")}, {"features"}) == {}
+
+
+def holder(directory: Path, name: str, gate: Path) -> None:
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": "in", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": [f"while [ ! -e {gate} ]; do sleep 0.05; done"]},
+        "resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}},
+    }
+    (directory / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_pipelines_that_take_turns_on_one_machine(start_pachd: StartPachd, tmp_path: Path) -> None:
+    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "1").address))
+    gate, names = tmp_path / "gate", ["first", "second"]
+    for name in names:
+        holder(tmp_path, name, gate)
+    deploy(connection, [reading.read(tmp_path / f"{name}.json") for name in names])
+    commit = Repository(connection, "in").write([Put("/a", b"")])
+
+    def states() -> Sequence[status.PipelineStatus]:
+        found = status.read(connection, names).pipelines
+        return sorted(found, key=lambda each: each.state)
+
+    while (seen := states())[1].state != "waiting" or seen[0].job is None or not seen[0].job.busy:
+        pass
+    running, waiting = seen
+    assert (running.state, running.reason) == ("running", "")
+    assert running.job is not None
+    assert [each.paths for each in running.job.busy] == [("/a",)]
+    assert waiting.reason == f"waiting for a GPU, held by {running.name}"
+    gate.touch()
+    ended = Jobs(connection).watch([commit], lambda jobs, infos: None)
+    assert {(job.state, job.busy) for job in ended} == {("success", ())}
+    assert {each.reason for each in states()} == {""}
+
+
+def test_a_machine_that_never_suffices(start_pachd: StartPachd, tmp_path: Path) -> None:
+    connection = connect(Target(start_pachd(tmp_path / "root", "--gpus", "0", "--strict-gpus").address))
+    holder(tmp_path, "first", tmp_path / "gate")
+    deploy(connection, [reading.read(tmp_path / "first.json")])
+    while (seen := status.read(connection, ["first"]).pipelines[0]).state != "crashing":
+        pass
+    assert seen.reason.startswith("a worker requests 1 GPU, this machine has no GPU: start the server without")
