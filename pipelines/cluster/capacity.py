@@ -1,7 +1,5 @@
-"""Whether Kubernetes can meet the requests of a worker's pod: sums over its containers, nodes, taints, quotas.
-
-Reckons with what nodes can give in all: what others hold now comes free again. Asks no cluster.
-"""
+"""The amounts of resources that pods request and that nodes and quotas give, and the taints of nodes. Asks no
+cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +35,14 @@ class Quota:
     used: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The requests of a pod on a node."""
+
+    node: str
+    requests: Mapping[str, Fraction]
+
+
 def wanted(pod: Mapping[str, Any]) -> dict[str, Fraction]:
     """The requests of a pod, by resource."""
     return {name: amount for name, amount in sums(pod, "requests").items() if amount}
@@ -55,11 +61,33 @@ def sums(pod: Mapping[str, Any], kind: str) -> dict[str, Fraction]:
     return total
 
 
+def is_virtual(node: Node) -> bool:
+    """Whether instances are made to fit each pod, so that the node is never full."""
+    return node.labels.get(_VIRTUAL[0]) == _VIRTUAL[1]
+
+
+def offered(node: Node) -> dict[str, Fraction]:
+    """The amounts that an empty node has, by resource."""
+    return {name: quantities.parse(text) or Fraction(0) for name, text in node.allocatable.items()}
+
+
 def gives(node: Node, asked: Mapping[str, Fraction]) -> bool:
     """Whether an empty node has enough."""
-    if node.labels.get(_VIRTUAL[0]) == _VIRTUAL[1]:
-        return True
-    return all((quantities.parse(node.allocatable.get(name, "0")) or 0) >= amount for name, amount in asked.items())
+    has = offered(node)
+    return is_virtual(node) or all(has.get(name, 0) >= amount for name, amount in asked.items())
+
+
+def amounts(each: Mapping[str, Fraction]) -> str:
+    """Amounts by resource, for people."""
+    return ", ".join(f"{name} {shown(amount)}" for name, amount in each.items())
+
+
+def shown(amount: Fraction) -> str:
+    """An amount for people: bytes in Gi or Mi."""
+    for power, suffix in ((30, "Gi"), (20, "Mi")):
+        if amount >= 1 << power:
+            return f"{float(amount / (1 << power)):.4g}{suffix}"
+    return f"{float(amount):.4g}"
 
 
 def repelled_by(node: Node, tolerations: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipelines.checks import pods
-from pipelines.cluster.capacity import Node, Quota, gives, repelled_by, sums, wanted
+from pipelines.cluster import room
+from pipelines.cluster.capacity import Held, Node, Quota, amounts, gives, repelled_by, shown, sums, wanted
 from pipelines.cluster.registries import Answer
 from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Finding, Flaw, Level
+from pipelines.specifications.findings import Finding, Flaw, Level, Place
 from pipelines.specifications.images import Image
 from speclang import quantities
 from speclang.fields import Field
@@ -26,11 +27,13 @@ SPOKEN = (2, 7)
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Nodes, the quotas of the namespace of Pachyderm's workers, and the registries' answers about images."""
+    """Nodes, the quotas of the namespace of Pachyderm's workers, and the registries' answers about images. `held` are
+    the resources of all pods but the workers that the deployment replaces, None if it may not be known."""
 
     nodes: Sequence[Node]
     quotas: Sequence[Quota]
     ask: Callable[[Image], Answer]
+    held: Sequence[Held] | None = ()
 
 
 def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
@@ -50,6 +53,11 @@ def check(cluster: Cluster, drafts: Sequence[Draft], new: frozenset[str]) -> Ite
     for draft in drafts:
         for flaw in (*_check_image(cluster, draft), *_check_nodes(cluster, draft)):
             yield draft.finding(flaw)
+    if cluster.held is not None:
+        yield from room.check(cluster.nodes, cluster.held, drafts)
+    else:
+        why = "unchecked: whether all workers find room together, since the pods of other namespaces may not be listed"
+        yield Finding(Flaw(Level.NOTE, "room", (), why), "", Place(None))
     yield from _check_quotas(cluster, [draft for draft in drafts if draft.name in new])
 
 
@@ -88,7 +96,7 @@ def _check_nodes(cluster: Cluster, draft: Draft) -> Iterator[Flaw]:
     suited = [node for node in able if selector.items() <= node.labels.items()]
     if not all(repelled_by(node, tolerations) for node in suited):
         return
-    asked = ", ".join(f"{name} {_shown(amount)}" for name, amount in (gpus or needs).items())
+    asked = amounts(gpus or needs)
     labels = ", ".join(map("=".join, selector.items()))
     field: Field = ("resource_limits", "gpu") if gpus else ("resource_requests",)
     if not able:
@@ -116,16 +124,16 @@ def _check_quotas(cluster: Cluster, drafts: Sequence[Draft]) -> Iterator[Finding
             alone = [(draft, need) for draft, need in needs if need > limit]
             for draft, need in alone:
                 why = (
-                    f"the quota {quota.name} allows {_shown(limit)} of {name} in all, and one worker needs "
-                    f"{_shown(need)}: it would never be created"
+                    f"the quota {quota.name} allows {shown(limit)} of {name} in all, and one worker needs "
+                    f"{shown(need)}: it would never be created"
                 )
                 flaw = Flaw(Level.ERROR, "quota", _field(name), why, "request less, or have the quota raised")
                 yield draft.finding(flaw)
-            total = sum((need * _workers(draft) for draft, need in needs), Fraction(0))
+            total = sum((need * room.workers(draft) for draft, need in needs), Fraction(0))
             if not alone and used + total > limit:
                 why = (
-                    f"the quota {quota.name} leaves {_shown(max(limit - used, Fraction(0)))} of {_shown(limit)} "
-                    f"{name}, and all workers together need {_shown(total)}: some would wait for others"
+                    f"the quota {quota.name} leaves {shown(max(limit - used, Fraction(0)))} of {shown(limit)} "
+                    f"{name}, and all workers together need {shown(total)}: some would wait for others"
                 )
                 flaw = Flaw(Level.WARNING, "quota", _field(name), why, "have the quota raised")
                 yield from (draft.finding(flaw) for draft, _ in needs)
@@ -141,10 +149,6 @@ def _of_quota(draft: Draft, name: str) -> Fraction:
     return sums(pods.finished(draft), kind).get(resource, Fraction(0))
 
 
-def _workers(draft: Draft) -> int:
-    return int(draft.number("parallelism_spec", "constant")) or 1
-
-
 def _field(name: str) -> Field:
     """The field of a specification that sets a quota's resource."""
     if name in ("pods", "count/pods"):
@@ -156,11 +160,3 @@ def _nodes(nodes: Sequence[Node]) -> str:
     """Some nodes by name."""
     more = f" and {len(nodes) - 3} more" if len(nodes) > 3 else ""
     return ", ".join(node.name for node in nodes[:3]) + more
-
-
-def _shown(amount: Fraction) -> str:
-    """An amount for people: bytes in Gi or Mi."""
-    for power, suffix in ((30, "Gi"), (20, "Mi")):
-        if amount >= 1 << power:
-            return f"{float(amount / (1 << power)):.4g}{suffix}"
-    return f"{float(amount):.4g}"

@@ -1,12 +1,13 @@
 """The preflight of a deployment: the server, its Kubernetes cluster and the registries queried; nothing is changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
+from typing import Any
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders, kubernetes, obstacles, registries
-from pipelines.cluster.capacity import Node, Quota
+from pipelines.cluster.capacity import Held, Node, Quota, wanted
 from pipelines.cluster.obstacles import Cluster
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import Draft
@@ -45,6 +46,14 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
         ],
         [Quota(each["name"], each["hard"], each["used"]) for each in told["quotas"]],
         cache(registries.ask),
+        _held(told["pods"], {f"{connection.project}/{draft.name}" for draft in drafts}),
     )
     new = {draft.name for draft in drafts} - Jobs(connection).pipelines().keys()
     return [*found, *obstacles.check(known, drafts, frozenset(new))]
+
+
+def _held(pods: Sequence[Mapping[str, Any]] | None, replaced: Set[str]) -> list[Held] | None:
+    """The resources of pods, without those of the pipelines that are replaced."""
+    if pods is None:
+        return None
+    return [Held(each["node"], wanted(each)) for each in pods if each["pipeline"] not in replaced]

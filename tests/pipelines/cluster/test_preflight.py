@@ -30,8 +30,12 @@ def node(name: str, status: str = "True", images: Any = None, **spec: Any) -> di
 TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
 PACHD = {
     "metadata": {"name": "pachd-0", "namespace": "pach"},
-    "spec": {"containers": [{"name": "pachd"}]},
-    "status": {},
+    "spec": {
+        "nodeName": "plain",
+        "containers": [{"name": "pachd", "resources": {"requests": {"cpu": "1", "memory": "2Gi"}}}],
+        "initContainers": [{"name": "wait-for-bucket", "resources": {}}],
+    },
+    "status": {"phase": "Running"},
 }
 QUOTA = {"metadata": {"name": "team"}, "status": {"hard": {"requests.cpu": "1", "pods": "9"}, "used": {"pods": "9"}}}
 ANSWERS = {
@@ -42,6 +46,7 @@ ANSWERS = {
         node("closed", unschedulable=True),
     ],
     "/api/v1/namespaces/pach/pods": [PACHD],
+    "/api/v1/pods": [PACHD],
     "/api/v1/namespaces/pach/resourcequotas": [QUOTA],
 }
 
@@ -71,6 +76,38 @@ def test_obstacles_are_reported_and_localpachds_are_not(
     assert finding.flaw.field == ("tolerations",)
     assert "gpu repel it by the taint nvidia.com/gpu=present:NoSchedule" in finding.flaw.why
     assert not preflight.look(connection, [wanting])
+
+
+def worker(name: str, project: str, cpu: str, on: str = "plain", phase: str = "Running") -> dict[str, Any]:
+    labels = {"suite": "pachyderm", "component": "worker", "pipelineName": name, "pipelineProject": project}
+    return {
+        "metadata": {"name": f"{project}-{name}-v1-x", "namespace": "pach", "labels": labels},
+        "spec": {"nodeName": on, "containers": [{"name": "user", "resources": {"requests": {"cpu": cpu}}}]},
+        "status": {"phase": phase},
+    }
+
+
+def test_workers_find_room_beside_other_pods_but_not_beside_those_that_they_replace(
+    serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path
+) -> None:
+    project = like_a_cluster.project
+    many = written(tmp_path, resource_requests={"cpu": 2, "memory": "1Gi"}, parallelism_spec={"constant": 3})
+    fitting = [PACHD, worker("p", project, "4"), worker("ended", project, "4", phase="Succeeded")]
+    full = [*fitting, worker("p", "other", "1500m")]
+    unlimited = {**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []}
+    serve_api({**unlimited, "/api/v1/pods": fitting})
+    assert not preflight.look(like_a_cluster, [many])
+    serve_api({**unlimited, "/api/v1/pods": full})
+    (finding,) = preflight.look(like_a_cluster, [many])
+    assert finding.flaw.level == Level.WARNING
+    assert finding.flaw.why == (
+        "the 3 permanent workers request cpu 6, memory 3.179Gi together, and beside other pods plain has "
+        "cpu 5.41, memory 26Gi left: no room for 1 of p"
+    )
+    serve_api({path: each for path, each in unlimited.items() if path != "/api/v1/pods"})
+    (finding,) = preflight.look(like_a_cluster, [many])
+    assert finding.flaw.level == Level.NOTE
+    assert finding.flaw.why.startswith("unchecked: whether all workers find room together")
 
 
 def test_a_different_cluster_is_not_asked(serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path) -> None:
