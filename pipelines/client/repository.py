@@ -1,5 +1,6 @@
 """Reading and writing the files of a repo's master branch: one stream for each write, one commit for each stream."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client.connection import Connection
-from pipelines.client.tarstreams import reading
+from pipelines.client.tarstreams import members, reading
 from pipelines.errors import LookalikeError
 
 _PIECE = 2 << 20
@@ -33,7 +34,17 @@ class Remove:
     path: str
 
 
-Edit = Put | Remove
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A file to copy on the server, over the one at `path`, from a finished commit of a repo of the same project."""
+
+    path: str
+    repo: str
+    commit: str
+    source: str
+
+
+Edit = Put | Remove | Copy
 
 
 class Repository:
@@ -72,9 +83,13 @@ class Repository:
             self._modify(commit, edits, lambda _: None)
             self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
         except BaseException:
-            self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit.id)))
+            self.drop(commit.id)
             raise
         return str(commit.id)
+
+    def drop(self, commit: str) -> None:
+        """Drops a commit, with all others of its commit set."""
+        self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit)))
 
     def _modify(self, commit: Any, edits: Iterable[Edit], done: Callable[[Edit], None]) -> None:
         failure: list[Exception] = []
@@ -84,7 +99,7 @@ class Repository:
             try:
                 yield pfs_pb2.ModifyFileRequest(set_commit=commit)
                 for edit in edits:
-                    yield from _messages(edit)
+                    yield from self._messages(edit)
                     done(edit)
             except Exception as error:
                 failure.append(error)
@@ -157,13 +172,22 @@ class Repository:
 
     def read_all(self, pattern: str) -> Iterator[tuple[str, bytes]]:
         """The path and the whole content of every file that matches a pattern, in one call."""
-        stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern)))
+        for path, _, content in self.stream(pattern):
+            yield path, content.read()
+
+    def stream(self, pattern: str, first: str = "", last: str = "") -> Iterator[tuple[str, int, IO[bytes]]]:
+        """The path, the size and the content of every file that matches a pattern, in one call; only those from `first`
+        to `last` if these are given. A content can be read until the next one is taken."""
+        # In a path no character is less than a space.
+        limits = pfs_pb2.PathRange(lower=first, upper=last + " ") if last else None
+        call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern), path_range=limits))
         try:
-            with reading(message.value for message in stream) as archive:
-                for member in archive:
+            with reading(message.value for message in call) as archive:
+                for member in members(archive):
                     content = archive.extractfile(member)
                     if content is not None:
-                        yield "/" + member.name.lstrip("/"), content.read()
+                        yield "/" + member.name.lstrip("/"), member.size, content
+            deque(call, 0)  # an archive can end before its stream
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:
                 raise
@@ -207,17 +231,19 @@ class Repository:
     def _file(self, path: str) -> Any:
         return pfs_pb2.File(commit=self._commit, path=path)
 
-
-def _messages(change: Edit) -> Iterator[Any]:
-    yield pfs_pb2.ModifyFileRequest(delete_file=pfs_pb2.DeleteFile(path=change.path))
-    if isinstance(change, Remove):
-        return
-    begun = False
-    for piece in _pieces_of(change.content):
-        yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=change.path, raw=BytesValue(value=piece)))
-        begun = True
-    if not begun:  # an empty file is a message without content
-        yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=change.path, raw=BytesValue()))
+    def _messages(self, edit: Edit) -> Iterator[Any]:
+        yield pfs_pb2.ModifyFileRequest(delete_file=pfs_pb2.DeleteFile(path=edit.path))
+        match edit:
+            case Put(path, content):
+                begun = False
+                for piece in _pieces_of(content):
+                    yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue(value=piece)))
+                    begun = True
+                if not begun:  # an empty file is a message without content
+                    yield pfs_pb2.ModifyFileRequest(add_file=pfs_pb2.AddFile(path=path, raw=BytesValue()))
+            case Copy(path, repo, commit, source):
+                of = Repository(self._connection, repo, commit)._file(source)
+                yield pfs_pb2.ModifyFileRequest(copy_file=pfs_pb2.CopyFile(dst=path, src=of))
 
 
 def _pieces_of(content: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:

@@ -33,7 +33,7 @@ COMMANDS = {
     "model": Entry("library", "Make a backbone and push it."),
     "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
     "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
-    "export": Entry("moving", "Write the library with its history to a directory."),
+    "export": Entry("moving", "Write the library with its history as one tar."),
     "import": Entry("moving", "Rebuild an exported library on this server."),
     "debug": Entry("debugging", "Find the cause of a failed datum."),
 }

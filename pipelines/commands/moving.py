@@ -1,5 +1,8 @@
 """The commands that move a library from one server to another."""
 
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,11 +11,13 @@ import typer
 from pipelines.client.connection import Connection, here
 from pipelines.commands import progress
 from pipelines.commands.options import WaitOption
-from pipelines.commands.terminal import files, near, say
+from pipelines.commands.terminal import console, errors, files, near, say
 from pipelines.errors import LookalikeError
-from pipelines.moving import exporting, importing
-from pipelines.moving.bundle import Bundle, Manifest
+from pipelines.moving import exporting, importing, targets
+from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.importing import Comparison
+from pipelines.moving.targets import Target
+from pipelines.moving.unpacking import Reader
 from pipelines.specifications import reading
 from stages.wording import counted
 
@@ -21,54 +26,91 @@ app = typer.Typer()
 _MOST_PATHS = 5
 """Most differing files of a pipeline that are named."""
 
+_STREAM = Path("-")
+
 
 @app.command("export")
 def export_library(
-    directory: Annotated[
-        Path, typer.Argument(help="The directory to write to; content of an earlier export is not fetched again.")
-    ],
+    file: Annotated[Path, typer.Argument(help="The tar to write, or - for the standard output.", dir_okay=False)],
 ) -> None:
-    """Write the library, queries and backbones with their history, and the hashes of all outputs, to a directory."""
+    """Write the library, queries and backbones with their history, and the hashes of all outputs, as one tar.
+
+    An interrupted export to a file continues, and one to the file of an earlier export fetches only what is new.
+    """
     connection = here()
     names = [spec.name for spec in reading.upstream_first(reading.load())]
-    with progress.counting("exporting") as done:
-        manifest = exporting.export(connection, Bundle(directory), names, done)
-    changed = sum(len(each.changes) for each in manifest.commits)
-    commits = counted(len(manifest.commits), "commit", "commits")
-    outputs = counted(len(manifest.outputs), "pipeline", "pipelines")
-    say(f"wrote {commits} with {files(changed)}, and the hashes of the output of {outputs}, to {near(directory)}")
+    on = errors if file == _STREAM else console
+    planned = exporting.plan(connection)
+    with _target(file, [each.commit for each in planned]) as target:
+        with progress.transferring("exporting", sum(each.commit.bytes for each in planned), on) as done:
+            exporting.export(connection, planned, target, done)
+        with progress.counting("hashing outputs", len(names), on) as done:
+            written = exporting.finish(connection, names, target, done)
+    commits = counted(len(planned), "commit", "commits")
+    changed = files(sum(len(each.changes) for each in planned))
+    outputs = counted(written, "pipeline", "pipelines")
+    to = "the standard output" if file == _STREAM else near(file)
+    say(f"wrote {commits} with {changed}, and the hashes of the output of {outputs}, to {to}", on)
 
 
 @app.command("import")
 def import_library(
-    directory: Annotated[
-        Path, typer.Argument(exists=True, file_okay=False, help="The directory that `lookalike export` wrote.")
-    ],
+    file: Annotated[Path, typer.Argument(help="The tar that `lookalike export` wrote, or - for the standard input.")],
     wait: WaitOption = True,
+    ids: Annotated[Path | None, typer.Option(help="A file for the table of the commits' ids there and here.")] = None,
 ) -> None:
     """Make the commits of an exported library again on this server, in order, and compare their outputs.
 
     An interrupted import continues. The exit code is 1 if an output differs.
     """
     connection = here()
-    bundle = Bundle(directory)
-    manifest = bundle.read()
-    with progress.counting("importing", len(manifest.commits)) as done:
-        made = importing.replay(connection, bundle, done)
-    known = counted(len(made), "commit is", "commits are")
-    say(f"{known} here; their ids there and here: {near(directory / 'ids.tsv')}")
+    with _source(file) as reader:
+        commits = reader.library()
+        made = importing.plan(connection, reader.name, commits)
+        left = sum(each.bytes for each in commits if each.id not in made[each.repo])
+        with progress.transferring("importing", left) as done:
+            imported = importing.replay(connection, reader, commits, made, done)
+    say(f"{counted(len(commits), 'commit is', 'commits are')} here")
+    if ids is not None:
+        ids.write_text(importing.table(imported))
+        say(f"their ids there and here: {near(ids)}")
     if not wait:
         say("nothing was compared: run this again when the jobs have ended")
         return
-    progress.wait(connection, importing.computing(connection, manifest, made))
-    _say_comparison(connection, manifest)
+    progress.wait(connection, importing.computing(connection, imported))
+    _say_comparison(connection, imported.outputs)
 
 
-def _say_comparison(connection: Connection, manifest: Manifest) -> None:
-    compared = list(importing.compare(connection, manifest))
+@contextlib.contextmanager
+def _target(file: Path, commits: Sequence[Commit]) -> Iterator[Target]:
+    if file != _STREAM:
+        with targets.file(file, commits) as target:
+            yield target
+        return
+    if sys.stdout.isatty():
+        raise LookalikeError("an export is not for a terminal: name a file, or pipe it to a program")
+    with open(sys.stdout.fileno(), "wb", buffering=0, closefd=False) as out, targets.stream(out, commits) as target:
+        yield target
+
+
+@contextlib.contextmanager
+def _source(file: Path) -> Iterator[Reader]:
+    if file == _STREAM:
+        if sys.stdin.isatty():
+            raise LookalikeError("nothing is piped in: name the file that `lookalike export` wrote")
+        yield Reader(sys.stdin.buffer, "the standard input")
+        return
+    if file.is_dir():
+        raise LookalikeError(f"{file} is a directory: name the file that `lookalike export` wrote")
+    with file.open("rb") as opened:
+        yield Reader(opened, str(file))
+
+
+def _say_comparison(connection: Connection, outputs: Sequence[Output]) -> None:
+    compared = list(importing.compare(connection, outputs))
     for each in compared:
         say(f"{each.pipeline}: {_words(each)}")
-    absent = [each.pipeline for each in manifest.outputs if each.pipeline not in {one.pipeline for one in compared}]
+    absent = [each.pipeline for each in outputs if each.pipeline not in {one.pipeline for one in compared}]
     if absent:
         say(f"not deployed here: {', '.join(absent)}; run `lookalike deploy`, then this again")
     different = [each.pipeline for each in compared if not each.equal]

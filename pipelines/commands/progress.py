@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
+from rich.console import Console
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -29,7 +30,7 @@ from stages.wording import counted
 
 def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
     """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first."""
-    with _bars() as bars:
+    with _bars(console) as bars:
         lines = _JobLines(bars, GpuWaits(connection))
         show = lines.look if console.is_terminal else lines.tell
 
@@ -41,15 +42,15 @@ def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
 
 
 @contextmanager
-def counting(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def counting(what: str, total: int | None = None, on: Console = console) -> Iterator[Callable[[int], None]]:
     """A bar that counts to `total`, if known; gives a function to call with each increment."""
-    with _bars(transient=True) as bars:
+    with _bars(on, transient=True) as bars:
         task = bars.add_task(what, total=total, state="")
         yield lambda more: bars.advance(task, more)
 
 
 @contextmanager
-def transferring(what: str, total: int) -> Iterator[Callable[[int], None]]:
+def transferring(what: str, total: int, on: Console = console) -> Iterator[Callable[[int], None]]:
     """A bar over `total` bytes; gives a function to call with each increment."""
     columns = (
         TextColumn("{task.description:<18}", markup=False),
@@ -58,12 +59,12 @@ def transferring(what: str, total: int) -> Iterator[Callable[[int], None]]:
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(*columns, console=on, transient=True, disable=not on.is_terminal) as bars:
         task = bars.add_task(what, total=total)
         yield lambda more: bars.advance(task, more)
 
 
-def _bars(transient: bool = False) -> Progress:
+def _bars(on: Console, transient: bool = False) -> Progress:
     columns = (
         TextColumn("{task.description:<18}", markup=False),
         BarColumn(bar_width=30),
@@ -71,7 +72,7 @@ def _bars(transient: bool = False) -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[state]}"),
     )
-    return Progress(*columns, console=console, transient=transient, disable=not console.is_terminal)
+    return Progress(*columns, console=on, transient=transient, disable=not on.is_terminal)
 
 
 class _JobLines:

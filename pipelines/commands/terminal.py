@@ -9,13 +9,14 @@ from rich.console import Console
 from stages.wording import counted, visible
 
 console = Console()
+errors = Console(stderr=True)
 
 _COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
 
 
-def say(text: str) -> None:
+def say(text: str, on: Console = console) -> None:
     """Prints one line, with no markup interpreted."""
-    console.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+    on.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def say_all(lines: Iterable[str]) -> None:
@@ -26,7 +27,6 @@ def say_all(lines: Iterable[str]) -> None:
 
 def complain(text: str) -> None:
     """Prints one line about a failure, on stderr."""
-    errors = Console(stderr=True)
     errors.print("lookalike: ", style="bold red", end="", highlight=False)
     errors.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 

@@ -1,1 +1,1 @@
-"""A library moved to another server: its commits as a directory, and made again from that directory."""
+"""A library moved to another server: its commits as one tar, and made again from it."""

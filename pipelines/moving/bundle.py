@@ -1,41 +1,51 @@
-"""The directory of an exported library: every commit of its source repos with its changes, the content by its sha256,
-and the hashes of the pipelines' outputs. Knows no server."""
+"""The tar of an exported library: the names, the order and the form of its members. Knows no server.
 
-import hashlib
+    library.json               the commits, in the order in which they were made
+    library.sha256
+    images/<commit>.json       the files that the commit removed
+    images/<commit>/cat.jpg    a file that it wrote; a hard link has the content of an earlier commit's file
+    images/<commit>.sha256     the end of the commit; the next one follows
+    outputs/<pipeline>.json    the hashes of a pipeline's output
+    outputs.sha256             the end
+
+A member *.sha256 holds the hashes of all members since the one before it, as sha256sum(1) writes them. So each commit
+can be checked before it is finished, and a stream that ends early is recognised.
+"""
+
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from pipelines.errors import LookalikeError
+FORMAT = 2
+LIBRARY = "library"
+OUTPUTS = "outputs"
+SUMS = ".sha256"
+FACTS = ".json"
 
-_FORMAT = 1
-_MANIFEST = "manifest.json"
-_OBJECTS = "objects"
-
-
-@dataclass(frozen=True, slots=True)
-class ExportedChange:
-    """A file that a commit changed: the sha256 of its content, "" for a removed file; `hash` is the exporting server's
-    Pachyderm hash of the content."""
-
-    path: str
-    sha256: str
-    hash: str
+_LINE = re.compile(r"([0-9a-f]{64})  (.+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit of a source repo: its id where it was exported, its start (ISO 8601, UTC), its description, and its
-    changes, removed files first."""
+    """A commit of a source repo: its id where it was exported, its start (ISO 8601, UTC), its description, and the
+    number and the bytes of the files that it wrote."""
 
     repo: str
     id: str
     started: str
     description: str
-    changes: tuple[ExportedChange, ...]
+    files: int
+    bytes: int
+
+    @property
+    def name(self) -> str:
+        """The directory of its files in the tar."""
+        return f"{self.repo}/{self.id}"
+
+    def __str__(self) -> str:
+        return f"commit {self.id} of {self.repo} ({self.started})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,114 +58,87 @@ class Output:
     commit: str
     files: Mapping[str, str]
 
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """The content of a bundle: commits in the order in which they were made, outputs upstream first."""
-
-    server: str
-    commits: tuple[Commit, ...]
-    outputs: tuple[Output, ...]
+    @property
+    def name(self) -> str:
+        """Its member without the suffix."""
+        return f"{OUTPUTS}/{self.pipeline}"
 
 
-class Bundle:
-    """One directory. Content is written before the manifest that names it; a second export adds only new content."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-
-    def read(self) -> Manifest:
-        """The manifest. Raises LookalikeError if it is missing or incomplete."""
-        path = self.directory / _MANIFEST
-        try:
-            read = json.loads(path.read_text())
-        except FileNotFoundError as error:
-            raise LookalikeError(
-                f"{self.directory} is not an exported library: it has no {_MANIFEST}; `lookalike export` writes one"
-            ) from error
-        except ValueError as error:
-            raise LookalikeError(f"{path} is damaged ({error}): export the library again") from error
-        if not isinstance(read, dict) or "format" not in read:
-            raise LookalikeError(f"{path} is not the manifest of an exported library: name another directory")
-        if read["format"] != _FORMAT:
-            raise LookalikeError(f"{path} is of another version of lookalike: import it with that version")
-        try:
-            return _manifest(read)
-        except (KeyError, TypeError, ValueError) as error:
-            raise LookalikeError(f"{path} is damaged ({error}): export the library again") from error
-
-    def known(self) -> Manifest | None:
-        """The manifest of an earlier export, or None."""
-        return self.read() if (self.directory / _MANIFEST).exists() else None
-
-    def write(self, manifest: Manifest) -> None:
-        """Replaces the manifest."""
-        fresh = self.directory / f".{_MANIFEST}.new"
-        fresh.write_text(json.dumps({"format": _FORMAT, **asdict(manifest)}, indent=1) + "\n")
-        fresh.replace(self.directory / _MANIFEST)
-
-    def keep(self, pieces: Iterable[bytes]) -> str:
-        """Stores a content and returns its sha256."""
-        objects = self.directory / _OBJECTS
-        objects.mkdir(parents=True, exist_ok=True)
-        fresh, digest = objects / ".new", hashlib.sha256()
-        with fresh.open("wb") as file:
-            for piece in pieces:
-                digest.update(piece)
-                file.write(piece)
-        place = self.content(digest.hexdigest())
-        place.parent.mkdir(exist_ok=True)
-        fresh.replace(place)
-        return digest.hexdigest()
-
-    def content(self, sha256: str) -> Path:
-        """The path of a content."""
-        return self.directory / _OBJECTS / sha256[:2] / sha256
-
-    def check(self, commits: Iterable[Commit]) -> None:
-        """Raises LookalikeError unless every content that these commits put is there and intact."""
-        for sha256 in {change.sha256 for commit in commits for change in commit.changes if change.sha256}:
-            path = self.content(sha256)
-            try:
-                with path.open("rb") as file:
-                    found = hashlib.file_digest(file, "sha256").hexdigest()
-            except FileNotFoundError as error:
-                raise LookalikeError(f"{path} is missing: copy the whole directory, or export again") from error
-            if found != sha256:
-                raise LookalikeError(f"{path} is not the exported file: copy it anew, or export again")
+def library_text(commits: Sequence[Commit]) -> bytes:
+    """The content of library.json."""
+    return _json({"format": FORMAT, "commits": [asdict(each) for each in commits]})
 
 
-def _manifest(read: Mapping[str, Any]) -> Manifest:
-    """Raises KeyError, TypeError or ValueError if something is missing or invalid."""
-    return Manifest(
-        _text(read["server"]),
-        tuple(_commit(**each) for each in read["commits"]),
-        tuple(_output(**each) for each in read["outputs"]),
-    )
+def library(text: bytes) -> tuple[Commit, ...]:
+    """The commits in library.json. Raises KeyError, TypeError or ValueError for anything else."""
+    return tuple(_commit(**each) for each in _object(text)["commits"])
 
 
-def _commit(changes: Iterable[Mapping[str, str]], **texts: str) -> Commit:
-    return Commit(changes=tuple(_change(**each) for each in changes), **_texts(texts))
+def format_of(text: bytes) -> int:
+    """The format that library.json names. Raises KeyError, TypeError or ValueError if it names none."""
+    return _number(_object(text)["format"])
 
 
-def _change(**texts: str) -> ExportedChange:
-    change = ExportedChange(**_texts(texts))
-    if change.sha256 and not re.fullmatch("[0-9a-f]{64}", change.sha256):
-        raise ValueError(f"{change.sha256!r} is not a sha256")
-    return change
+def removed_text(paths: Sequence[str]) -> bytes:
+    """The content of a commit's own member."""
+    return _json({"removed": list(paths)})
 
 
-def _output(files: Mapping[str, str], **texts: str) -> Output:
-    if not isinstance(files, dict):
-        raise TypeError(f"{files!r} is not a table of files")
-    return Output(files=_texts(files), **_texts(texts))
+def removed(text: bytes) -> tuple[str, ...]:
+    """The paths in a commit's own member. Raises KeyError, TypeError or ValueError for anything else."""
+    return tuple(_text(each) for each in _object(text)["removed"])
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    return {name: _text(value) for name, value in values.items()}
+def output_text(output: Output) -> bytes:
+    """The content of a pipeline's member."""
+    return _json(asdict(output))
+
+
+def output(text: bytes) -> Output:
+    """The output in a pipeline's member. Raises KeyError, TypeError or ValueError for anything else."""
+    read = _object(text)
+    files = {_text(path): _text(sha256) for path, sha256 in dict(read.pop("files")).items()}
+    return Output(files=files, **{name: _text(value) for name, value in read.items()})
+
+
+def sums_text(sums: Mapping[str, str]) -> bytes:
+    """The content of a member *.sha256, from the hashes of members by name."""
+    return "".join(f"{sha256}  {name}\n" for name, sha256 in sums.items()).encode()
+
+
+def sums(text: bytes) -> dict[str, str]:
+    """The hashes in a member *.sha256 by the names of members. Raises ValueError for anything else."""
+    found = {}
+    for line in text.decode().splitlines():
+        parts = _LINE.fullmatch(line)
+        if parts is None:
+            raise ValueError(f"{line!r} is not a line of sha256sum")
+        found[parts[2]] = parts[1]
+    return found
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, indent=1).encode() + b"\n"
+
+
+def _object(text: bytes) -> dict[str, Any]:
+    read = json.loads(text)
+    if not isinstance(read, dict):
+        raise TypeError(f"{read!r} is not an object")
+    return read
+
+
+def _commit(files: Any, bytes: Any, **texts: Any) -> Commit:
+    return Commit(files=_number(files), bytes=_number(bytes), **{name: _text(value) for name, value in texts.items()})
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not text")
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r} is not a number")
     return value

@@ -1,46 +1,79 @@
-"""A library exported from a server: the history of its source repos and the pipelines' outputs, into a bundle."""
+"""A library exported from a server: the history of its source repos and the hashes of the pipelines' outputs, as one
+tar."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pipelines.client.connection import Connection
-from pipelines.client.history import History, PastCommit
+from pipelines.client.history import FileChange, History
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-from pipelines.moving.bundle import Bundle, Commit, ExportedChange, Manifest, Output
+from pipelines.moving.bundle import Commit, Output
+from pipelines.moving.targets import Target
+from pipelines.moving.writing import PIECE, Writer
 from pipelines.specifications.reading import SOURCES
 
+_CHEAP = 1 << 20
+"""Bytes of files in between that are cheaper to receive than another call would be."""
 
-def export(connection: Connection, bundle: Bundle, pipelines: Sequence[str], done: Callable[[int], None]) -> Manifest:
-    """Writes every good commit of the source repos, and the present outputs of these pipelines, upstream first. `done`
-    is called for each commit and each pipeline. Content of an earlier export is not fetched again. Raises
-    LookalikeError if the bundle is of another library, whose history would be lost."""
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A commit to export and its changes, removed files first."""
+
+    commit: Commit
+    changes: tuple[FileChange, ...]
+
+
+def plan(connection: Connection) -> tuple[Planned, ...]:
+    """Every good commit of the source repos that changed anything, in the order in which they were made."""
     history = History(connection)
-    before = bundle.known()
-    known = {change.hash: change.sha256 for each in before.commits for change in each.changes} if before else {}
     made = sorted((each for repo in SOURCES for each in history.commits(repo)), key=lambda each: each.started)
-    if before is not None:
-        _check_same(bundle, before, made)
-    commits: list[Commit] = []
-    bundle.directory.mkdir(parents=True, exist_ok=True)
+    found = []
     for each in made:
-        changes = tuple(_changes(connection, history, bundle, each, known))
+        changes = tuple(history.changes(each))
         if changes:  # the commit with which a pipeline gives its input a branch has none
-            commits.append(Commit(each.repo, each.id, each.started.isoformat(), each.description, changes))
-        done(1)
-    outputs = []
+            put = [change for change in changes if change.hash]
+            size = sum(change.size for change in put)
+            facts = each.repo, each.id, each.started.isoformat(), each.description
+            found.append(Planned(Commit(*facts, len(put), size), changes))
+    return tuple(found)
+
+
+def export(connection: Connection, planned: Sequence[Planned], target: Target, done: Callable[[int], None]) -> None:
+    """Writes the commits. `done` hears of the bytes of their files."""
+    trees = {repo: _Tree() for repo in SOURCES}
+    known: dict[str, tuple[str, str]] = {}
+    for each in planned:
+        commit, put = each.commit, {change.path: change for change in each.changes if change.hash}
+        trees[commit.repo].apply(each.changes)
+        sums = target.recall(commit)
+        if sums is None:
+            sums = _write(connection, each, trees[commit.repo], known, target.writer, done)
+        else:
+            done(commit.bytes)
+        for path, change in put.items():
+            name = commit.name + path
+            known.setdefault(change.hash, (name, sums[name]))
+
+
+def finish(connection: Connection, pipelines: Sequence[str], target: Target, done: Callable[[int], None]) -> int:
+    """Writes the hashes of the present outputs of these pipelines, upstream first, and the end of the tar; returns the
+    number of outputs. `done` hears of each pipeline."""
     infos = Jobs(connection).pipelines()
+    written = 0
     for name in pipelines:
         repo = Repository(connection, name).good() if name in infos else None
         if repo is not None:
-            outputs.append(Output(name, code_of(infos[name]), repo.at, contents(repo)))
+            target.writer.output(Output(name, code_of(infos[name]), repo.at, contents(repo)))
+            written += 1
         done(1)
-    manifest = Manifest(f"{connection.address}, project {connection.project}", tuple(commits), tuple(outputs))
-    bundle.write(manifest)
-    return manifest
+    target.writer.end()
+    return written
 
 
 def code_of(info: Any) -> str:
@@ -51,32 +84,73 @@ def code_of(info: Any) -> str:
 
 
 def contents(repo: Repository) -> dict[str, str]:
-    """The sha256 of every file of a repo, by path."""
+    """The sha256 of every file of a repo, by path, in one call."""
     found = {}
-    for path in sorted(repo.hashes("/")):
+    for path, _, content in repo.stream("/"):
         digest = hashlib.sha256()
-        for piece in repo.pieces(path):
+        while piece := content.read(PIECE):
             digest.update(piece)
         found[path] = digest.hexdigest()
     return found
 
 
-def _check_same(bundle: Bundle, before: Manifest, made: Sequence[PastCommit]) -> None:
-    here = {(each.repo, each.id) for each in made}
-    gone = [each for each in before.commits if (each.repo, each.id) not in here]
-    if gone:
-        raise LookalikeError(
-            f"{bundle.directory} holds the library of {before.server} with commits that this server lacks, such as "
-            f"{gone[0].repo}@{gone[0].id}: export to a new directory, or remove that one"
-        )
+def _write(
+    connection: Connection,
+    planned: Planned,
+    tree: "_Tree",
+    known: Mapping[str, tuple[str, str]],
+    writer: Writer,
+    done: Callable[[int], None],
+) -> Mapping[str, str]:
+    """Writes a commit: the content of its files from the server, in few calls, or links to the members that `known` has
+    for a hash, with their sha256. Returns the sha256 of its members by name."""
+    commit = planned.commit
+    writer.begin(commit, [change.path for change in planned.changes if not change.hash])
+    put = [change for change in planned.changes if change.hash]
+    wanted = {change.path for change in put if change.hash not in known}
+    repo = Repository(connection, commit.repo, commit.id)
+    for first, last in tree.runs(wanted):
+        for path, size, content in repo.stream("/**", first, last):
+            if path in wanted:
+                writer.file(commit.name + path, size, content, done)
+                wanted.remove(path)
+    if wanted:
+        raise LookalikeError(f"the server no longer has {commit.repo}@{commit.id}:{min(wanted)}: export again")
+    for change in put:
+        if change.hash in known:
+            writer.link(commit.name + change.path, *known[change.hash])
+            done(change.size)
+    return writer.seal(commit.name)
 
 
-def _changes(
-    connection: Connection, history: History, bundle: Bundle, made: PastCommit, known: dict[str, str]
-) -> Iterator[ExportedChange]:
-    repo = Repository(connection, made.repo, made.id)
-    for change in history.changes(made):
-        sha256 = known.get(change.hash, "") if change.hash else ""
-        if change.hash and not (sha256 and bundle.content(sha256).exists()):
-            known[change.hash] = sha256 = bundle.keep(repo.pieces(change.path))
-        yield ExportedChange(change.path, sha256, change.hash)
+@dataclass(slots=True)
+class _Tree:
+    """The files of a repo as of one commit, with their sizes."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    def apply(self, changes: Sequence[FileChange]) -> None:
+        """Makes it the tree of the next commit."""
+        for change in changes:
+            if change.hash:
+                self.sizes[change.path] = change.size
+            else:
+                self.sizes.pop(change.path, None)
+
+    def runs(self, wanted: Collection[str]) -> Iterator[tuple[str, str]]:
+        """The first and the last path of ranges that hold these files and few bytes of others."""
+        if len(wanted) == 1:
+            yield min(wanted), min(wanted)
+            return
+        run: list[str] = []
+        between = 0
+        for path in sorted(self.sizes):
+            if path not in wanted:
+                between += self.sizes[path]
+                continue
+            if run and between > _CHEAP:
+                yield run[0], run[-1]
+                run = []
+            run, between = [*run[:1], path], 0
+        if run:
+            yield run[0], run[-1]

@@ -1,30 +1,30 @@
-"""A library imported from a bundle into a server: its commits made again in order, and their outputs compared.
+"""A library imported from a tar into a server: its commits made again in order, and their outputs compared.
 
 Nobody can choose the ids of commits, so each says in its description which one it was; from that an import that was
-interrupted continues, and the table of ids is made.
+interrupted continues.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
 from pipelines.client.history import History, PastCommit
 from pipelines.client.jobs import Jobs
-from pipelines.client.repository import Put, Remove, Repository
+from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
-from pipelines.moving.bundle import Bundle, Commit, Manifest, Output
+from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.exporting import code_of, contents
+from pipelines.moving.unpacking import Damaged, Linked, Reader
 from pipelines.specifications.reading import SOURCES
 
 _WAS = re.compile(r"\(was ([0-9a-f]{32}) of ([^()]+)\)\Z")
-_TABLE = "ids.tsv"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A pipeline's output here compared with that in the bundle: missing files, extra files, and files whose bytes
+    """A pipeline's output here compared with that in the tar: missing files, extra files, and files whose bytes
     differ. `same_code`: it runs the same command in the same environment."""
 
     pipeline: str
@@ -39,50 +39,76 @@ class Comparison:
         return not (self.missing or self.extra or self.differing)
 
 
-def replay(connection: Connection, bundle: Bundle, done: Callable[[int], None]) -> list[tuple[Commit, str]]:
-    """Makes every commit of a bundle that is not here yet, and returns all of them with their ids here, in order.
-    `done` hears of each. Writes the table of ids into the bundle's directory.
+Made = dict[str, dict[str, str]]
+"""The ids that commits have here, by repo and by the id that they had."""
 
-    Raises LookalikeError where a repo has other commits than those of the bundle: nothing is mixed.
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The commits of a tar with their ids here, in order, and the outputs that belong to them."""
+
+    commits: tuple[tuple[Commit, str], ...]
+    outputs: tuple[Output, ...]
+
+
+def plan(connection: Connection, name: str, commits: Sequence[Commit]) -> Made:
+    """The commits that are here already. Drops the unfinished commit that a killed import has left.
+
+    Raises LookalikeError where a repo has other commits than those of the tar `name`: nothing is mixed.
     """
-    manifest = bundle.read()
-    foreign = {each.repo for each in manifest.commits} - SOURCES.keys()
+    foreign = {each.repo for each in commits} - SOURCES.keys()
     if foreign:
-        raise LookalikeError(
-            f"{bundle.directory} has commits of {', '.join(sorted(foreign))}, which is not a source repo"
-        )
+        raise LookalikeError(f"{name} has commits of {', '.join(sorted(foreign))}, which is not a source repo")
     history = History(connection)
-    here = {repo: _told_apart(manifest, repo, history) for repo in SOURCES}
-    todo = [each for each in manifest.commits if each.id not in here[each.repo]]
-    bundle.check(todo)
-    for repo in sorted({each.repo for each in todo}):
-        make_repo(connection, repo)
-    for commit in manifest.commits:
-        if commit.id not in here[commit.repo]:
+    for repo in SOURCES:
+        _close(connection, repo, history)
+    return {repo: _told_apart(commits, repo, history) for repo in SOURCES}
+
+
+def replay(
+    connection: Connection, reader: Reader, commits: Sequence[Commit], here: Made, done: Callable[[int], None]
+) -> Imported:
+    """Makes every commit of a tar, whose list has been read, that is not `here` yet. `done` hears of the bytes of
+    files. Raises LookalikeError at the first commit that is not as it was exported; those before it stay."""
+    try:
+        for commit in commits:
+            if commit.id in here[commit.repo]:
+                reader.skip(commit)
+                continue
+            make_repo(connection, commit.repo)
             description = f"{commit.description} (was {commit.id} of {commit.started})".lstrip()
-            made = Repository(connection, commit.repo).write_as(description, _changes(bundle, commit))
-            here[commit.repo][commit.id] = made
-        done(1)
-    pairs = [(each, here[each.repo][each.id]) for each in manifest.commits]
-    rows = [f"{each.repo}\t{each.started}\t{each.id}\t{made}\n" for each, made in pairs]
-    (bundle.directory / _TABLE).write_text("repo\tdate\tthere\there\n" + "".join(rows))
-    return pairs
+            edits = _edits(reader, commit, here, done)
+            here[commit.repo][commit.id] = Repository(connection, commit.repo).write_as(description, edits)
+        outputs = reader.outputs()
+    except Damaged as error:
+        whole = sum(commit.id in here[commit.repo] for commit in commits)
+        raise LookalikeError(
+            f"{error}; {whole} of its {len(commits)} commits are here, each of them whole: export or copy the file "
+            "again and import it, which continues after them"
+        ) from error
+    return Imported(tuple((each, here[each.repo][each.id]) for each in commits), outputs)
 
 
-def computing(connection: Connection, manifest: Manifest, made: Sequence[tuple[Commit, str]]) -> list[str]:
-    """The commit sets that compute the outputs of a bundle's pipelines: those of its commits and, for a pipeline
-    created later, that of its creation."""
+def table(imported: Imported) -> str:
+    """The ids of the commits there and here, as tab-separated values."""
+    rows = (f"{each.repo}\t{each.started}\t{each.id}\t{made}\n" for each, made in imported.commits)
+    return "repo\tdate\tthere\there\n" + "".join(rows)
+
+
+def computing(connection: Connection, imported: Imported) -> list[str]:
+    """The commit sets that compute the outputs of a tar's pipelines: those of its commits and, for a pipeline created
+    later, that of its creation."""
     jobs = Jobs(connection)
     there = jobs.pipelines()
-    newest = (jobs.newest(each.pipeline) for each in manifest.outputs if each.pipeline in there)
-    return list(dict.fromkeys([*(new for _, new in made), *(job.id for job in newest if job is not None)]))
+    newest = (jobs.newest(each.pipeline) for each in imported.outputs if each.pipeline in there)
+    ids = (new for _, new in imported.commits)
+    return list(dict.fromkeys([*ids, *(job.id for job in newest if job is not None)]))
 
 
-def compare(connection: Connection, manifest: Manifest) -> Iterator[Comparison]:
-    """Each pipeline's present output compared with that in the bundle, byte by byte; missing pipelines are left
-    out."""
+def compare(connection: Connection, outputs: Iterable[Output]) -> Iterator[Comparison]:
+    """Each pipeline's present output compared with that in the tar, byte by byte; missing pipelines are left out."""
     infos = Jobs(connection).pipelines()
-    for output in manifest.outputs:
+    for output in outputs:
         repo = Repository(connection, output.pipeline).good() if output.pipeline in infos else None
         if output.pipeline in infos:
             same = code_of(infos[output.pipeline]) == output.code
@@ -101,12 +127,25 @@ def _compared(output: Output, here: Mapping[str, str], same_code: bool) -> Compa
     )
 
 
-def _told_apart(manifest: Manifest, repo: str, history: History) -> dict[str, str]:
-    """The commits of the bundle that are in a repo already: their old ids with their new ones. Raises LookalikeError
-    unless they are the first of the bundle, and the only ones that changed anything."""
-    wanted = [each.id for each in manifest.commits if each.repo == repo]
-    made = [each for each in history.commits(repo) if _WAS.search(each.description) or any(history.changes(each))]
-    were = [each.id if each.id in wanted else _was(each) for each in made]  # its own if the bundle was exported here
+def _close(connection: Connection, repo: str, history: History) -> None:
+    """Drops the commit that a killed import has left open. Raises LookalikeError for one of anybody else."""
+    found = history.left_open(repo)
+    if found is None:
+        return
+    if not _was(found):
+        raise LookalikeError(
+            f"commit {found.id} of {repo} is open: finish it with `pachctl finish commit {repo}@{found.id}`, then "
+            "import again"
+        )
+    Repository(connection, repo).drop(found.id)
+
+
+def _told_apart(commits: Sequence[Commit], repo: str, history: History) -> dict[str, str]:
+    """The commits of the tar that are in a repo already: their old ids with their new ones. Raises LookalikeError
+    unless they are the first of the tar, and the only ones that changed anything."""
+    wanted = [each.id for each in commits if each.repo == repo]
+    made = [each for each in history.commits(repo) if _was(each) or any(history.changes(each))]
+    were = [each.id if each.id in wanted else _was(each) for each in made]  # its own if the tar was exported here
     if were != wanted[: len(were)]:
         raise LookalikeError(
             f"{repo} has commits of another library: import into a project or a server whose repos "
@@ -121,6 +160,18 @@ def _was(commit: PastCommit) -> str:
     return found[1] if found else ""
 
 
-def _changes(bundle: Bundle, commit: Commit) -> Iterator[Put | Remove]:
-    for change in commit.changes:
-        yield Put(change.path, bundle.content(change.sha256)) if change.sha256 else Remove(change.path)
+def _edits(reader: Reader, commit: Commit, here: Made, done: Callable[[int], None]) -> Iterator[Edit]:
+    """The edits of a commit, as it is read; raises Damaged at their end unless all of it is as it was exported."""
+    for path in reader.removed(commit):
+        yield Remove(path)
+    for each in reader.files(commit):
+        if isinstance(each, Linked):
+            yield Copy(each.path, each.repo, here[each.repo][each.commit], each.source)
+        else:
+            yield Put(each.path, _counted(each.content, done))
+
+
+def _counted(pieces: Iterable[bytes], done: Callable[[int], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        done(len(piece))

@@ -77,7 +77,7 @@ def connected() -> threading.Event:
     return threading.Event()
 
 
-@pytest.mark.parametrize("arguments", [["results"], ["export", "there"]], ids=["one reply", "a stream"])
+@pytest.mark.parametrize("arguments", [["results"], ["export", "there.tar"]], ids=["one reply", "a stream"])
 def test_an_interrupt_during_a_call_ends_the_command(
     silent: str, connected: threading.Event, command: Command, arguments: list[str]
 ) -> None:

@@ -1,0 +1,35 @@
+"""Small libraries for the tests of moving: commits, and a pipeline without a backbone."""
+
+import json
+from pathlib import Path
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.specifications import reading
+
+COPY = r"""
+pfs="${LOCALPACHD_PFS:-/pfs}"
+for file in "$images"; do tr a-z A-Z < "$file" > "$pfs/out/$(basename "$file")"; done
+echo "$MOOD" > "$pfs/out/mood-$(basename "$images")"
+"""
+
+
+def shouting(connection: Connection, directory: Path, mood: str = "calm") -> None:
+    """Deploys a pipeline that writes every picture in capitals, and its mood."""
+    document = {
+        "pipeline": {"name": "shout"},
+        "input": {"pfs": {"name": "images", "repo": "images", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": COPY.splitlines(), "env": {"MOOD": mood}},
+    }
+    path = directory / "shout.json"
+    path.write_text(json.dumps(document))
+    deploy(connection, [reading.read(path)])
+
+
+def put(connection: Connection, repo: str, **files: str | None) -> str:
+    """Makes one commit: files by name; None removes one."""
+    changes: list[Edit] = [
+        Remove(f"/{name}") if content is None else Put(f"/{name}", content.encode()) for name, content in files.items()
+    ]
+    return Repository(connection, repo).write(changes)
