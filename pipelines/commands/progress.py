@@ -30,7 +30,7 @@ from stages.wording import counted
 
 def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
     """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first."""
-    with _bars(console) as bars:
+    with _bars() as bars:
         lines = _JobLines(bars, GpuWaits(connection))
         show = lines.look if console.is_terminal else lines.tell
 
@@ -42,7 +42,7 @@ def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
 
 
 @contextmanager
-def counting(what: str, total: int | None = None, on: Console = console) -> Iterator[Callable[[int], None]]:
+def counting(what: str, total: int | None = None, on: Console | None = None) -> Iterator[Callable[[int], None]]:
     """A bar that counts to `total`, if known; gives a function to call with each increment."""
     with _bars(on, transient=True) as bars:
         task = bars.add_task(what, total=total, state="")
@@ -50,7 +50,7 @@ def counting(what: str, total: int | None = None, on: Console = console) -> Iter
 
 
 @contextmanager
-def transferring(what: str, total: int, on: Console = console) -> Iterator[Callable[[int], None]]:
+def transferring(what: str, total: int, on: Console | None = None) -> Iterator[Callable[[int], None]]:
     """A bar over `total` bytes; gives a function to call with each increment."""
     columns = (
         TextColumn("{task.description:<18}", markup=False),
@@ -59,12 +59,13 @@ def transferring(what: str, total: int, on: Console = console) -> Iterator[Calla
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
+    on = on or console
     with Progress(*columns, console=on, transient=True, disable=not on.is_terminal) as bars:
         task = bars.add_task(what, total=total)
         yield lambda more: bars.advance(task, more)
 
 
-def _bars(on: Console, transient: bool = False) -> Progress:
+def _bars(on: Console | None = None, transient: bool = False) -> Progress:
     columns = (
         TextColumn("{task.description:<18}", markup=False),
         BarColumn(bar_width=30),
@@ -72,6 +73,7 @@ def _bars(on: Console, transient: bool = False) -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.fields[state]}"),
     )
+    on = on or console
     return Progress(*columns, console=on, transient=transient, disable=not on.is_terminal)
 
 

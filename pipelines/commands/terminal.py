@@ -14,9 +14,9 @@ errors = Console(stderr=True)
 _COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
 
 
-def say(text: str, on: Console = console) -> None:
-    """Prints one line, with no markup interpreted."""
-    on.print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+def say(text: str, on: Console | None = None) -> None:
+    """Prints one line, with no markup interpreted, on this console or else the standard output."""
+    (on or console).print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def say_all(lines: Iterable[str]) -> None:
