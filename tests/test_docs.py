@@ -25,6 +25,7 @@ DOCUMENTS = (
     "docs/cluster.md",
     "docs/differences.md",
     "docs/images.md",
+    "docs/tutorial.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")
 ROOMS = ("api", "pps", "pfs", "worker", "storage", "db", "ids", "errors", "server")

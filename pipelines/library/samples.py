@@ -48,7 +48,7 @@ What scikit-image 0.26 documents about them, in the docstrings of `skimage.data`
 five. `coins` and `tissue` are without known copyright restrictions; `motorcycle` is from the Middlebury 2014 stereo
 benchmark, whose authors it names; of the rights in `moon` and `page` it says nothing. The wheel's LICENSE.txt makes no
 exception of pictures from its BSD-3-Clause. All are cut from the installed wheel; of their crops we distribute only the
-thumbnails in `docs/result-sheet.png`.
+thumbnails in `docs/result-sheet.png`. The small pictures in `docs/tutorial-montage.png` are CC0 or the public domain.
 """
 
 LIBRARY_CROPS = 30

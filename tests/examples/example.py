@@ -71,7 +71,7 @@ class Example:
         """Creates the pipelines that a template renders."""
         template = (self._directory / name).read_text()
         rendered = self._stub.RenderTemplate(pps_pb2.RenderTemplateRequest(template=template, args=arguments))
-        for document in json.loads(rendered.json):
+        for document in documents(rendered.json):
             document["pipeline"].setdefault("project", {"name": self.project})
             self._v2(wrappers_pb2.StringValue(value=json.dumps(document)))
 

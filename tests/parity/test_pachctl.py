@@ -1,13 +1,11 @@
 """The everyday commands of pachctl, as people type them: each exit status, and the output that people rely on.
 
-PACHCTL names the programs to try, separated by colons, of any versions from 2.7 to 2.12; otherwise it is the `pachctl`
-on the PATH. Without one these tests are skipped.
+Each program that PACHCTL names is tried, of any version from 2.7 to 2.12; see `tests/pachctl.py`.
 """
 
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +13,8 @@ from typing import Protocol
 
 import pytest
 
+from tests.pachctl import PROGRAMS
 from tests.servers import Pachd, Unique
-
-
-def _programs() -> list[str]:
-    named = [each for each in os.environ.get("PACHCTL", "").split(":") if each]
-    found = shutil.which("pachctl")
-    return named or ([found] if found else [])
 
 
 class Pachctl(Protocol):
@@ -30,11 +23,7 @@ class Pachctl(Protocol):
     def __call__(self, *words: str, given: str = "", fails: bool = False) -> str: ...
 
 
-_SKIPPED = pytest.param("", marks=pytest.mark.skip(reason="pachctl is not on the PATH"))
-_PARAMETERS: list[object] = [*_programs()]
-
-
-@pytest.fixture(params=_PARAMETERS or [_SKIPPED])
+@pytest.fixture(params=PROGRAMS)
 def pachctl(request: pytest.FixtureRequest, pachd: Pachd, tmp_path: Path) -> Iterator[Pachctl]:
     """See Pachctl."""
     env = {**os.environ, "PACH_CONFIG": str(tmp_path / "config.json")}

@@ -1,14 +1,19 @@
-"""Puts pictures side by side: montage.py -geometry WIDTHxHEIGHT+GAP PICTURE... SHEET"""
+"""Puts pictures onto a sheet, a row for each directory: montage.py -geometry WIDTHxHEIGHT+GAP PICTURE... SHEET"""
 
+import os
 import re
 import sys
+from itertools import groupby
 
 from PIL import Image
 
 _, _, geometry, *pictures, sheet = sys.argv
 width, height, gap = map(int, re.split("[x+]", geometry))
-canvas = Image.new("RGB", (len(pictures) * (width + gap), height), "skyblue")
-for place, name in enumerate(pictures):
-    with Image.open(name) as picture:
-        canvas.paste(picture.convert("RGB").resize((width, height)), (place * (width + gap), 0))
+rows = [[*row] for _, row in groupby(pictures, os.path.dirname)]
+canvas = Image.new("RGB", (max(map(len, rows)) * (width + gap), len(rows) * (height + gap)), "skyblue")
+for down, row in enumerate(rows):
+    for along, name in enumerate(row):
+        with Image.open(name) as picture:
+            tile = picture.convert("RGB").resize((width, height))
+        canvas.paste(tile, (along * (width + gap), down * (height + gap)))
 canvas.save(sheet)
