@@ -263,7 +263,7 @@ def test_the_rarer_commands(pachctl: Pachctl, unique: Unique, tmp_path: Path, on
     pachctl("create", "pipeline", "-f", "spec.json")
     job = _column(pachctl("list", "job", "-p", name), 2)[0]
     assert "success" in pachctl("wait", "job", job)
-    pachctl("restart", "datum", f"{name}@{job}", "/a")
+    assert "could not be found" in pachctl("restart", "datum", f"{name}@{job}", "/a", fails=True)  # it has ended
     pachctl("stop", "job", job)
     pachctl("stop", "job", f"{name}@{job}")
     assert "cron input" in pachctl("run", "cron", name, fails=True)
