@@ -236,14 +236,11 @@ def _chosen(raw: Mapping[str, T], fields: Container[str]) -> dict[str, T]:
 
 
 def _worker_status(value: WorkerStatus) -> pps_pb2.WorkerStatus:
-    return pps_pb2.WorkerStatus(
-        worker_id=value.worker,
-        job_id=value.job,
-        datum_status=pps_pb2.DatumStatus(
-            started=timestamp(value.started),
-            data=[pps_pb2.InputFile(path=each.path, hash=each.hash) for each in value.data],
-        ),
-    )
+    message = pps_pb2.WorkerStatus(worker_id=value.worker, job_id=value.job)
+    if value.data:
+        message.datum_status.started.CopyFrom(timestamp(value.started))
+        message.datum_status.data.extend(pps_pb2.InputFile(path=each.path, hash=each.hash) for each in value.data)
+    return message
 
 
 def _file_info(value: DatumInput) -> pfs_pb2.FileInfo:

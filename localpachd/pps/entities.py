@@ -150,7 +150,8 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class WorkerStatus:
-    """A worker and the datum that it is processing. `started` in nanoseconds since the epoch."""
+    """A worker and the datum that it is processing, without data between two attempts. `started`, when the attempt
+    began, in nanoseconds since the epoch."""
 
     worker: str
     job: str

@@ -117,10 +117,10 @@ def _check_tolerations(tolerations: Any) -> None:
 def _check_service(service: Mapping[str, Any]) -> None:
     if service["type"] not in _SERVICE_TYPES:
         raise PachError(f"the following service type {service['type']} is not allowed")
-    for field, least in (("internal_port", 1), ("external_port", 0)):
-        # On a cluster only the server's log would show Kubernetes' refusal.
-        if not least <= int(service.get(field, 0)) <= _LAST_PORT:
-            raise PachError(f"service.{field} must be a port from {least} to {_LAST_PORT}")
+    for field in ("internal_port", "external_port"):
+        # On a cluster Kubernetes refuses the service, and the pipeline fails.
+        if not 1 <= int(service.get(field, 0)) <= _LAST_PORT:
+            raise PachError(f"service.{field} must be a port from 1 to {_LAST_PORT}")
 
 
 def _check_served(raw: Mapping[str, Any]) -> None:

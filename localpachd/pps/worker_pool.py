@@ -31,7 +31,6 @@ class _Slot:
     token: CancelToken
     datums: Sequence[Numbered]
     position: int
-    started: int
 
 
 Event = Finished | LogMessage
@@ -60,12 +59,9 @@ class WorkerPool:
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
-        """The datum that each busy worker is processing."""
+        """The datum that each busy worker is processing, and the beginning of its present attempt."""
         with self._lock:
-            return tuple(
-                WorkerStatus(worker, self._job.id, slot.started, _inputs(slot))
-                for worker, slot in sorted(self._slots.items())
-            )
+            return tuple(self._status(worker, slot) for worker, slot in sorted(self._slots.items()))
 
     def restart(self, filters: Sequence[str]) -> bool:
         """Ends the present attempt of every running datum whose inputs match all filters. Returns whether any does."""
@@ -111,7 +107,7 @@ class WorkerPool:
             datums = None if self._cancelled else next(todo, None)
             if datums is None:
                 return None
-            self._slots[worker] = _Slot(CancelToken(), datums, 0, time.time_ns())
+            self._slots[worker] = _Slot(CancelToken(), datums, 0)
             return self._slots[worker]
 
     def _run(self, worker: str, slot: _Slot, events: EventQueue[Event]) -> None:
@@ -120,7 +116,6 @@ class WorkerPool:
         def done(result: DatumResult) -> None:
             with self._lock:
                 slot.position += 1
-                slot.started = time.time_ns()
             events.put(Finished(by_id[result.id], result))
 
         def log(line: LogLine) -> None:
@@ -128,6 +123,10 @@ class WorkerPool:
 
         task = replace(self._task, pod=replace(self._task.pod, worker=worker))
         self._runner.run_set(task, [self._prepare(each) for each in slot.datums], done, log, slot.token)
+
+    def _status(self, worker: str, slot: _Slot) -> WorkerStatus:
+        began = slot.token.began
+        return WorkerStatus(worker, self._job.id, began, _inputs(slot) if began else ())
 
     def _message(self, worker: str, line: LogLine, numbered: Numbered | None) -> LogMessage:
         return LogMessage(

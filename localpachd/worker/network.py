@@ -36,18 +36,16 @@ class Network:
         if ports is None:
             return
         outside = ports.external
-        if own or outside not in (0, ports.internal):
-            outside = self._prepare(ports, own)
-        else:
-            outside = ports.internal  # the command itself listens there
+        if own or outside != ports.internal:  # otherwise the command itself listens there
+            self._prepare(ports, own)
         self.statement = f"serving on {LOOPBACK}:{outside}" + (
             f", with a network of its own in which only the server can be reached, at {LOOPBACK}:{ports.server}"
             if own
             else f"; the machine's network is shared, so its port {ports.internal} must be free"
         )
 
-    def _prepare(self, ports: Ports, own: bool) -> int:
-        """Prepares the relay; returns the port outside."""
+    def _prepare(self, ports: Ports, own: bool) -> None:
+        """Prepares the relay."""
         try:
             listener = socket.create_server((LOOPBACK, ports.external), backlog=128)
         except OSError as error:
@@ -62,7 +60,6 @@ class Network:
             self.inherited += (there.fileno(),)
             threading.Thread(target=_answer, args=(here, ports.server), name="gateway", daemon=True).start()
         self.relay = (sys.executable, "-I", "-S", str(Path(relay.__file__)), *options)
-        return int(listener.getsockname()[1])
 
     def close(self) -> None:
         """Releases the port."""

@@ -4,6 +4,7 @@ They are frozen and know no pipelines, commits or jobs: the pps room fills them 
 """
 
 import threading
+import time
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -187,6 +188,7 @@ class CancelToken:
         self._lock = threading.Lock()
         self._cancelled = False
         self._running: tuple[str, Callable[[str], None]] | None = None
+        self._began = 0
         self._wake: Callable[[], None] | None = None
 
     @property
@@ -209,6 +211,11 @@ class CancelToken:
             self._running[1]("the datum was restarted by request")
             return True
 
+    @property
+    def began(self) -> int:
+        """When the current attempt began, in nanoseconds since the epoch; 0 while there is none."""
+        return self._began
+
     def attach(self, wake: Callable[[], None] | None) -> None:
         """For runners: `cancel` calls `wake`, which must not block; if it was called before, so is `wake`, at once.
         None detaches."""
@@ -221,6 +228,7 @@ class CancelToken:
         """For runners: names the datum whose attempt `end(reason)` ends. None: no attempt is running."""
         with self._lock:
             self._running = None if end is None else (datum, end)
+            self._began = 0 if end is None else time.time_ns()
 
 
 class Runner(Protocol):

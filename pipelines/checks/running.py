@@ -72,11 +72,16 @@ def _check_service(draft: Draft, at: tuple[str, ...]) -> Iterator[Flaw]:
     if inner not in _PORTS:
         why = "the port that the program listens on is missing" if not inner else f"{inner} is not a port"
         yield Flaw(Level.ERROR, "service", (*at, "internal_port"), why, "write a number from 1 to 65535")
-    if kind == "NodePort" and outer and outer not in NODE_PORTS:
+    if not outer:
+        why = "the port of the Kubernetes service is missing: Kubernetes refuses it, and the pipeline fails"
+        ports = NODE_PORTS if kind == "NodePort" else _PORTS
+        fix = f"write a number from {ports[0]} to {ports[-1]}"
+        yield Flaw(Level.ERROR, "service", (*at, "external_port"), why, fix)
+    elif kind == "NodePort" and outer not in NODE_PORTS:
         why = f"{outer} is outside {NODE_PORTS[0]} to {NODE_PORTS[-1]}, Kubernetes' range of NodePorts"
         yield Flaw(
             Level.ERROR, "service", (*at, "external_port"), why, f"write one of these, such as 3{outer % 1000:04}"
         )
-    elif outer and outer not in _PORTS:
+    elif outer not in _PORTS:
         why = f"{outer} is not a port"
         yield Flaw(Level.ERROR, "service", (*at, "external_port"), why, "write a number from 1 to 65535")

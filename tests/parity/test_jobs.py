@@ -6,7 +6,7 @@ from google.protobuf import duration_pb2
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from tests.parity.places import MakeInput, Place, commit_of
+from tests.parity.places import MakeInput, Place, Refusal, commit_of, until
 
 
 def test_a_job_of_each_commit_counts_what_it_did(place: Place, pfs: MakeInput, client: Client) -> None:
@@ -196,14 +196,26 @@ def test_an_open_input_holds_the_job_back(place: Place, pfs: MakeInput, client: 
     assert place.read(name, "/a") == "1"
 
 
-def test_restarting_a_datum_costs_an_attempt(place: Place, pfs: MakeInput, client: Client) -> None:
+def test_restarting_a_datum_costs_an_attempt(place: Place, pfs: MakeInput, client: Client, refusal: Refusal) -> None:
     repo = place.repo()
     place.put(repo, a="1")
-    name = place.pipeline("echo hanging; sleep 60", input=pfs(repo), datum_tries=2)
-    newest = next(iter(client.list_job(pipeline_name=name)))
-    lines = (line for line in client.get_pipeline_logs(name, follow=True) if line.user and line.message == "hanging")
+    name = place.pipeline("sleep 60", input=pfs(repo), datum_tries=2)
+    newest = next(iter(client.list_job(pipeline_name=name))).job.id
+
+    def began() -> int:
+        """When the present attempt began, in nanoseconds; 0 if no worker is at it."""
+        (info,) = client.inspect_job(newest, pipeline_name=name, details=True)
+        at_work = [each.datum_status.started for each in info.details.worker_status if each.datum_status.data]
+        return max((started.ToNanoseconds() for started in at_work), default=0)
+
+    last = 0
     for _ in range(2):
-        next(lines)
-        client.restart_datum(name, newest.job.id, data_filters=("/a",))
-    job = place.job(name, newest.job.id)
+        until(lambda before=last: began() > before)  # type: ignore[misc]
+        last = began()
+        client.restart_datum(name, newest, data_filters=("/a",))
+    job = place.job(name, newest)
     assert (job.state, job.data_failed) == (pps_pb2.JOB_FAILURE, 1)
+    assert refusal(client.restart_datum, name, newest, data_filters=("/a",)) == (
+        grpc.StatusCode.UNKNOWN,
+        f"datum matching filter [/a] could not be found for job ID {newest}",
+    )

@@ -77,7 +77,7 @@ def request(name: str, sources: list[str], kind: str, update: bool) -> dict[str,
     leaves = [{"pfs": {"repo": each, "name": f"in{place}", "glob": "/"}} for place, each in enumerate(sources)]
     kinds: dict[str, dict[str, Any]] = {
         "transform": {"input": {"cross": leaves}},
-        "service": {"input": {"cross": leaves}, "service": {"internal_port": 80}},
+        "service": {"input": {"cross": leaves}, "service": {"internal_port": 80, "external_port": 30080}},
         "spout": {"spout": {}},
     }
     return {"pipeline": {"name": name}, "transform": {"cmd": ["true"]}, "update": update, **kinds[kind]}

@@ -215,17 +215,18 @@ def test_refusals(engine: Engine, service: Service) -> None:
         ({"parallelism_spec": {"constant": 2}}, "services can only be run with a constant parallelism of 1"),
         ({"s3_out": True}, "s3 output is not supported in spouts or services"),
         ({"spout": {"service": {"internal_port": 0}}}, "service.internal_port must be a port from 1 to 65535"),
+        ({"spout": {"service": {"internal_port": 80}}}, "service.external_port must be a port from 1 to 65535"),
     ):
         with pytest.raises(PachError, match=text):
             service.create(**fields)
     with pytest.raises(PachError, match="a service needs an input"):
         engine.submit({"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]},
-                                    "service": {"internal_port": 80}})  # fmt: skip
+                                    "service": {"internal_port": 80, "external_port": 30080}})  # fmt: skip
     spout = {"pipeline": {"name": "p"}, "transform": {"cmd": ["true"]}, "input": {"pfs": {"repo": "in", "glob": "/"}}}
     with pytest.raises(PachError, match="must not have an input"):
         engine.submit({**spout, "spout": {}})
     with pytest.raises(Unimplemented, match="inputs of spouts"):
-        engine.submit({**spout, "spout": {"service": {"internal_port": 80}}})
+        engine.submit({**spout, "spout": {"service": {"internal_port": 80, "external_port": 30080}}})
 
 
 def spout(engine: Engine, script: str, **fields: Any) -> None:

@@ -144,7 +144,7 @@ def test_refusals(fields: dict[str, Any], text: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "what"),
     [
-        ({"spout": {"service": {"internal_port": 80}}}, "inputs of spouts"),
+        ({"spout": {"service": {"internal_port": 80, "external_port": 30080}}}, "inputs of spouts"),
         ({"egress": {"sql_database": {"url": "postgres://db"}}}, "egress to SQL databases"),
         ({"s3_out": True}, "s3_out"),
         ({"input": {"pfs": {"repo": "r", "glob": "/", "s3": True}}}, "s3 inputs"),

@@ -48,7 +48,7 @@ def as_user(user: str, image: str = "shell:1") -> dict[str, Any]:
 
 
 def service(**fields: Any) -> dict[str, Any]:
-    return {"service": {"internal_port": 80, **fields}}
+    return {"service": {"internal_port": 80, "external_port": 30080, **fields}}
 
 
 def patch(*operations: Any) -> str:
@@ -148,6 +148,9 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "service.external_port", "8080 is outside", "30080", service(external_port=8080),
      service(external_port=8080, type="LoadBalancer")),
     (E, "service.internal_port", "missing", "1 to 65535", {"service": {}}, service()),
+    (E, "service.external_port", "missing", "30000 to 32767", service(external_port=0), service()),
+    (E, "service.external_port", "missing", "1 to 65535", service(external_port=0, type="ClusterIP"),
+     service(external_port=1, type="ClusterIP")),
     (E, "service.type", "not a type of service", "NodePort", service(type="nodeport"), service(type="ClusterIP")),
     (E, "spout.service.external_port", "outside", "", {"spout": service(external_port=80)}, {"spout": service()}),
     (E, "autoscaling", "spout", "remove", {"spout": {}, "input": ..., "autoscaling": True},
