@@ -27,8 +27,8 @@ def shell(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Shell]:
     if not namespaces.detect(tmp_path).mounts:
         pytest.skip("/pfs cannot be mounted here, and the tutorial's code reads it")
     checkout, programs = tmp_path / "checkout", tmp_path / "programs"
-    for directory in (checkout / "build", programs):
-        directory.mkdir(parents=True)
+    for directory in (checkout, programs):
+        directory.mkdir()
     (checkout / "tests").symlink_to(ROOT / "tests")
     (checkout / ".venv").symlink_to(sys.prefix)
     (programs / "pachctl").symlink_to(Path(shutil.which(request.param) or request.param).absolute())

@@ -6,14 +6,17 @@ Each program that PACHCTL names is tried, of any version from 2.7 to 2.12; see `
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
 from tests.pachctl import PROGRAMS
+from tests.parity.places import until
 from tests.servers import Pachd, Unique
 
 
@@ -151,6 +154,26 @@ def test_pipelines_jobs_and_datums(pachctl: Pachctl, unique: Unique, tmp_path: P
     pachctl("create", "pipeline", "-f", "-", given=_spec(name, repo), fails=True)
     pachctl("delete", "pipeline", name)
     pachctl("inspect", "pipeline", name, fails=True)
+    pachctl("delete", "repo", repo)
+
+
+@pytest.mark.skipif(
+    not Path("/dev/fuse").exists() or shutil.which("fusermount") is None, reason="pachctl mount needs FUSE"
+)
+def test_mounting(pachctl: Pachctl, unique: Unique, tmp_path: Path) -> None:
+    repo, mounted = unique("repo"), tmp_path / "mounted"
+    mounted.mkdir()
+    pachctl("create", "repo", repo)
+    pachctl("put", "file", f"{repo}@master:/d/a", "-f", "-", given="one\n")
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(pachctl, "mount", "-w", "-r", f"{repo}+w", "mounted")
+        until(lambda: done.done() or mounted.is_mount())
+        assert not done.done(), done.result()
+        assert (mounted / repo / "d" / "a").read_text() == "one\n"
+        (mounted / repo / "b").write_text("two\n")
+        pachctl("unmount", "mounted")
+        done.result()
+    assert pachctl("get", "file", f"{repo}@master:/b") == "two\n"
     pachctl("delete", "repo", repo)
 
 
