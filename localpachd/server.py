@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -13,12 +13,14 @@ from typing import Literal
 import grpc
 
 from localpachd.api.limits import OPTIONS
+from localpachd.api.log_levels import CallLog, LogLevels
 from localpachd.api.services import register
 from localpachd.api.sidecar import GrpcSidecars
 from localpachd.api.status import StatusInterceptor
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.chores import Chores
 from localpachd.db import Database
+from localpachd.diagnosis.facts import Facts
 from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pfs import filesets
 from localpachd.pfs.merging import merge_hidden
@@ -83,7 +85,7 @@ class Server:
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[StatusInterceptor()],
+            interceptors=[CallLog(), StatusInterceptor()],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -94,12 +96,14 @@ class Server:
         self._chunks = Chunks(options.root / "chunks")
         self._pfs = Pfs.open(self._db, self._chunks, jobs)
         secrets = Secrets(options.root / "secrets")
+        facts = Facts(options.root, asdict(options))
+        self._levels = LogLevels()
         backend = _backend(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
         self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend)
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
-            register(server, pfs, self._pps, secrets, options.lenient_specs)
+            register(server, pfs, self._pps, secrets, facts, self._levels, options.lenient_specs)
 
         sidecars = GrpcSidecars(self._pfs, serve)
         self._pps = Pps(self._pfs, self._runner, pool, self.port, secrets, sidecars)
@@ -129,6 +133,7 @@ class Server:
         self._grpc.stop(_GRACE).wait()
         self._chores.stop()
         self._pps.stop()
+        self._levels.close()
         logging.getLogger("localpachd").removeHandler(self._pps.server_log)
         self._runner.close()
         self._calls.shutdown(wait=True)

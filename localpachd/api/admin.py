@@ -1,11 +1,9 @@
 """The calls about the server itself: its identity, its version, and services that it lacks."""
 
-from collections.abc import Iterator
-
 import grpc
 
 from localpachd import ids
-from localpachd.api.schema import BytesValue, Empty, admin_pb2, debug_pb2, enterprise_pb2, version_pb2
+from localpachd.api.schema import Empty, admin_pb2, enterprise_pb2, version_pb2
 from localpachd.errors import NotFound
 from localpachd.pfs import metadata, projects
 from localpachd.pfs.service import Pfs
@@ -71,14 +69,6 @@ class EnterpriseServicer:
         self, request: enterprise_pb2.PauseStatusRequest, context: grpc.ServicerContext
     ) -> enterprise_pb2.PauseStatusResponse:
         return enterprise_pb2.PauseStatusResponse()  # never paused
-
-
-class DebugServicer:
-    """The call of `debug_v2.Debug` that clients cannot have refused."""
-
-    def Trace(self, request: debug_pb2.TraceRequest, context: grpc.ServicerContext) -> Iterator[debug_pb2.TraceChunk]:
-        # pachctl 2.11 takes a refusal for an empty part of the trace and keeps reading for ever.
-        yield debug_pb2.TraceChunk(content=BytesValue(value=b"localpachd is not a Go program and has no trace\n"))
 
 
 def _version_warnings(request: admin_pb2.InspectClusterRequest) -> list[str]:

@@ -5,15 +5,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import grpc
-from google.protobuf import json_format
 
+from localpachd.api import log_json
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import logs_pb2
 from localpachd.api.times import nanoseconds, timestamp
 from localpachd.errors import Unimplemented
 from localpachd.pfs.service import Pfs
+from localpachd.pps.entities import Level, LogMessage
 from localpachd.pps.log_search import LogSearch, search
 from speclang.names import DEFAULT_PROJECT
+
+_LEVELS = {each.value: each for each in Level}
 
 
 class LogsServicer:
@@ -27,17 +30,21 @@ class LogsServicer:
     ) -> Iterator[logs_pb2.GetLogsResponse]:
         wanted = _search(request)
         with self._db.read() as conn:
-            for line in search(conn, wanted):
-                message = messages.log_message(line)
-                text = json.dumps(json_format.MessageToDict(message), ensure_ascii=False)
-                moment = timestamp(line.ts)
-                yield logs_pb2.GetLogsResponse(
-                    log=logs_pb2.LogMessage(
-                        verbatim=logs_pb2.VerbatimLogMessage(line=text.encode(), timestamp=moment),
-                        native_timestamp=moment,
-                        pps_log_message=message,
-                    )
-                )
+            yield from map(_response, search(conn, wanted))
+
+
+def _response(line: LogMessage) -> logs_pb2.GetLogsResponse:
+    fields = log_json.as_json(line)
+    moment = timestamp(line.ts)
+    found = logs_pb2.LogMessage(
+        verbatim=logs_pb2.VerbatimLogMessage(
+            line=json.dumps(fields, ensure_ascii=False).encode(errors="surrogateescape"), timestamp=moment
+        ),
+        native_timestamp=moment,
+        pps_log_message=messages.log_message(line),
+    )
+    found.object.update(fields)
+    return logs_pb2.GetLogsResponse(log=found)
 
 
 def _search(request: logs_pb2.GetLogsRequest) -> LogSearch:
@@ -52,6 +59,7 @@ def _search(request: logs_pb2.GetLogsRequest) -> LogSearch:
         most=chosen.limit,
         pattern=chosen.regex.pattern,
         negate=chosen.regex.negate,
+        level=_LEVELS.get(chosen.level, Level.DEBUG),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING
 
-from google.protobuf import descriptor_pool, message_factory
+from google.protobuf import descriptor_pool, message_factory, struct_pb2
 from google.protobuf.descriptor import Descriptor, FileDescriptor, ServiceDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
@@ -28,7 +28,7 @@ from python_pachyderm.proto.v2.worker import worker_pb2 as worker
 
 from localpachd.api.schema_additions import CALLS, MESSAGES
 
-_OLD = (pfs, pps, transaction, admin, version, worker, enterprise, auth, identity, license_, proxy, debug)
+_OLD = (pfs, pps, transaction, admin, version, worker, enterprise, auth, identity, license_, proxy, debug, struct_pb2)
 _FIELD = re.compile(r"(repeated |map )?([\w.]+) (\w+) = (\d+)")
 _SCALARS = {
     name: FieldDescriptorProto.Type.Value(f"TYPE_{name.upper()}")

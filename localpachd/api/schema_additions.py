@@ -26,6 +26,9 @@ class Call:
 MESSAGES: Mapping[str, str] = {
     # Fields added to messages of 2.7.
     "admin_v2.ClusterInfo": "map string metadata = 9",
+    "debug_v2.App": "debug_v2.LokiArgs loki_args = 5; debug_v2.ProfileArgs profile_args = 6",
+    "debug_v2.DumpV2Request": "debug_v2.DumpV2Request.Defaults defaults = 5; "
+    "repeated debug_v2.Starlark starlark_scripts = 6",
     "pfs_v2.BranchInfo": "map string metadata = 7; google.protobuf.Timestamp created_at = 9",
     "pfs_v2.CommitInfo": "map string metadata = 14",
     "pfs_v2.GetFileSetRequest": "int32 type = 2",
@@ -46,6 +49,12 @@ MESSAGES: Mapping[str, str] = {
     "pps_v2.StopPipelineRequest": "bool must_exist = 2",
     "transaction_v2.TransactionRequest": "pps_v2.CreatePipelineTransaction create_pipeline_v2 = 11",
     # Messages that 2.7 does not have.
+    "debug_v2.DumpV2Request.Defaults": "bool cluster_defaults = 1",
+    "debug_v2.LokiArgs": "uint64 max_logs = 1",
+    "debug_v2.ProfileArgs": "repeated debug_v2.Profile profiles = 1",
+    "debug_v2.Starlark": "string builtin = 1; debug_v2.StarlarkLiteral literal = 2; "
+    "google.protobuf.Duration timeout = 3",
+    "debug_v2.StarlarkLiteral": "string name = 1; string program_text = 2",
     "debug_v2.TraceChunk": "google.protobuf.BytesValue content = 1",
     "debug_v2.TraceRequest": "google.protobuf.Duration duration = 1",
     "pfs_v2.BranchPicker": "pfs_v2.BranchPicker.BranchName name = 1",
@@ -114,7 +123,8 @@ MESSAGES: Mapping[str, str] = {
     "logs.JobDatumLogQuery": "string job = 1; string datum = 2",
     "logs.LogFilter": "logs.TimeRangeLogFilter time_range = 1; uint64 limit = 2; logs.RegexLogFilter regex = 3; "
     "int32 level = 4; bool user_logs_only = 5",
-    "logs.LogMessage": "logs.VerbatimLogMessage verbatim = 1; google.protobuf.Timestamp native_timestamp = 3; "
+    "logs.LogMessage": "logs.VerbatimLogMessage verbatim = 1; google.protobuf.Struct object = 2; "
+    "google.protobuf.Timestamp native_timestamp = 3; "
     "pps_v2.LogMessage pps_log_message = 4",
     "logs.LogQuery": "logs.UserLogQuery user = 1; logs.AdminLogQuery admin = 2",
     "logs.PagingHint": "logs.GetLogsRequest older = 1; logs.GetLogsRequest newer = 2",

@@ -7,8 +7,11 @@ from google.protobuf.descriptor import ServiceDescriptor
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from localpachd.api import debugging, schema
-from localpachd.api.admin import AdminServicer, DebugServicer, EnterpriseServicer, VersionServicer
+from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServicer
+from localpachd.api.debug import DebugServicer
+from localpachd.api.debug_dump import Sources
 from localpachd.api.handlers import add_service
+from localpachd.api.log_levels import LogLevels
 from localpachd.api.logs import LogsServicer
 from localpachd.api.metadata import MetadataServicer
 from localpachd.api.pfs import PfsServicer
@@ -17,6 +20,7 @@ from localpachd.api.requests import Requests
 from localpachd.api.specs import Specs
 from localpachd.api.transactions import TransactionServicer, Writes
 from localpachd.api.worker import WorkerServicer
+from localpachd.diagnosis.facts import Facts
 from localpachd.pfs.service import Pfs
 from localpachd.pps.service import Pps
 from localpachd.worker.secrets import Secrets
@@ -57,22 +61,31 @@ SERVICES = (
 )
 
 
-def register(server: grpc.Server, pfs: Pfs, pps: Pps, secrets: Secrets, lenient_specs: bool) -> None:
+def register(
+    server: grpc.Server,
+    pfs: Pfs,
+    pps: Pps,
+    secrets: Secrets,
+    facts: Facts,
+    levels: LogLevels,
+    lenient_specs: bool,
+) -> None:
     """Adds every service of pachd to a server. (The worker's has servers of its own: see `api.worker`.)"""
     specs = Specs(pfs, lenient_specs)
     requests = Requests(pps, specs)
     write = Writes(pfs, requests)
     health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
+    files, pipelines = PfsServicer(pfs, write), PpsServicer(pfs, pps, secrets, specs, write)
     servicers = (
-        ("pfs_v2.API", PfsServicer(pfs, write)),
-        ("pps_v2.API", PpsServicer(pfs, pps, secrets, specs, write)),
+        ("pfs_v2.API", files),
+        ("pps_v2.API", pipelines),
         ("transaction_v2.API", TransactionServicer(pfs, requests)),
         ("admin_v2.API", AdminServicer(pfs)),
         ("versionpb_v2.API", VersionServicer()),
         ("enterprise_v2.API", EnterpriseServicer()),
         ("metadata.API", MetadataServicer(pfs)),
         ("logs.API", LogsServicer(pfs)),
-        ("debug_v2.Debug", DebugServicer()),
+        ("debug_v2.Debug", DebugServicer(Sources(files, pipelines, pps, pfs.db, secrets, facts), levels)),
     )
     for name, servicer in servicers:
         add_service(server, name, servicer)

@@ -70,6 +70,15 @@ def _over(db: Database, pipeline: Pipeline | None, life: int | None) -> bool:
         return life is None or pipelines.life(conn, pipeline) != life
 
 
+def newest(conn: sqlite3.Connection, pipeline: Pipeline, most: int) -> list[LogMessage]:
+    """The newest lines about a pipeline, at most so many, oldest first."""
+    rows = conn.execute(
+        f"SELECT {log_rows.COLUMNS} FROM logs WHERE project = ? AND pipeline = ? ORDER BY seq DESC LIMIT ?",
+        (pipeline.project, pipeline.name, most),
+    ).fetchall()
+    return [log_rows.message(row) for row in reversed(rows)]
+
+
 def inputs_of(datum: Datum) -> tuple[tuple[str, bytes], ...]:
     """Path and hash of each input of a datum, by which its log lines are found."""
     return tuple((each.path, each.hash) for each in datum.inputs)

@@ -9,6 +9,7 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
 from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Level, Pipeline, PipelineState
+from localpachd.pps.log_search import LogSearch, search
 from localpachd.pps.logs import LogQuery
 from localpachd.worker.tasks import Outcome
 from tests.localpachd.pps.engine import Engine
@@ -491,6 +492,9 @@ def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master
     bad = engine.datums(failed)["/b"].id
     assert said[failed][-1] == (f"JOB_FAILURE: datum {bad} failed", Level.ERROR)
     assert list(engine.pps.logs(LogQuery(job=good, master=True))) == [line for line in lines if line.job == good.id]
+    with engine.db.read() as conn:
+        errors = list(search(conn, LogSearch(pipeline="picky", level=Level.ERROR)))
+    assert [line.message for line in errors] == [f"JOB_FAILURE: datum {bad} failed"]
 
 
 @pytest.mark.parametrize("ending", ["stop", "delete", "replace"])

@@ -52,7 +52,11 @@ def test_lines_are_found_by_origin_text_and_time(
     backwards = said({"user": {"pipeline": of}}, time_range={"from": {"seconds": 1 << 33}, "until": {"seconds": 1}})
     assert backwards == forwards[::-1]
     assert said({"user": {"pipeline": of}}, time_range={"until": {"seconds": 1}}) == []
-    assert all(each["master"] for each in search({"admin": {"master": of}}))
+    masters = search({"admin": {"master": of}})
+    assert all(each["master"] for each in masters)
+    assert {each["severity"] for each in masters} == {"info"}
+    assert search({"admin": {"master": of}}, level=2) == masters
+    assert search({"admin": {"master": of}}, level=3) == []
     code, text = refusal(rpc.list, "logs.API/GetLogs", "GetLogs", "Lines", query={"admin": {"logql": "{}"}})
     assert (code, "Loki" in text) == (grpc.StatusCode.UNIMPLEMENTED, True)
     wrong = {"query": {"user": {"pipeline": of}}, "filter": {"regex": {"pattern": "("}}}
