@@ -113,8 +113,8 @@ class JobRun(Run):
         recorder.begin(decision.skipped, decision.total)
         recorder.remove(base.strays)
         self._say(
-            f"{decision.total} datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
-            f"{decision.skipped} skipped, {len(base.done)} done before a restart"
+            f"datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
+            f"{decision.skipped} skipped, {len(base.done)} done before a restart; {decision.total} in all"
         )
         earlier = [(each.index, key) for key, each in base.done.items() if each.outcome is Outcome.FAILED]
         failed = [key for _, key in sorted(earlier) if key not in base.inherited]

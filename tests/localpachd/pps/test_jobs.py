@@ -486,7 +486,7 @@ def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master
     assert "PIPELINE_RUNNING" in [line.message for line in lines if not line.job]
     said = {job: [(line.message, line.level) for line in lines if line.job == job.id] for job in (good, failed)}
     assert said[good] == [
-        ("1 datums: 1 new, 0 to be processed again, 0 skipped, 0 done before a restart", Level.INFO),
+        ("datums: 1 new, 0 to be processed again, 0 skipped, 0 done before a restart; 1 in all", Level.INFO),
         ("JOB_SUCCESS", Level.INFO),
     ]
     bad = engine.datums(failed)["/b"].id
