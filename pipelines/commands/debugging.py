@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client import debugging
+from pipelines.client import debugging, dumping
 from pipelines.client.connection import here
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
@@ -70,6 +70,18 @@ def datum(
             say(f"  {path}")
     else:
         say("it succeeded, with the same output as in its job")
+
+
+@debug_app.command("dump")
+def dump(
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="A new .tgz file.")] = Path("debug.tgz"),
+) -> None:
+    """Write everything that a report of a bug needs into one archive: versions, history, logs, the state of the server.
+
+    localpachd hides secrets in it; Pachyderm does not. Look through it before you send it.
+    """
+    dumping.save(here(), file, lambda part, done, total: say(f"  {part}: {done} of {total}"))
+    say(f"wrote {near(file)}: look through it before you send it")
 
 
 def _line(text: str, user: bool) -> None:

@@ -35,7 +35,7 @@ COMMANDS = {
     "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
     "export": Entry("moving", "Write the library with its history as one tar."),
     "import": Entry("moving", "Rebuild an exported library on this server."),
-    "debug": Entry("debugging", "Find the cause of a failed datum."),
+    "debug": Entry("debugging", "Find the cause of a failed datum, or collect everything for a report."),
 }
 
 
