@@ -8,6 +8,7 @@ from itertools import chain, islice
 
 import grpc
 
+from localpachd.api import pages
 from localpachd.api import pfs_messages as messages
 from localpachd.api.file_infos import FileInfos
 from localpachd.api.schema import BytesValue, pfs_pb2
@@ -185,7 +186,7 @@ def _bounds(request: pfs_pb2.GetFileRequest | pfs_pb2.GlobFileRequest) -> tuple[
 
 
 def _check_page(request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest) -> None:
-    if request.reverse and request.number == 0:
+    if request.reverse and request.number <= 0:
         raise PachError("number must be > 0 when reverse is true")
     if request.number > _PAGE_LIMIT:
         raise PachError(f"cannot return more than {_PAGE_LIMIT} files at a time")
@@ -200,5 +201,5 @@ def _page(listing: Listing, request: pfs_pb2.ListFileRequest | pfs_pb2.WalkFileR
         shown = paths.clean(marker)
         nodes = (node for node in nodes if paths.bare(node.path) != shown)
     if request.reverse:
-        return reversed(deque(nodes, maxlen=max(number, 0)))
-    return islice(nodes, number) if number > 0 else nodes
+        return reversed(deque(nodes, maxlen=number))
+    return iter(pages.first(nodes, number))

@@ -6,7 +6,7 @@ from itertools import islice, takewhile
 
 import grpc
 
-from localpachd.api import cancellation, protojson
+from localpachd.api import cancellation, pages, protojson
 from localpachd.api import pps_messages as messages
 from localpachd.api.log_lines import LogLines
 from localpachd.api.schema import Empty, pps_pb2
@@ -46,7 +46,7 @@ class DatumCalls:
             yield from reversed(deque(before, maxlen=request.number))
         else:
             past = (message for message in wanted if message.datum.id > marker)
-            yield from islice(past, request.number or None)
+            yield from pages.first(past, request.number)
 
     def _datums(self, request: pps_pb2.ListDatumRequest) -> Iterator[DatumInfo]:
         if request.HasField("input"):

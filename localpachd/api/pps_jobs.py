@@ -1,11 +1,10 @@
 """The calls about jobs and job sets."""
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 
 import grpc
 
-from localpachd.api import cancellation, pfs_messages, protojson
+from localpachd.api import cancellation, pages, pfs_messages, protojson
 from localpachd.api import pps_messages as messages
 from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
@@ -40,7 +39,7 @@ class JobCalls:
         )
         chosen = (messages.job_info(info, request.details) for info in found if in_page(info.created))
         passing = (message for message in chosen if passes(message))
-        yield from islice(passing, request.number or None)
+        yield from pages.first(passing, request.number)
 
     def SubscribeJob(
         self, request: pps_pb2.SubscribeJobRequest, context: grpc.ServicerContext
@@ -73,7 +72,7 @@ class JobCalls:
     ) -> Iterator[pps_pb2.JobSetInfo]:
         if request.number < 0:
             raise PachError("number must be non-negative")
-        yield from islice(self._job_sets(request), request.number or None)
+        yield from pages.first(self._job_sets(request), request.number)
 
     def _job_sets(self, request: pps_pb2.ListJobSetRequest) -> Iterator[pps_pb2.JobSetInfo]:
         passes = protojson.message_filter(request.jqFilter)

@@ -20,8 +20,9 @@ def create(txn: Transaction, repo: Repo, description: str = "", update: bool = F
             raise AlreadyExists(f"repo {repo} already exists")
         txn.conn.execute("UPDATE repos SET description = ? WHERE id = ?", (description, lookup.repo_id(txn.conn, repo)))
         return
-    if repo.type != USER and lookup.find_repo(txn.conn, Repo(repo.project, repo.name)) is None:
-        raise PachError("cannot create a system repo without a corresponding 'user' repo")
+    user = Repo(repo.project, repo.name)
+    if repo.type != USER and lookup.find_repo(txn.conn, user) is None:
+        raise NotFound(f"cannot create a system repo without a corresponding 'user' repo: repo {user} not found")
     txn.conn.execute(
         "INSERT INTO repos (project, name, type, description, created) VALUES (?, ?, ?, ?, ?)",
         (repo.project, repo.name, repo.type, description, txn.now),

@@ -56,6 +56,7 @@ def test_pages_of_datums(copied: Copied, client: Client) -> None:
     _, name, _, second = copied
     ids = [each.datum.id for each in client.list_datum(name, second)]
     assert [each.datum.id for each in client.list_datum(name, second, number=2)] == ids[:2]
+    assert [each.datum.id for each in client.list_datum(name, second, number=-1)] == ids
     assert [each.datum.id for each in client.list_datum(name, second, pagination_marker=ids[0])] == ids[1:]
     assert [each.datum.id for each in client.list_datum(name, second, number=2, reverse=True)] == ids[:0:-1]
 
@@ -68,6 +69,13 @@ def test_datums_that_an_input_would_make(copied: Copied, client: Client, pfs: Ma
     cron = pps_pb2.Input(cron=pps_pb2.CronInput(name="tick", spec="@daily"))
     with pytest.raises(grpc.RpcError, match="can't list datums with a cron input"):
         list(client.list_datum(input=cron))
+
+
+def test_datums_of_an_input_without_a_branch(client: Client, pfs: MakeInput, refusal: Refusal) -> None:
+    assert refusal(client.list_datum, input=pfs("ghost")) == (
+        grpc.StatusCode.UNKNOWN,
+        'branch "master" not found in repo default/ghost',
+    )
 
 
 def test_invalid_list_requests(copied: Copied, client: Client, pfs: MakeInput, refusal: Refusal) -> None:

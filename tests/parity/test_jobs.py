@@ -4,7 +4,7 @@ import grpc
 import pytest
 from google.protobuf import duration_pb2
 from python_pachyderm import Client
-from python_pachyderm.proto.v2.pps import pps_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from tests.parity.places import MakeInput, Place, Refusal, commit_of, until
 
@@ -147,7 +147,9 @@ def test_a_set_of_jobs_comes_upstream_first_and_can_be_waited_for(place: Place, 
     assert place.read(below, "/a") == "1"
 
 
-def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(place: Place, pfs: MakeInput, client: Client) -> None:
+def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(
+    place: Place, pfs: MakeInput, client: Client, pps_stub: pps_pb2_grpc.APIStub
+) -> None:
     repo = place.repo()
     name = place.pipeline("true", input=pfs(repo))
     commits = [place.put(repo, a=str(number)) for number in range(3)]
@@ -156,6 +158,8 @@ def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(place: Place, pfs: 
     listed = [info.job.id for info in client.list_job(pipeline_name=name)]
     assert listed[:3] == commits[::-1]
     assert [info.job.id for info in client.list_job(pipeline_name=name, number=2)] == commits[:0:-1]
+    every = pps_stub.ListJob(pps_pb2.ListJobRequest(pipeline=pps_pb2.Pipeline(name=name), number=-1))
+    assert [info.job.id for info in every] == listed
     sets = [each.job_set.id for each in client.list_job() if any(job.job.pipeline.name == name for job in each.jobs)]
     assert sets[:3] == commits[::-1]
     reading = client.list_job(pipeline_name=name, input_commit=[commit_of(repo, commits[1])])

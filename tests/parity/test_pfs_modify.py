@@ -151,6 +151,15 @@ def test_the_source_of_a_copy_as_the_client_sends_it(client: Client, place: Plac
     assert tree(client, repo) == {"/a": b"1", "/b": b"1"}
 
 
+@pytest.mark.only_localpachd('pachd 2.7 crashes on a stream of changes to a commit that names no branch, not even ""')
+def test_changes_to_a_commit_named_without_a_branch(client: Client, place: Place, stub: pfs_pb2_grpc.APIStub) -> None:
+    repo = place.repo()
+    with client.commit(repo, "master") as commit:
+        opening = pfs_pb2.ModifyFileRequest(set_commit=pfs_pb2.Commit(repo=commit.repo, id=commit.id))
+        stub.ModifyFile(iter((opening, added("/a", b"1"))))
+    assert tree(client, repo) == {"/a": b"1"}
+
+
 def test_a_copy_reads_the_content_before_the_stream(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, f="old")

@@ -219,6 +219,23 @@ def test_pages_of_lists_and_walks(client: Client, place: Place) -> None:
     assert page(client.walk_file, number=2, reverse=True, pagination_marker=marker("/c/y")) == ["/c/x", "/c/"]
 
 
+def test_a_negative_number_means_all(client: Client, repo: str) -> None:
+    assert paths(client.list_file((repo, "master"), "/", number=-1)) == ["/a", "/b", "/d/", "/f/"]
+    assert len(paths(client.walk_file((repo, "master"), "/", number=-1))) == 10
+    assert len(list(client.list_commit(repo, number=-1))) == 1
+
+
+@pytest.mark.only_localpachd(
+    "pachd 2.7 crashes on a negative number of files in reverse order, and on a negative offset"
+)
+def test_a_negative_number_of_files_has_no_reverse_order(client: Client, repo: str, refusal: Refusal) -> None:
+    for call in (client.list_file, client.walk_file):
+        refused = refusal(call, (repo, "master"), "/", number=-1, reverse=True)
+        assert refused == (UNKNOWN, "number must be > 0 when reverse is true")
+    with client.get_file((repo, "master"), "/d/x", offset=-1) as file:
+        assert file.read() == b"333"
+
+
 def test_invalid_pages(client: Client, repo: str, refusal: Refusal) -> None:
     for call in (client.list_file, client.walk_file):
         assert refusal(call, (repo, "master"), "/", reverse=True) == (

@@ -69,6 +69,21 @@ def test_taken_and_invalid_names(client: Client, place: Place, refusal: Refusal)
     assert refusal(client.inspect_repo, "ghost") == (NOT_FOUND, "repo default/ghost not found")
 
 
+def test_a_repo_of_the_system_needs_its_users_repo(stub: pfs_pb2_grpc.APIStub, place: Place, refusal: Refusal) -> None:
+    name = place.unique("r")
+    request = pfs_pb2.CreateRepoRequest(repo=pfs_pb2.Repo(name=name, type="spec"))
+    assert refusal(stub.CreateRepo, request) == (
+        NOT_FOUND,
+        f"cannot create a system repo without a corresponding 'user' repo: repo default/{name} not found",
+    )
+
+
+@pytest.mark.only_localpachd("for Pachyderm a repo without a type is another one than the user's")
+def test_a_repo_without_a_type_is_the_users(stub: pfs_pb2_grpc.APIStub, place: Place) -> None:
+    name = place.repo()
+    assert stub.InspectRepo(pfs_pb2.InspectRepoRequest(repo=pfs_pb2.Repo(name=name))).repo.type == "user"
+
+
 def test_a_repo_with_branches_downstream_is_deleted_only_by_force(
     client: Client, place: Place, refusal: Refusal
 ) -> None:
