@@ -74,6 +74,15 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument(
         "--log-lines", type=_not_negative, default=2_000_000, help="number of lines of pipelines' logs to keep; 0: all"
     )
+    parser.add_argument(
+        "--faithful",
+        type=_milliseconds,
+        nargs="?",
+        const="100",
+        metavar="MILLISECONDS",
+        help="for tests: take random times of up to so many milliseconds (100) for what is not instant on a cluster, "
+        "and fail where pachd crashes",
+    )
     given = parser.parse_args(arguments)
     return Options(
         root=given.root,
@@ -85,6 +94,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         runner=given.runner,
         log_days=given.log_days,
         log_lines=given.log_lines,
+        faithful=given.faithful or 0.0,
     )
 
 
@@ -102,6 +112,13 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > _LAST_PORT:
         raise argparse.ArgumentTypeError(f"{text} is not a valid port: use a number from 0 to {_LAST_PORT}")
     return int(text)
+
+
+def _milliseconds(text: str) -> float:
+    """A positive number of milliseconds, in seconds."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number of milliseconds above 0")
+    return int(text) / 1000
 
 
 def _not_negative(text: str) -> int:

@@ -45,6 +45,7 @@ CREATE TABLE IF NOT EXISTS commits (
 );
 CREATE INDEX IF NOT EXISTS commits_by_set ON commits (id);
 CREATE INDEX IF NOT EXISTS commits_by_parent ON commits (parent);
+CREATE INDEX IF NOT EXISTS commits_finishing ON commits (seq) WHERE finishing IS NOT NULL AND finished IS NULL;
 CREATE TABLE IF NOT EXISTS commit_provenance (
     commit_seq INTEGER NOT NULL, upstream INTEGER NOT NULL, position INTEGER NOT NULL,
     PRIMARY KEY (commit_seq, upstream)

@@ -6,7 +6,8 @@
     ├── AlreadyExists         ALREADY_EXISTS
     ├── FailedPrecondition    FAILED_PRECONDITION
     ├── Unavailable           UNAVAILABLE
-    └── Unimplemented         UNIMPLEMENTED
+    ├── Unimplemented         UNIMPLEMENTED
+    └── Crashed               INTERNAL
 
 Messages are Pachyderm 2.7's own texts wherever clients can see them.
 """
@@ -42,3 +43,7 @@ class Unavailable(PachError):
 
 class Unimplemented(PachError):
     """A call that localpachd does not serve."""
+
+
+class Crashed(PachError):
+    """A request on which a real pachd crashes."""

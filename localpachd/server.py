@@ -12,6 +12,7 @@ from typing import Literal
 
 import grpc
 
+from localpachd.api.crashes import CrashInterceptor
 from localpachd.api.limits import OPTIONS
 from localpachd.api.log_levels import CallLog, LogLevels
 from localpachd.api.services import register
@@ -22,7 +23,9 @@ from localpachd.chores import Chores
 from localpachd.db import Database
 from localpachd.diagnosis.facts import Facts
 from localpachd.errors import FailedPrecondition, Unavailable
+from localpachd.pace import Pace
 from localpachd.pfs import filesets
+from localpachd.pfs.finisher import Finisher
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
 from localpachd.pps import jobs
@@ -52,7 +55,8 @@ class Options:
     """The options of a server. `gpus` is "auto" or a number; `port` 0 picks a free port; `lenient_specs` ignores
     unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
     each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
-    days (0: no limit)."""
+    days (0: no limit). `faithful` is the longest delay, in seconds, of what takes time on a cluster; 0 does all at
+    once, and forgives what pachd crashes on."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -63,6 +67,7 @@ class Options:
     runner: Literal["process", "docker"] = "process"
     log_days: int = 30
     log_lines: int = 2_000_000
+    faithful: float = 0.0
 
 
 class Server:
@@ -85,7 +90,7 @@ class Server:
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[CallLog(), StatusInterceptor()],
+            interceptors=[CallLog(), StatusInterceptor(), *((CrashInterceptor(),) if options.faithful else ())],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -94,7 +99,8 @@ class Server:
         self.address = f"grpc://{options.host}:{self.port}"
         self._db = Database(options.root / "pachd.sqlite")
         self._chunks = Chunks(options.root / "chunks")
-        self._pfs = Pfs.open(self._db, self._chunks, jobs)
+        self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful))
+        self._finisher = Finisher(self._pfs)
         secrets = Secrets(options.root / "secrets")
         facts = Facts(options.root, asdict(options))
         self._levels = LogLevels()
@@ -124,6 +130,7 @@ class Server:
         merge_hidden(self._db)
         gc.sweep(self._db, self._chunks)
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
+        self._finisher.start()
         self._pps.start()
         self._chores.start()
         self._grpc.start()
@@ -133,6 +140,7 @@ class Server:
         self._grpc.stop(_GRACE).wait()
         self._chores.stop()
         self._pps.stop()
+        self._finisher.stop()
         self._levels.close()
         logging.getLogger("localpachd").removeHandler(self._pps.server_log)
         self._runner.close()

@@ -28,10 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests marked soak too, and ten times as many examples, chosen at random",
     )
+    parser.addoption("--faithful", action="store_true", help="let localpachd answer as late as a cluster")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("--soak") else "ci")
+    servers.always[:] = ["--faithful"] if config.getoption("--faithful") else []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

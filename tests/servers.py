@@ -15,6 +15,9 @@ import python_pachyderm
 
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
 
+always: list[str] = []
+"""The options of every localpachd that is started from now on."""
+
 OwnPort = Callable[[], int]
 """Finds ports for servers that must be told theirs. Until the test is over the system gives them to nobody else, and
 whoever names one (with SO_REUSEADDR, as servers do) can listen there."""
@@ -64,11 +67,12 @@ class StartPachd(Protocol):
 
 
 def start(root: Path, *options: str) -> Localpachd:
-    """See StartPachd. The server's log is written beside the root, which is named like it."""
+    """See StartPachd. The server's log is written beside the root, which is named like it. With --faithful, pytest's
+    option, it is as late as a cluster."""
     log = root.with_name(root.name + ".log")
     with log.open("a") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *options],
+            [sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *always, *options],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -3,12 +3,12 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import chain, islice
 
 import grpc
 
-from localpachd.api import pages
+from localpachd.api import cancellation, pages
 from localpachd.api import pfs_messages as messages
 from localpachd.api.file_infos import FileInfos
 from localpachd.api.schema import BytesValue, pfs_pb2
@@ -35,9 +35,9 @@ class FileCalls:
 
     def GetFile(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
         if request.URL:
-            self._export(request)
+            self._export(request, context)
             return
-        with self._opened(request.file) as (info, files):
+        with self._opened(request.file, context) as (info, files):
             node = _only_file(trees.glob(files, request.file.path, *_bounds(request)))
             if node is None or node.content is None:
                 raise _missing(request.file.path, info)
@@ -47,19 +47,19 @@ class FileCalls:
 
     def GetFileTAR(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
         if request.URL:
-            self._export(request)
+            self._export(request, context)
             return
-        with self._opened(request.file) as (info, files):
+        with self._opened(request.file, context) as (info, files):
             nodes = trees.archive(files, request.file.path, *_bounds(request))
             first = next(nodes, None)
             if first is None:
                 raise _missing(request.file.path, info)
             yield from _in_messages(tars.stream(chain((first,), nodes), self._pfs.chunks))
 
-    def _export(self, request: pfs_pb2.GetFileRequest) -> None:
+    def _export(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> None:
         """Uploads the files that GetFileTAR would send to the request's URL."""
         objects.check_target(request.URL)
-        with self._opened(request.file) as (info, files):
+        with self._opened(request.file, context) as (info, files):
             nodes = trees.archive(files, request.file.path, *_bounds(request))
             first = next(nodes, None)
             if first is None:
@@ -69,7 +69,7 @@ class FileCalls:
             objects.upload(request.URL, ((path, read(content)) for path, content in whole if content is not None))
 
     def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
-        with self._opened(request.file) as (info, files):
+        with self._opened(request.file, context) as (info, files):
             node = trees.inspect(files, request.file.path)
             if node is None:
                 raise _missing(request.file.path, info)
@@ -77,7 +77,7 @@ class FileCalls:
 
     def ListFile(self, request: pfs_pb2.ListFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
         _check_page(request)
-        with self._opened(request.file) as (info, files):
+        with self._opened(request.file, context) as (info, files):
 
             def listing(lower: str | None, upper: str | None) -> Iterator[Node]:
                 return trees.children(files, request.file.path, lower, upper)
@@ -87,7 +87,7 @@ class FileCalls:
     def WalkFile(self, request: pfs_pb2.WalkFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
         _check_page(request)
         base = paths.clean(request.file.path)
-        with self._opened(request.file) as (info, files):
+        with self._opened(request.file, context) as (info, files):
 
             def listing(lower: str | None, upper: str | None) -> Iterator[Node]:
                 nodes = trees.walk(files, base, lower, upper)
@@ -99,34 +99,50 @@ class FileCalls:
             yield from map(FileInfos(info).encoded, _page(listing, request))
 
     def GlobFile(self, request: pfs_pb2.GlobFileRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FileInfo]:
-        with self._snapshot(request.commit, "") as (info, files):
+        with self._snapshot(request.commit, "", context) as (info, files):
             yield from map(FileInfos(info).encoded, trees.glob(files, request.pattern, *_bounds(request)))
 
     def DiffFile(
         self, request: pfs_pb2.DiffFileRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.DiffFileResponse]:
-        with self._compared(request.new_file, "new") as (info, files):
+        with self._compared(request.new_file, "new", context) as (info, files):
             if request.HasField("old_file"):
-                with self._compared(request.old_file, "old") as (old_info, old_files):
+                with self._compared(request.old_file, "old", context) as (old_info, old_files):
                     yield from _diff(info, files, request.new_file.path, old_info, old_files, request.old_file.path)
                 return
             with self._before(info) as (old_info, old_files):
                 yield from _diff(info, files, request.new_file.path, old_info, old_files, request.new_file.path)
 
-    def _compared(self, file: pfs_pb2.File, which: str) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
-        opened = self._opened(file)
+    def _compared(
+        self, file: pfs_pb2.File, which: str, context: grpc.ServicerContext
+    ) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
+        opened = self._opened(file, context)
         messages.checked(file.commit, which)
         return opened
 
-    def _opened(self, file: pfs_pb2.File) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
+    def _opened(
+        self, file: pfs_pb2.File, context: grpc.ServicerContext
+    ) -> AbstractContextManager[tuple[CommitInfo, FileSet]]:
         if not file.ByteSize():
             raise PachError("file cannot be nil")
-        return self._snapshot(file.commit, file.datum)
+        return self._snapshot(file.commit, file.datum, context)
 
     @contextmanager
-    def _snapshot(self, commit: pfs_pb2.Commit, tag: str) -> Iterator[tuple[CommitInfo, FileSet]]:
-        with self._pfs.chunks.uses.one(), self._pfs.db.read() as conn:
-            info, files = filesets.opened(conn, messages.to_commit(commit), time.time_ns())
+    def _snapshot(
+        self, commit: pfs_pb2.Commit, tag: str, context: grpc.ServicerContext
+    ) -> Iterator[tuple[CommitInfo, FileSet]]:
+        """A commit and its files, once it is open or finished."""
+        asked = messages.to_commit(commit)
+        with self._pfs.chunks.uses.one(), ExitStack() as held:
+
+            def opened() -> tuple[CommitInfo, FileSet]:
+                with ExitStack() as attempt:
+                    conn = attempt.enter_context(self._pfs.db.read())
+                    found = filesets.opened(conn, asked, time.time_ns())
+                    held.push(attempt.pop_all())
+                    return found
+
+            info, files = self._pfs.patiently(opened, cancellation.watch_later(context, self._pfs.changes))
             yield info, files.tagged(tag) if tag else files
 
     @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import grpc
 
+from localpachd.api import cancellation
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.pfs import commits, contents, filesets
@@ -55,7 +56,7 @@ class FileSetCalls:
             self._pfs.chunks.flush()
 
         with self._pfs.chunks.uses.one():
-            self._pfs.transact(step)
+            self._pfs.patiently(lambda: self._pfs.transact(step), cancellation.watch_later(context, self._pfs.changes))
         return Empty()
 
     def RenewFileSet(self, request: pfs_pb2.RenewFileSetRequest, context: grpc.ServicerContext) -> Empty:

@@ -104,22 +104,36 @@ def _parent(conn: sqlite3.Connection, parent: Commit) -> CommitInfo:
 
 
 def finish(txn: Transaction, info: CommitInfo, error: str = "", description: str = "") -> CommitInfo:
-    """Closes a commit: validates its content (a fault becomes its error) and pins its layers. With an `error`, it is
+    """Closes a commit and completes it or, in a late transaction, leaves that to the finisher. With an `error`, it is
     not validated, and later commits are not based on it."""
     contents.check_open(info)
-    size: int | None = None
-    if not error:
-        error, size = contents.pin_layers(txn, info)
     description = description or info.description
     done = txn.conn.execute(
-        "UPDATE commits SET finishing = ?, finished = ?, error = ?, size = ?, description = ? "
-        "WHERE seq = ? AND finishing IS NULL",
-        (txn.now, txn.now, error, size, description, info.seq),
+        "UPDATE commits SET finishing = ?, error = ?, description = ? WHERE seq = ? AND finishing IS NULL",
+        (txn.now, error, description, info.seq),
     )
     if not done.rowcount:
         raise contents.already_finished(info)
+    txn.changed.add(info.commit.repo)
+    closed = replace(info, finishing=txn.now, error=error, description=description)
+    return closed if txn.late else complete(txn, closed)
+
+
+def complete(txn: Transaction, info: CommitInfo) -> CommitInfo:
+    """Finishes a closed commit: validates its content (a fault becomes its error) and pins its layers. Raises
+    BaseUnfinished if the commit that it stands on is not finished."""
+    error, size = (info.error, None) if info.error else contents.pin_layers(txn, info)
+    txn.conn.execute(
+        "UPDATE commits SET finished = ?, error = ?, size = ? WHERE seq = ?", (txn.now, error, size, info.seq)
+    )
     txn.finished.append(info.seq)
-    return replace(info, finishing=txn.now, finished=txn.now, error=error, size=size, description=description)
+    return replace(info, finished=txn.now, error=error, size=size)
+
+
+def finishing(conn: sqlite3.Connection) -> list[CommitInfo]:
+    """The commits that are closed but not finished, oldest first."""
+    rows = conn.execute(f"{SELECT} WHERE c.finishing IS NOT NULL AND c.finished IS NULL ORDER BY c.seq")
+    return [decoded(row) for row in rows]
 
 
 def finish_by_user(txn: Transaction, commit: Commit, error: str, description: str, force: bool) -> None:

@@ -18,6 +18,24 @@ TOTAL = "total"
 _LAYERS = 24
 
 
+class BaseUnfinished(PachError):
+    """The content of a commit is not known, since the commit `base` that it stands on is not finished; `closed` says
+    whether it is finishing."""
+
+    def __init__(self, base: Commit, closed: bool, commit: Commit) -> None:
+        super().__init__(f"base commit {base} for commit {commit} unfinished")
+        self.base = base
+        self.closed = closed
+
+
+class StillFinishing(PachError):
+    """The work needs a commit that is closed and not finished yet: see `service.Pfs.patiently`."""
+
+    def __init__(self, commit: Commit) -> None:
+        super().__init__(f"commit {commit} is still finishing")
+        self.commit = commit
+
+
 def layers(conn: sqlite3.Connection, info: CommitInfo) -> FileSetRef:
     """The layers, oldest first, that a commit reads as. An open or failed commit reads as its base with its own writes
     on top."""
@@ -34,6 +52,24 @@ def diff_layers(conn: sqlite3.Connection, info: CommitInfo) -> FileSetRef:
 def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
     """A commit's content, readable on this connection."""
     return FileSet(conn, layers(conn, info))
+
+
+def settled(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
+    """As `fileset`, of a commit that is open or finished: StillFinishing for one in between."""
+    if info.finishing is not None and info.finished is None:
+        raise StillFinishing(info.commit)
+    return fileset(conn, info)
+
+
+def to_extend(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
+    """As `fileset`, of an open commit whose files are extended: StillFinishing while its base is, since a fault found
+    in that changes them."""
+    try:
+        return fileset(conn, info)
+    except BaseUnfinished as error:
+        if error.closed:
+            raise StillFinishing(error.base) from error
+        raise
 
 
 def add_layer(txn: Transaction, info: CommitInfo, entries: Iterable[Entry]) -> None:
@@ -158,7 +194,7 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> _Base:
     if row is None:
         return _Base()
     if row["finished"] is None:
-        raise PachError(f"base commit {Commit(info.commit.repo, row['id'])} for commit {info.commit} unfinished")
+        raise BaseUnfinished(Commit(info.commit.repo, row["id"]), row["finishing"] is not None, info.commit)
     return _Base(_total(conn, row["seq"]), row["size"])
 
 

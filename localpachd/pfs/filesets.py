@@ -117,7 +117,7 @@ def compose_all(conn: sqlite3.Connection, chunks: Chunks, parts: Sequence[Layers
 def add_to_commit(txn: Transaction, chunks: Chunks, commit: Commit, text: str) -> None:
     """Puts a file set into an open commit."""
     info = commits.resolve(txn.conn, commit)
-    below = contents.layers(txn.conn, info)
+    below = contents.to_extend(txn.conn, info).layers
     whole = compose(txn.conn, chunks, Layers(below), find(txn.conn, text, txn.now))
     contents.attach(txn, info, Layers(whole.replacing[len(below) :], whole.appending).tree)
 
@@ -139,10 +139,10 @@ def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[s
 
 def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitInfo, FileSet]:
     """The commit and content that a reference names: in the repo `__filesets__`, those of the file set with this id,
-    whose commit has no branch and no times."""
+    whose commit has no branch and no times. StillFinishing for a commit that is closed and not finished."""
     if commit.repo.name != FILE_SETS:
         info = commits.resolve(conn, commit)
-        return info, contents.fileset(conn, info)
+        return info, contents.settled(conn, info)
     found = find(conn, commit.id, now)
     virtual = CommitInfo(0, commit, "USER", "FileSet - Virtual Commit", None, (), 0, None, None, (), "", None)
     return virtual, FileSet(conn, found.tree)

@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Iterator
 
 # A commit and its ancestors, nearest first. SQLite reads no further than a query needs.
-_LINE = """WITH RECURSIVE line(seq, parent, id, finished, error, size, depth) AS (
-        SELECT seq, parent, id, finished, error, size, 0 FROM commits WHERE seq = ?
-        UNION ALL SELECT c.seq, c.parent, c.id, c.finished, c.error, c.size, line.depth + 1
+_LINE = """WITH RECURSIVE line(seq, parent, id, finishing, finished, error, size, depth) AS (
+        SELECT seq, parent, id, finishing, finished, error, size, 0 FROM commits WHERE seq = ?
+        UNION ALL SELECT c.seq, c.parent, c.id, c.finishing, c.finished, c.error, c.size, line.depth + 1
             FROM line JOIN commits c ON c.seq = line.parent
-    ) SELECT seq, id, finished, size FROM line"""
+    ) SELECT seq, id, finishing, finished, size FROM line"""
 
 
 def parents(conn: sqlite3.Connection, seq: int) -> Iterator[int]:
@@ -28,7 +28,7 @@ def nearest_whole(conn: sqlite3.Connection, seq: int) -> int | None:
 
 
 def base(conn: sqlite3.Connection, seq: int) -> sqlite3.Row | None:
-    """The row (seq, id, finished, size) of the commit that this one is based on: its nearest ancestor without error,
-    which may still be open; None if there is none."""
+    """The row (seq, id, finishing, finished, size) of the commit that this one is based on: its nearest ancestor
+    without error, which may still be open; None if there is none."""
     row: sqlite3.Row | None = conn.execute(f"{_LINE} WHERE depth > 0 AND error = '' LIMIT 1", (seq,)).fetchone()
     return row

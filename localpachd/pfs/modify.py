@@ -2,10 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterable
+from functools import cached_property
 
 from localpachd import ids
 from localpachd.errors import NotFound
 from localpachd.pfs import commits, contents, filesets
+from localpachd.pfs.contents import BaseUnfinished
 from localpachd.pfs.entities import Branch, Commit, CommitInfo
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Change, Staged
@@ -27,14 +29,14 @@ def modify(pfs: Pfs, target: Commit, changes: Iterable[Change]) -> None:
     with pfs.chunks.uses.one():
         listed = list(changes)
         pfs.chunks.flush()
-        pfs.transact(lambda txn: apply(txn, pfs.chunks, target, listed))
+        pfs.patiently(lambda: pfs.transact(lambda txn: apply(txn, pfs.chunks, target, listed)))
 
 
 def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
     """Applies the changes to an empty tree, keeps the result as a file set, and returns its id."""
 
     def step(txn: Transaction) -> str:
-        staged = Staged(txn, pfs.chunks, FileSet(txn.conn, ()), listed)
+        staged = Staged(txn, pfs.chunks, _Nothing(txn.conn), listed)
         pfs.chunks.flush()
         parts = (write_layer(txn.conn, entries) for entries in (staged.replacing(), staged.appending()))
         return filesets.keep(txn, filesets.Layers(*((layer,) for layer in parts)))
@@ -42,21 +44,54 @@ def create_file_set(pfs: Pfs, changes: Iterable[Change]) -> str:
     with pfs.chunks.uses.one():
         listed = list(changes)
         pfs.chunks.flush()
-        return pfs.transact(step)
+        return pfs.patiently(lambda: pfs.transact(step))
 
 
 def apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Change]) -> None:
-    """Applies changes as `modify` does, within a transaction. The chunks that they name are durable."""
+    """Applies changes as `modify` does, within a transaction. The chunks that they name are durable. StillFinishing if
+    they read a commit that is closed and not finished."""
     place = _place(txn.conn, target)
     own = isinstance(place, Branch)
     commit = commits.start(txn, place) if isinstance(place, Branch) else place
-    staged = Staged(txn, chunks, contents.fileset(txn.conn, commit), changes)
+    staged = Staged(txn, chunks, _Commit(txn.conn, commit, own), changes)
     # Appending to older content makes new chunks.
     chunks.flush()
     contents.add_layer(txn, commit, staged.entries())
     txn.changed.add(commit.commit)
     if own:
         commits.finish(txn, commit)
+
+
+class _Nothing:
+    """The files below those of a file set: none."""
+
+    def __init__(self, conn: sqlite3.Connection) -> None:
+        self.to_extend = self.to_remove = FileSet(conn, ())
+
+
+class _Commit:
+    """The files of an open commit before the changes; `own` says whether it was opened for these. They are read once,
+    and only if a change needs them: the commit's base may still be finishing."""
+
+    def __init__(self, conn: sqlite3.Connection, commit: CommitInfo, own: bool) -> None:
+        self._conn = conn
+        self._commit = commit
+        self._own = own
+
+    @cached_property
+    def to_extend(self) -> FileSet:
+        return contents.to_extend(self._conn, self._commit)
+
+    @cached_property
+    def to_remove(self) -> FileSet:
+        """As in Pachyderm, a commit opened for the changes removes what its base holds so far, even if that is
+        finishing; another one must have a finished base."""
+        try:
+            return contents.fileset(self._conn, self._commit)
+        except BaseUnfinished as error:
+            if not self._own:
+                raise
+            return contents.fileset(self._conn, commits.resolve(self._conn, error.base))
 
 
 def _place(conn: sqlite3.Connection, target: Commit) -> CommitInfo | Branch:

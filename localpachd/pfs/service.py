@@ -4,13 +4,16 @@ import sqlite3
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeVar
 
 from localpachd import ids
 from localpachd.db import Database
-from localpachd.pfs import projects, propagation, triggers
+from localpachd.pace import AT_ONCE, Pace
+from localpachd.pfs import commits, projects, propagation, triggers
 from localpachd.pfs.changes import Changes, Topic
-from localpachd.pfs.entities import Branch
+from localpachd.pfs.contents import StillFinishing
+from localpachd.pfs.entities import Branch, Commit
 from localpachd.pfs.transaction import NullObserver, Observer, Transaction
 from localpachd.storage.chunks import Chunks
 from speclang.names import DEFAULT_PROJECT
@@ -22,18 +25,19 @@ T = TypeVar("T")
 class Pfs:
     """The versioned file system of one server, for one kind of caller. Reads go through `db.read()` and the room's
     functions. `observer` follows commits within the transactions that change them; `spout` is the output branch that
-    the caller may commit to, if it is a spout."""
+    the caller may commit to, if it is a spout; `pace` is that of commits, and of the jobs above."""
 
     db: Database
     chunks: Chunks
     observer: Observer = field(default_factory=NullObserver)
     changes: Changes = field(default_factory=Changes)
     spout: Branch | None = None
+    pace: Pace = AT_ONCE
 
     @classmethod
-    def open(cls, db: Database, chunks: Chunks, observer: Observer | None = None) -> "Pfs":
+    def open(cls, db: Database, chunks: Chunks, observer: Observer | None = None, pace: Pace = AT_ONCE) -> "Pfs":
         """The file system kept in a database and a chunk store; a new one gets the default project."""
-        pfs = cls(db, chunks, observer or NullObserver())
+        pfs = cls(db, chunks, observer or NullObserver(), pace=pace)
         with db.read() as conn:
             empty = not projects.list_all(conn)
         if empty:
@@ -51,6 +55,23 @@ class Pfs:
         result = self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id(), changed))
         self.changes.notify(changed)
         return result
+
+    def patiently(self, work: Callable[[], T], active: Callable[[], bool] = lambda: True) -> T:
+        """The result of `work`, done again after each wait for a commit that it found still finishing. Once `active` is
+        false, StillFinishing is raised instead."""
+        while True:
+            try:
+                return work()
+            except StillFinishing as error:
+                self.changes.wait_for(partial(self._finished, error.commit), active, {error.commit.repo})
+                if not active():
+                    raise
+
+    def _finished(self, commit: Commit) -> bool | None:
+        """True once a commit is finished or deleted, None until then."""
+        with self.db.read() as conn:
+            info = commits.find(conn, commit.repo, commit.id)
+        return True if info is None or info.finished is not None else None
 
     def dry_run(self, txn: Transaction, step: Callable[[Transaction], T], commit_set: str) -> T:
         """Runs a step as `transact` does, within another one, and rolls it back. Returns its result, or raises its
@@ -76,4 +97,6 @@ class Pfs:
         return result
 
     def _transaction(self, conn: sqlite3.Connection, commit_set: str, changed: set[Topic]) -> Transaction:
-        return Transaction(conn, commit_set, time.time_ns(), self.observer, spout=self.spout, changed=changed)
+        return Transaction(
+            conn, commit_set, time.time_ns(), self.observer, late=self.pace.late, spout=self.spout, changed=changed
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import Protocol
 
 from localpachd.errors import PachError
 from localpachd.pfs import filesets
@@ -46,14 +47,26 @@ class Copy:
 Change = Addition | Removal | Copy
 
 
-class Staged:
-    """The changes of one stream, applied in order on top of the file set `before`. Sources of copies are read in the
-    step `txn`."""
+class Below(Protocol):
+    """The files that changes are put upon."""
 
-    def __init__(self, txn: Transaction, chunks: Chunks, before: FileSet, changes: Iterable[Change]) -> None:
+    @property
+    def to_extend(self) -> FileSet:
+        """The files to which content is appended."""
+
+    @property
+    def to_remove(self) -> FileSet:
+        """The files that a removed directory may hold."""
+
+
+class Staged:
+    """The changes of one stream, applied in order on top of the files `below`, which are read only if needed. Sources
+    of copies are read in the step `txn`."""
+
+    def __init__(self, txn: Transaction, chunks: Chunks, below: Below, changes: Iterable[Change]) -> None:
         self._txn = txn
         self._chunks = chunks
-        self._before = before
+        self._below = below
         self._staged: dict[tuple[str, str], Content | None] = {}
         self._removed: set[tuple[str, str]] = set()
         for change in changes:
@@ -66,7 +79,7 @@ class Staged:
                     self._copy(change)
 
     def entries(self) -> Iterator[Entry]:
-        """All entries, as one layer above `before`."""
+        """All entries, as one layer above those below."""
         for path, tag in sorted(self._staged):
             yield path, tag, self._staged[path, tag]
 
@@ -81,7 +94,7 @@ class Staged:
     def _current(self, path: str, tag: str) -> Content | None:
         if (path, tag) in self._staged:
             return self._staged[path, tag]
-        found = self._before.find(path, tag)
+        found = self._below.to_extend.find(path, tag)
         return found.content if found else None
 
     def _add(self, path: str, tag: str, content: Content) -> None:
@@ -98,7 +111,7 @@ class Staged:
         for key in self._staged:
             if key[0].startswith(path) and key[1] == tag:
                 self._staged[key] = None
-        for file in self._before.tagged(tag).under(path):
+        for file in self._below.to_remove.tagged(tag).under(path):
             self._staged[file.path, tag] = None
             self._removed.add((file.path, tag))
 

@@ -53,6 +53,8 @@ class Transaction:
     """Ids of the branches whose head moved; commits are opened downstream of them at the end."""
     rewired: list[int] = field(default_factory=list)
     """Ids of the branches whose provenance changed; the DAG is checked at the end."""
+    late: bool = False
+    """Whether commits that are finished here stay finishing for a while: see `finisher`."""
     spout: Branch | None = None
     """The one output branch that this step may commit to, if a spout makes it."""
     finished: list[int] = field(default_factory=list)

@@ -15,13 +15,13 @@ from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, modify, schedules, triggers
 from localpachd.pfs.changes import Changed
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.loop import Loop
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import inputs, job_base, pipelines, spec
 from localpachd.pps.entities import Pipeline, PipelineState
 from localpachd.pps.inputs import CronInput
-from localpachd.pps.loop import Loop
 from localpachd.storage.filesets import DEFAULT_TAG, Content
 
 _SECOND = 1_000_000_000
@@ -91,7 +91,7 @@ class CronScheduler:
         now = self._now()
         for cron, when in ticks:
             if when <= now:  # missed ticks come one by one, each a commit
-                self._pfs.transact(partial(self._do_tick, cron=cron, when=when))
+                self._pfs.patiently(partial(self._pfs.transact, partial(self._do_tick, cron=cron, when=when)))
         if timer is not None and timer[1] <= now:
             self._pfs.transact(partial(_do_timer, now=now))
         moments = [when for _, when in ticks] + ([timer[1]] if timer else [])

@@ -9,6 +9,7 @@ from localpachd.pfs import commits
 from localpachd.pfs.entities import Commit, CommitInfo
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datums, job_base, job_rows, records, spec
+from localpachd.pps.datums import Datum
 from localpachd.pps.entities import DatumInfo, Job
 from localpachd.pps.inputs import PfsInput
 from localpachd.pps.records import Record
@@ -33,17 +34,19 @@ def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
 def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
     """The datums, sorted by id, of an input (protojson, snake_case names) at the heads of its branches."""
     tree = spec.input_of(raw, time.time_ns())
-    with pfs.db.read() as conn:
 
-        def head(leaf: PfsInput) -> CommitInfo:
-            try:
-                return commits.resolve(conn, Commit(job_base.repo_of(leaf), branch=leaf.branch))
-            except NotFound as error:  # Pachyderm asks itself through a client, which passes on the text alone
-                raise PachError(str(error)) from error
+    def expanded() -> list[Datum]:
+        with pfs.db.read() as conn:
 
-        find = job_base.finder(conn, head)
-        found = sorted(datums.expand(tree, find), key=lambda each: each.id)
-    for each in found:
+            def head(leaf: PfsInput) -> CommitInfo:
+                try:
+                    return commits.resolve(conn, Commit(job_base.repo_of(leaf), branch=leaf.branch))
+                except NotFound as error:  # Pachyderm asks itself through a client, which passes on the text alone
+                    raise PachError(str(error)) from error
+
+            return sorted(datums.expand(tree, job_base.finder(conn, head)), key=lambda each: each.id)
+
+    for each in pfs.patiently(expanded):
         yield DatumInfo(id=each.id, job=None, outcome=None, data=each.inputs)
 
 

@@ -59,12 +59,13 @@ def inputs(conn: sqlite3.Connection, job: Job) -> Mapping[Repo, CommitInfo]:
 
 
 def finder(conn: sqlite3.Connection, heads: Callable[[PfsInput], CommitInfo]) -> Find:
-    """A finder of the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot."""
+    """A finder of the matches of inputs' globs in the commits that `heads` names, on one connection's snapshot. It
+    raises StillFinishing for a commit that is closed and not finished."""
 
     def find(leaf: PfsInput) -> Iterator[Match]:
         info = heads(leaf)
         pattern = globs.compiled(leaf.glob)
-        for node in trees.glob(contents.fileset(conn, info), leaf.glob):
+        for node in trees.glob(contents.settled(conn, info), leaf.glob):
             captures = pattern.match(paths.bare(node.path)) or ()
             yield Match(node.path, node.hash, node.size, captures, info.commit.id)
 
@@ -82,7 +83,8 @@ def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
 
     Its records are read from the content that the meta commit inherits, that of the nearest ancestor without error. So
     they stay true when commits are squashed or dropped, or when a branch is set back. If the output inherits from
-    another job than the meta commit, the records of both are ignored.
+    another job than the meta commit, the records of both are ignored. StillFinishing if that ancestor is closed and not
+    finished.
     """
     output, meta = commits.resolve(conn, job.output), commits.resolve(conn, job.meta)
     below = [_base(conn, info) for info in (output, meta)]
@@ -126,7 +128,12 @@ def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Rep
 
 def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
     base = lineage.base(conn, info.seq)
-    return commits.by_seq(conn, base["seq"]) if base is not None else None
+    if base is None:
+        return None
+    found = commits.by_seq(conn, base["seq"])
+    if found.finishing is not None and found.finished is None:
+        raise contents.StillFinishing(found.commit)
+    return found
 
 
 def _comparable(_: str, data: bytes) -> str:

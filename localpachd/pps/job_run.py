@@ -6,9 +6,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import egress
+from localpachd.pfs.contents import StillFinishing
 from localpachd.pfs.entities import Repo
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datum_tasks, datums, inputs, job_base, job_rows, jobs, log_rows, skipping
@@ -57,6 +59,10 @@ class JobRun(Run):
         """Ends the present attempts of running datums whose inputs match all filters. Returns whether any do."""
         pool = self._pool
         return pool is not None and pool.restart(filters)
+
+    def cancel(self) -> None:
+        super().cancel()
+        self._pfs.changes.wake()
 
     @property
     def status(self) -> tuple[WorkerStatus, ...]:
@@ -108,9 +114,10 @@ class JobRun(Run):
         self._end(JobState.KILLED, TIMED_OUT)
 
     def _run(self) -> None:
-        base, files, decision = self._decide()
+        base, files, decision = self._decided()
+        late = self._pfs.pace.late
         recorder = Recorder(self._pfs, self.job, files, task_variables(self._task), base.done.values())
-        recorder.begin(decision.skipped, decision.total)
+        recorder.expect(0 if late else decision.skipped, decision.total)
         recorder.remove(base.strays)
         self._say(
             f"datums: {len(decision.parallel)} new, {len(decision.serial)} to be processed again, "
@@ -120,6 +127,8 @@ class JobRun(Run):
         failed = [key for _, key in sorted(earlier) if key not in base.inherited]
         failed += self._phase(decision.parallel, recorder, files)
         if not failed:
+            if late:
+                recorder.expect(decision.skipped, decision.total)
             recorder.remove(decision.outdated)
             failed = [key for _, key in sorted(earlier)] + self._phase(decision.serial, recorder, files)
         if failed:
@@ -150,6 +159,12 @@ class JobRun(Run):
         if self._cancelled.is_set():
             raise JobOver
 
+    def _decided(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], Decision]:
+        try:
+            return self._pfs.patiently(self._decide, lambda: not self._cancelled.is_set())
+        except StillFinishing:  # cancelled while waiting for the base
+            raise JobOver from None
+
     def _decide(self) -> tuple[JobBase, Mapping[Repo, FileSetRef], Decision]:
         tree = self._info.spec.input
         with self._pfs.db.read() as conn:
@@ -174,9 +189,8 @@ class JobRun(Run):
             return []
         count = min(self._info.spec.parallelism, len(todo))
         workers = [self.job.pipeline.worker(self._info.version, number) for number in range(count)]
-        self._pool = pool = self._hold(
-            WorkerPool(self._runner, self._task, self.job, lambda each: datum_tasks.datum_work(each, self.job, files))
-        )
+        prepare = partial(datum_tasks.datum_work, job=self.job, files=files)
+        self._pool = pool = self._hold(WorkerPool(self._runner, self._task, self.job, prepare, self._pfs.pace.late))
         sets = skipping.sets(todo, self._info.spec.datum_set, self._info.spec.parallelism)
         failed: list[str] = []
         trouble: Exception | None = None

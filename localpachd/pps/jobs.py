@@ -78,8 +78,8 @@ def count(txn: Transaction, job: Job, counters: Counters, stats: Stats) -> bool:
 
 
 def succeed(txn: Transaction, job: Job) -> None:
-    """Ends a job whose datums are all done, and finishes its commits. If the output is invalid, the job and both
-    commits fail, so that neither commit is a base for later jobs."""
+    """Closes the output of a job whose datums are all done. The job ends when that is finished; if it is invalid, the
+    job and both commits fail, so that neither commit is a base for later jobs."""
     _finish(txn, job, (JobState.RUNNING, JobState.EGRESSING))
 
 
@@ -97,7 +97,14 @@ def conclude(txn: Transaction, job: Job) -> None:
 def _finish(txn: Transaction, job: Job, states: Collection[JobState]) -> None:
     if not _update(txn, job, states, state=JobState.FINISHING):
         return
-    fault = _close(txn, job.output, "")
+    output = commits.find(txn.conn, job.output.repo, job.output.id)
+    if output is None or output.finished is not None:
+        _finished(txn, job, output.error if output is not None else "")
+    elif output.finishing is None:
+        commits.finish(txn, output)
+
+
+def _finished(txn: Transaction, job: Job, fault: str) -> None:
     _close(txn, job.meta, fault)
     _end(txn, job, JobState.FAILURE if fault else JobState.SUCCESS, fault)
 
@@ -153,14 +160,18 @@ def delete(txn: Transaction, job: Job) -> None:
 
 
 def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
-    """Kills the job of an output or meta commit that was finished by force."""
+    """Ends the job of an output commit; kills that of an output or meta commit that was finished by force."""
     repo = commit.commit.repo
     job = Job(Pipeline(repo.project, repo.name), commit.commit.id)
     if repo.type not in (USER, META):
         return
     now = job_rows.state(txn.conn, job)
-    if now is not None and not now.terminal and now is not JobState.FINISHING:
+    if now is None or now.terminal:
+        return
+    if now is not JobState.FINISHING:
         fail(txn, job, JobState.KILLED, commit.error or "output commit was finished by force")
+    elif repo.type == USER:
+        _finished(txn, job, commit.error)
 
 
 def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
@@ -175,12 +186,11 @@ def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
             _end(txn, job, JobState.KILLED, "output commit removed")
 
 
-def _close(txn: Transaction, commit: Commit, error: str) -> str:
-    """Finishes a job's commit, unless it was deleted or finished; returns the error that it ends with."""
+def _close(txn: Transaction, commit: Commit, error: str) -> None:
+    """Finishes a job's commit with this error, unless it was deleted or finished."""
     info = commits.find(txn.conn, commit.repo, commit.id)
     if info is not None and info.finishing is None:
-        info = commits.finish(txn, info, error=error)
-    return info.error if info else error
+        commits.finish(txn, info, error=error)
 
 
 def _end(txn: Transaction, job: Job, state_: JobState, reason: str) -> None:

@@ -187,7 +187,7 @@ def _for_service(view: PipelineView, active: frozenset[Job]) -> Iterator[Action]
     """The newest job whose inputs are finished is served; it takes the place of those before it."""
     ready = []
     for each in view.jobs:
-        if each.version != view.version:
+        if each.version != view.version or each.state is JobState.FINISHING:
             continue
         if each.state is JobState.CREATED:
             yield PickUp(each.job)
@@ -225,7 +225,7 @@ def _ready(job: JobView) -> bool:
 
 
 def _for_job(view: PipelineView, job: JobView, active: frozenset[Job]) -> Iterator[Action]:
-    if job.job in active:
+    if job.job in active or job.state is JobState.FINISHING:  # it ends with its output
         return
     if job.state is JobState.CREATED:
         # Autoscaling workers are only started for a job that can run.

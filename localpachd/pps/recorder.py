@@ -48,7 +48,7 @@ class Recorder:
         self._outcomes = Counter(each.outcome for each in done)
         self._skipped = self._total = 0
 
-    def begin(self, skipped: int, total: int) -> None:
+    def expect(self, skipped: int, total: int) -> None:
         """Stores the number of datums. Raises JobOver, as every call does, if the job was ended."""
         self._skipped, self._total = skipped, total
         self._pfs.transact(self._count)

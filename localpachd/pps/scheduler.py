@@ -4,11 +4,12 @@ import threading
 
 from localpachd.errors import NotFound
 from localpachd.pfs.changes import EVERYTHING, Changed
+from localpachd.pfs.loop import Loop
 from localpachd.pfs.service import Pfs
 from localpachd.pps import job_rows, jobs, pipelines
 from localpachd.pps.entities import Job, JobState, JobStates, Pipeline
 from localpachd.pps.job_run import JobRun
-from localpachd.pps.loop import Loop
+from localpachd.pps.pacing import Pacing
 from localpachd.pps.pipeline_views import PipelineViews
 from localpachd.pps.plan import (
     Action,
@@ -46,6 +47,7 @@ class Scheduler:
         self._runs: dict[Job, JobRun | ServiceRun] = {}
         self._spouts: dict[tuple[Pipeline, str], SpoutRun] = {}
         self._views = PipelineViews()
+        self._pacing = Pacing(pfs.pace)
         self._unsure = False
         self._loop = Loop("scheduler", pfs.changes, self._round, _PAUSE)
 
@@ -79,14 +81,15 @@ class Scheduler:
         limit."""
         snapshot = self._look(EVERYTHING if self._unsure else changed)
         self._unsure = False
-        for action in plan(snapshot):
+        actions, wait = self._pacing.due(snapshot, plan(snapshot))
+        for action in actions:
             if self._loop.stopping:
                 break
             try:
                 self._apply(action)
             except NotFound:  # deleted since the snapshot: the next round no longer sees it
                 self._unsure = True
-        return _PAUSE if self._unsure else None
+        return _PAUSE if self._unsure and (wait is None or wait > _PAUSE) else wait
 
     def _look(self, changed: Changed) -> Snapshot:
         active, spouts = frozenset(self._active()), frozenset(self._active_spouts())

@@ -37,13 +37,22 @@ Event = Finished | LogMessage
 
 
 class WorkerPool:
-    """Runs datum sets until none are left or it is cancelled. `batches` must be read to the end."""
+    """Runs datum sets until none are left or it is cancelled. `batches` must be read to the end. Results come one by
+    one or, with `whole_sets`, all those of a set when it ends."""
 
-    def __init__(self, runner: Runner, task: Task, job: Job, prepare: Callable[[Numbered], DatumWork]) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        task: Task,
+        job: Job,
+        prepare: Callable[[Numbered], DatumWork],
+        whole_sets: bool = False,
+    ) -> None:
         self._runner = runner
         self._task = task
         self._job = job
         self._prepare = prepare
+        self._whole_sets = whole_sets
         self._lock = threading.Lock()
         self._slots: dict[str, _Slot] = {}
         self._troubles: list[Exception] = []
@@ -112,17 +121,21 @@ class WorkerPool:
 
     def _run(self, worker: str, slot: _Slot, events: EventQueue[Event]) -> None:
         by_id = {each.datum.id: each for each in slot.datums}
+        kept: list[Finished] = []
+        deliver = kept.append if self._whole_sets else events.put
 
         def done(result: DatumResult) -> None:
             with self._lock:
                 slot.position += 1
-            events.put(Finished(by_id[result.id], result))
+            deliver(Finished(by_id[result.id], result))
 
         def log(line: LogLine) -> None:
             events.put(self._message(worker, line, by_id.get(line.datum_id)))
 
         task = replace(self._task, pod=replace(self._task.pod, worker=worker))
         self._runner.run_set(task, [self._prepare(each) for each in slot.datums], done, log, slot.token)
+        for each in kept:
+            events.put(each)
 
     def _status(self, worker: str, slot: _Slot) -> WorkerStatus:
         began = slot.token.began

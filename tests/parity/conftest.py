@@ -28,6 +28,10 @@ def _skip_elsewhere(request: pytest.FixtureRequest) -> None:
         (reason,) = marker.args
         if not request.getfixturevalue("on_localpachd"):
             pytest.skip(f"only localpachd: {reason}")
+    for marker in request.node.iter_markers("crashes_pachd"):
+        (request_,) = marker.args
+        if request.config.getoption("--faithful") or not request.getfixturevalue("on_localpachd"):
+            pytest.skip(f"pachd 2.7 crashes on {request_}")
 
 
 @pytest.fixture

@@ -166,7 +166,7 @@ def test_jobs_are_listed_newest_first_by_set_and_by_pipeline(
     assert [info.job.id for info in reading] == [commits[1]]
 
 
-@pytest.mark.only_localpachd("pachd 2.7 crashes on an input commit that has its repo only within its branch")
+@pytest.mark.crashes_pachd("an input commit that has its repo only within its branch")
 def test_jobs_are_found_by_an_input_commit_as_the_client_sends_it(place: Place, pfs: MakeInput, client: Client) -> None:
     repo = place.repo()
     name = place.pipeline("true", input=pfs(repo))

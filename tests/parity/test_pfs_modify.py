@@ -143,7 +143,7 @@ def test_copies_of_files_and_directories(client: Client, place: Place) -> None:
     assert len(tree(client, other)) == 6
 
 
-@pytest.mark.only_localpachd("pachd 2.7 crashes on a source whose commit has its repo only within its branch")
+@pytest.mark.crashes_pachd("a source whose commit has its repo only within its branch")
 def test_the_source_of_a_copy_as_the_client_sends_it(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, a="1")

@@ -9,8 +9,10 @@ from typing import Any
 
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
+from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, modify, repos, staging
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
+from localpachd.pfs.finisher import Finisher
 from localpachd.pfs.service import Pfs
 from localpachd.pps import jobs
 from localpachd.pps.entities import DatumInfo, Job, JobInfo, Pipeline, Written
@@ -53,13 +55,15 @@ class Clock:
 
 
 class Engine:
-    """Pfs and pps over one directory, with short methods for tests. Names are in project `default`."""
+    """Pfs and pps over one directory, with short methods for tests. Names are in project `default`. Unless its pace is
+    at once, the test starts the finisher."""
 
-    def __init__(self, root: Path, gpus: GpuPool) -> None:
+    def __init__(self, root: Path, gpus: GpuPool, pace: Pace = AT_ONCE) -> None:
         self.root = root
         self.db = Database(root / "state.sqlite")
         self.chunks = Chunks(root / "chunks")
-        self.pfs = Pfs.open(self.db, self.chunks, jobs)
+        self.pfs = Pfs.open(self.db, self.chunks, jobs, pace)
+        self.finisher = Finisher(self.pfs)
         self.gpus = gpus
         self.secrets = Secrets(root / "secrets")
         self.clock = Clock()
@@ -83,6 +87,7 @@ class Engine:
 
     def close(self) -> None:
         self._end()
+        self.finisher.stop()
         self.chunks.close()
         self.db.close()
 

@@ -81,6 +81,7 @@ def test_single_commits_are_removed_with_their_subvenance(
     second, third = place.put(repo, b="2"), place.put(repo, c="3")
     for each in (second, third):
         place.job(pipeline, each)
+        client.wait_commit(each)  # a job may be over before its meta commit
 
     def call(verb: str, commit: str, recursive: bool) -> None:
         named = {"repo": {"name": repo, "type": "user"}, "id": commit}

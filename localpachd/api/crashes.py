@@ -1,0 +1,85 @@
+"""An interceptor that refuses the requests on which a real pachd crashes. localpachd itself understands them.
+
+Each is a nil pointer in Pachyderm 2.7.8: in `driver.go` and `driver_file.go` of `src/server/pfs/server`,
+`src/server/pps/server/api_server.go` or `src/internal/task/util.go`.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Never, TypeVar
+
+import grpc
+
+from localpachd.api.handlers import method_handler
+from localpachd.api.schema import pfs_pb2, pps_pb2, task_pb2
+from localpachd.errors import Crashed
+
+Request = TypeVar("Request")
+Reply = TypeVar("Reply")
+
+Fault = Callable[[Any], str]
+"""The part of a request that a real pachd needs and that is missing, "" if there is none."""
+
+
+def _change(request: pfs_pb2.ModifyFileRequest) -> str:
+    kind = request.WhichOneof("body")
+    if kind == "set_commit" and not request.set_commit.HasField("branch"):
+        return "set_commit.branch"
+    if kind == "copy_file" and not request.copy_file.src.commit.HasField("repo"):
+        return "copy_file.src.commit.repo"
+    return ""
+
+
+def _jobs(request: pps_pb2.ListJobRequest) -> str:
+    return "input_commit.repo" if not all(each.HasField("repo") for each in request.input_commit) else ""
+
+
+def _tasks(request: task_pb2.ListTaskRequest) -> str:
+    return "group" if not request.HasField("group") else ""
+
+
+_FAULTS: Mapping[str, Fault] = {
+    "pfs_v2.API/ModifyFile": _change,
+    "pfs_v2.API/CreateFileSet": _change,
+    "pfs_v2.API/ListTask": _tasks,
+    "pps_v2.API/ListTask": _tasks,
+    "pps_v2.API/ListJob": _jobs,
+}
+
+
+class CrashInterceptor(grpc.ServerInterceptor):
+    """Lets such a request fail before its call sees it. Belongs below the interceptor that maps errors."""
+
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], "grpc.RpcMethodHandler[Request, Reply] | None"],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> "grpc.RpcMethodHandler[Request, Reply] | None":
+        method = handler_call_details.method.lstrip("/")
+        found = continuation(handler_call_details)
+        fault = _FAULTS.get(method)
+        if found is None or fault is None:
+            return found
+        return method_handler(
+            _checked(found, fault, method),
+            (found.request_streaming, found.response_streaming),
+            found.request_deserializer,
+            found.response_serializer,
+        )
+
+
+def _checked(
+    found: "grpc.RpcMethodHandler[Request, Reply]", fault: Fault, method: str
+) -> Callable[[Never, grpc.ServicerContext], object]:
+    def check(request: Any) -> Any:
+        missing = fault(request)
+        if missing:
+            raise Crashed(f"a real pachd crashes on this request of {method}: it has no {missing}")
+        return request
+
+    if found.stream_unary is not None:
+        stream_unary = found.stream_unary
+        # Not a generator: that would end for good, and hide that the client has gone.
+        return lambda requests, context: stream_unary(map(check, requests), context)
+    inner = found.unary_stream
+    assert inner is not None, f"{method} is of another kind"
+    return lambda request, context: inner(check(request), context)

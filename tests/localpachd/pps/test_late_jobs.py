@@ -1,0 +1,107 @@
+"""Jobs whose commits take time to finish, with a finisher that the test starts when it has seen what is before."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localpachd.pace import Pace
+from localpachd.pps.entities import JobInfo, JobState
+from localpachd.worker.gpu_pool import GpuPool
+from tests.localpachd.pps.engine import Engine, pfs_input
+
+
+@pytest.fixture
+def late(tmp_path: Path, gpus: GpuPool) -> Iterator[Engine]:
+    running = Engine(tmp_path, gpus, Pace(0.01))
+    yield running
+    running.close()
+
+
+def newest(engine: Engine, name: str, *states: JobState) -> JobInfo:
+    """The newest job of a pipeline, once it is in one of the states."""
+
+    def look() -> JobInfo | None:
+        (job, *_) = engine.jobs(name)
+        return job if job.state in states else None
+
+    found: JobInfo = engine.until(look)
+    return found
+
+
+def start(engine: Engine, script: str) -> None:
+    """A pipeline with a finished input, whose job's output is not finished yet."""
+    engine.repo("in")
+    engine.finisher.start()
+    engine.put("in", {"/a": "a", "/b": "b"})
+    engine.until(lambda: engine.commit("in").finished)
+    engine.finisher.stop()
+    engine.create("out", pfs_input("in"), script)
+
+
+def test_a_job_ends_when_its_output_is_finished(late: Engine) -> None:
+    start(late, 'cp "$PFS"/in/* "$PFS/out/"')
+    job = newest(late, "out", JobState.FINISHING)
+    output, meta = late.commit("out"), late.commit("out", kind="meta")
+    assert output.finishing is not None
+    assert (output.finished, output.size, meta.finished) == (None, None, None)
+    assert job.finished is None
+    late.restart()  # the job is not run again
+    late.finisher = type(late.finisher)(late.pfs)
+    late.finisher.start()
+    job = newest(late, "out", JobState.SUCCESS)
+    assert (job.restart, job.counters.processed) == (0, 2)
+    assert late.commit("out").size == 2
+    late.until(lambda: late.commit("out", kind="meta").finished)
+    assert late.files("out") == {"/a": "a", "/b": "b"}
+
+
+def test_a_fault_in_the_output_is_found_late_and_ends_the_job(late: Engine) -> None:
+    start(late, 'test -f "$PFS/in/a" && echo file > "$PFS/out/x" || { mkdir "$PFS/out/x"; echo y > "$PFS/out/x/y"; }')
+    newest(late, "out", JobState.FINISHING)
+    assert late.commit("out").error == ""
+    late.finisher = type(late.finisher)(late.pfs)
+    late.finisher.start()
+    job = newest(late, "out", JobState.FAILURE)
+    assert job.reason == late.commit("out").error != ""
+    assert late.commit("out", kind="meta").error == job.reason
+    late.put("in", {"/b": None})  # its base is no longer the faulty commit
+    assert late.settle("out").state is JobState.SUCCESS
+    assert late.files("out") == {"/x": "file\n"}
+
+
+def test_a_failed_job_is_over_before_its_commits(late: Engine) -> None:
+    start(late, "exit 3")
+    job = newest(late, "out", JobState.FAILURE)
+    output = late.commit("out")
+    assert output.finished is None
+    assert output.finishing is not None
+    assert output.error == job.reason
+
+
+def test_the_next_job_waits_for_its_base(late: Engine) -> None:
+    start(late, 'cp "$PFS"/in/* "$PFS/out/"')
+    newest(late, "out", JobState.FINISHING)
+    late.put("in", {"/c": "c"})
+    late.finisher = type(late.finisher)(late.pfs)
+    late.finisher.start()
+    job = late.settle("out")
+    assert (job.state, job.counters.processed, job.counters.skipped) == (JobState.SUCCESS, 1, 2)
+    assert late.files("out") == {"/a": "a", "/b": "b", "/c": "c"}
+
+
+def test_results_are_counted_when_their_set_ends(late: Engine, tmp_path: Path) -> None:
+    late.finisher.start()
+    late.repo("in")
+    late.put("in", {f"/{name}": name for name in "abcd"})
+    gate = tmp_path / "gate"
+    script = (
+        f'test ! -e "$PFS/in/b" || {{ echo waiting; until test -e {gate}; do sleep 0.1; done; }}; touch "$PFS/out/$$"'
+    )
+    late.create("out", pfs_input("in"), script, datum_set_spec={"number": 4})
+    late.until(lambda: "waiting" in late.lines("out"))
+    job = newest(late, "out", JobState.RUNNING)
+    assert (job.counters.processed, job.counters.total) == (0, 4)
+    assert late.datums(job.job) == {}
+    gate.touch()
+    assert late.settle("out").counters.processed == 4
