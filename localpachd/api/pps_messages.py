@@ -221,11 +221,11 @@ def to_stats(message: pps_pb2.ProcessStats) -> Stats:
 
 
 def process_stats(value: Stats) -> pps_pb2.ProcessStats:
-    """A ProcessStats; its times are set even if they are zero."""
+    """A ProcessStats; a time of zero is not set, as that of an upload that never began."""
     return pps_pb2.ProcessStats(
-        download_time=duration(value.download_time),
-        process_time=duration(value.process_time),
-        upload_time=duration(value.upload_time),
+        download_time=duration(value.download_time or None),
+        process_time=duration(value.process_time or None),
+        upload_time=duration(value.upload_time or None),
         download_bytes=value.download_bytes,
         upload_bytes=value.upload_bytes,
     )

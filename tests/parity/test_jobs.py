@@ -49,10 +49,12 @@ def test_a_failed_datum_fails_the_job_and_makes_downstream_unrunnable(
     commit = place.put(repo, good="1", bad="2")
     job = place.job(name, commit)
     (failed,) = client.list_datum(name, commit, datum_filter=_states(pps_pb2.FAILED))
+    assert failed.stats.HasField("process_time") and not failed.stats.HasField("upload_time")
     assert (job.state, job.reason) == (pps_pb2.JOB_FAILURE, f"datum {failed.datum.id} failed")
     assert (job.data_processed, job.data_failed) == (1, 1)
     unrunnable = place.job(below, commit)
     assert unrunnable.state == pps_pb2.JOB_UNRUNNABLE
+    assert unrunnable.stats == pps_pb2.ProcessStats()
     assert unrunnable.reason == "unrunnable because the following upstream pipelines failed: upstream"
     (output,) = client.inspect_commit((name, "master", commit))
     assert output.error == job.reason
