@@ -11,7 +11,7 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client.connection import Connection
-from pipelines.client.tarstreams import members, reading
+from pipelines.client.tarstreams import Stream, content, members, reading
 from pipelines.errors import LookalikeError
 
 _PIECE = 2 << 20
@@ -172,21 +172,20 @@ class Repository:
 
     def read_all(self, pattern: str) -> Iterator[tuple[str, bytes]]:
         """The path and the whole content of every file that matches a pattern, in one call."""
-        for path, _, content in self.stream(pattern):
-            yield path, content.read()
+        for path, _, pieces in self.stream(pattern):
+            yield path, b"".join(pieces)
 
-    def stream(self, pattern: str, first: str = "", last: str = "") -> Iterator[tuple[str, int, IO[bytes]]]:
+    def stream(self, pattern: str, first: str = "", last: str = "") -> Iterator[tuple[str, int, Iterator[bytes]]]:
         """The path, the size and the content of every file that matches a pattern, in one call; only those from `first`
         to `last` if these are given. A content can be read until the next one is taken."""
         # In a path no character is less than a space.
         limits = pfs_pb2.PathRange(lower=first, upper=last + " ") if last else None
         call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(pattern), path_range=limits))
         try:
-            with reading(message.value for message in call) as archive:
+            with reading(Stream(message.value for message in call)) as archive:
                 for member in members(archive):
-                    content = archive.extractfile(member)
-                    if content is not None:
-                        yield "/" + member.name.lstrip("/"), member.size, content
+                    if member.isreg():
+                        yield "/" + member.name.lstrip("/"), member.size, content(archive, member)
             deque(call, 0)  # an archive can end before its stream
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:
@@ -194,8 +193,8 @@ class Repository:
 
     def extract(self, path: str, to: Path) -> None:
         """Writes every file below a directory (a path with a trailing slash) into a local one."""
-        stream = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
-        with reading(message.value for message in stream) as archive:
+        call = self._stub.GetFileTAR(pfs_pb2.GetFileRequest(file=self._file(path)))
+        with reading(Stream(message.value for message in call)) as archive:
             for member in archive:
                 member.name = ("/" + member.name.lstrip("/")).removeprefix(path).lstrip("/")
                 if member.name:

@@ -1,21 +1,32 @@
 """Tar archives read piece by piece, from a stream or a file."""
 
-import io
 import tarfile
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Protocol
 
-_BUFFER = 1 << 20
-
-
-def reading(pieces: Iterable[bytes]) -> tarfile.TarFile:
-    """The archive in a stream of bytes; its members can be read once, in order."""
-    return opened(_Stream(iter(pieces)))
+PIECE = 1 << 20
 
 
-def opened(file: Any) -> tarfile.TarFile:
-    """The archive in a binary file or, if that cannot seek, in a stream."""
-    return tarfile.open(fileobj=file, mode="r:" if file.seekable() else "r|", bufsize=_BUFFER)  # the caller closes it
+class Bytes(Protocol):
+    """A binary file that is read from its beginning to its end."""
+
+    def read(self, size: int, /) -> bytes:
+        """So many bytes, fewer only at the end."""
+
+    def read1(self, size: int, /) -> bytes:
+        """At most so many bytes, none only at the end."""
+
+    def tell(self) -> int:
+        """The place of the next byte."""
+
+    def seek(self, place: int, /) -> int:
+        """Goes to a later place."""
+
+
+def reading(file: Bytes) -> tarfile.TarFile:
+    """The archive in a file; its members can be read once, in order."""
+    # Not the mode "r|", in which each byte is copied five times.
+    return tarfile.open(fileobj=file, mode="r:")  # type: ignore[call-overload, no-any-return]  # the caller closes it
 
 
 def members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
@@ -25,23 +36,46 @@ def members(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         yield member
 
 
-class _Stream(io.RawIOBase):
-    """Pieces of bytes as a file that can be read once."""
+def content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    """The content of the member that was taken last. Raises tarfile.ReadError if it is cut off."""
+    file: Bytes = archive.fileobj  # type: ignore[assignment]  # `reading` was given one
+    left = member.size if member.isreg() else 0
+    while left:
+        piece = file.read1(min(left, PIECE))
+        if not piece:
+            raise tarfile.ReadError("unexpected end of data")
+        left -= len(piece)
+        yield piece
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
+
+class Stream:
+    """Pieces of bytes as a file that can be read once. Implements Bytes."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
         self._left = memoryview(b"")
+        self._place = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    def read1(self, size: int) -> bytes:
         while not self._left:
             piece = next(self._pieces, None)
             if piece is None:
-                return 0
+                return b""
             self._left = memoryview(piece)
-        taken = self._left[: len(buffer)]
-        self._left = self._left[len(taken) :]
-        buffer[: len(taken)] = taken
-        return len(taken)
+        taken, self._left = self._left[:size], self._left[size:]
+        self._place += len(taken)
+        return bytes(taken)
+
+    def read(self, size: int) -> bytes:
+        found = self.read1(size)
+        while len(found) < size and (more := self.read1(size - len(found))):
+            found += more
+        return found
+
+    def tell(self) -> int:
+        return self._place
+
+    def seek(self, place: int) -> int:
+        while self._place < place and self.read1(place - self._place):
+            pass
+        return self._place

@@ -98,7 +98,8 @@ def _source(file: Path) -> Iterator[Reader]:
     if file == _STREAM:
         if sys.stdin.isatty():
             raise LookalikeError("nothing is piped in: name the file that `lookalike export` wrote")
-        yield Reader(sys.stdin.buffer, "the standard input")
+        with open(sys.stdin.fileno(), "rb", closefd=False) as piped:
+            yield Reader(piped, "the standard input")
         return
     if file.is_dir():
         raise LookalikeError(f"{file} is a directory: name the file that `lookalike export` wrote")

@@ -45,7 +45,7 @@ class Commit:
         return f"{self.repo}/{self.id}"
 
     def __str__(self) -> str:
-        return f"commit {self.id} of {self.repo} ({self.started})"
+        return f"commit {self.id} of {self.repo} ({self.started[:19]})"
 
 
 @dataclass(frozen=True, slots=True)

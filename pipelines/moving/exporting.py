@@ -14,7 +14,7 @@ from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.targets import Target
-from pipelines.moving.writing import PIECE, Writer
+from pipelines.moving.writing import Writer
 from pipelines.specifications.reading import SOURCES
 
 _CHEAP = 1 << 20
@@ -88,7 +88,7 @@ def contents(repo: Repository) -> dict[str, str]:
     found = {}
     for path, _, content in repo.stream("/"):
         digest = hashlib.sha256()
-        while piece := content.read(PIECE):
+        for piece in content:
             digest.update(piece)
         found[path] = digest.hexdigest()
     return found

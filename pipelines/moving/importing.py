@@ -83,8 +83,7 @@ def replay(
     except Damaged as error:
         whole = sum(commit.id in here[commit.repo] for commit in commits)
         raise LookalikeError(
-            f"{error}; {whole} of its {len(commits)} commits are here, each of them whole: export or copy the file "
-            "again and import it, which continues after them"
+            f"{error}; {_share(whole, len(commits))}: export or copy the file again, and importing it continues there"
         ) from error
     return Imported(tuple((each, here[each.repo][each.id]) for each in commits), outputs)
 
@@ -169,6 +168,14 @@ def _edits(reader: Reader, commit: Commit, here: Made, done: Callable[[int], Non
             yield Copy(each.path, each.repo, here[each.repo][each.commit], each.source)
         else:
             yield Put(each.path, _counted(each.content, done))
+
+
+def _share(whole: int, commits: int) -> str:
+    if not whole:
+        return "none of its commits is here"
+    if whole == commits:
+        return "all of its commits are here"
+    return f"the first {whole} of its {commits} commits are here, whole"
 
 
 def _counted(pieces: Iterable[bytes], done: Callable[[int], None]) -> Iterator[bytes]:

@@ -9,13 +9,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO
 
+from pipelines.client.tarstreams import PIECE
 from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit
 from pipelines.moving.unpacking import Damaged, Reader, Written
-from pipelines.moving.writing import PIECE, Writer
+from pipelines.moving.writing import Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ def file(path: Path, commits: Sequence[Commit]) -> Iterator[Target]:
     try:
         with _earlier(path, commits) as (old, before), part.open("a+b", buffering=0) as new:
             _lock(new, part)
-            kept = _continued(new, commits)
+            kept = _continued(part, commits)
+            new.truncate(max((end for _, end in kept.places.values()), default=0))
 
             def write(data: bytes) -> None:
                 try:
@@ -88,7 +91,6 @@ def file(path: Path, commits: Sequence[Commit]) -> Iterator[Target]:
 
             writer = Writer(write)
             if not kept.places:
-                new.truncate(0)
                 writer.library(commits)
             yield Target(writer, recall)
             os.fsync(new.fileno())
@@ -131,22 +133,18 @@ def _lock(part: IO[bytes], path: Path) -> None:
         raise LookalikeError(f"another export is writing {path}: wait for its end, or name another file") from error
 
 
-def _continued(part: IO[bytes], commits: Sequence[Commit]) -> Earlier:
-    """The commits in an unfinished file of the same export; what follows them is cut off."""
-    part.seek(0)
-    try:
-        if Reader(part, "").library() != tuple(commits):
+def _continued(path: Path, commits: Sequence[Commit]) -> Earlier:
+    """The commits in an unfinished file, if it is one of the same export."""
+    with path.open("rb") as part:
+        try:
+            same = Reader(part, "").library() == tuple(commits)
+        except LookalikeError:
             return Earlier()
-    except LookalikeError:
-        return Earlier()
-    part.seek(0)
-    found = _intact(part)
-    if found.places:
-        part.truncate(max(end for _, end in found.places.values()))
-    return found
+        part.seek(0)
+        return _intact(part) if same else Earlier()
 
 
-def _intact(tar: IO[bytes]) -> Earlier:
+def _intact(tar: BufferedIOBase) -> Earlier:
     """The commits at the front of a tar, up to the first that is damaged or cut."""
     reader = Reader(tar, "")
     places: dict[str, tuple[int, int]] = {}

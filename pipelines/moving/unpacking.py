@@ -4,13 +4,13 @@ import hashlib
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, NoReturn, TypeVar
+from io import BufferedIOBase
+from typing import NoReturn, TypeVar
 
-from pipelines.client.tarstreams import members, opened
+from pipelines.client.tarstreams import PIECE, Stream, content, members, reading
 from pipelines.errors import LookalikeError
 from pipelines.moving import bundle
 from pipelines.moving.bundle import Commit, Output
-from pipelines.moving.writing import PIECE
 
 T = TypeVar("T")
 
@@ -47,14 +47,14 @@ class Reader:
     Damaged, and LookalikeError for a tar of another kind.
     """
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    def __init__(self, file: BufferedIOBase, name: str) -> None:
         self.name = name
         self.sums: dict[str, str] = {}
         """The sha256 of every member of finished commits, by name."""
         self._open: dict[str, str] = {}
         self._place = "its list of commits"
         try:
-            self._archive = opened(file)
+            self._archive = reading(file if file.seekable() else Stream(iter(lambda: file.read1(PIECE), b"")))
         except tarfile.TarError as error:
             raise self._foreign() from error
         self._members = members(self._archive)
@@ -127,17 +127,13 @@ class Reader:
         return member
 
     def _pieces(self, member: tarfile.TarInfo) -> Iterator[bytes]:
-        content = self._archive.extractfile(member)
-        digest, left = hashlib.sha256(), member.size
+        digest = hashlib.sha256()
         try:
-            while content is not None and (piece := content.read(PIECE)):
+            for piece in content(self._archive, member):
                 digest.update(piece)
-                left -= len(piece)
                 yield piece
         except tarfile.TarError as error:
             raise self._cut() from error
-        if left:
-            raise self._cut()
         self._open[member.name] = digest.hexdigest()
 
     def _text(self, member: tarfile.TarInfo) -> bytes:

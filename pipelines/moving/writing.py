@@ -4,16 +4,12 @@ tarfile would keep an object for every member that it wrote.
 """
 
 import hashlib
-import io
 import tarfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import IO
 
 from pipelines.moving import bundle
 from pipelines.moving.bundle import Commit, Output
-
-PIECE = 1 << 20
 
 
 class Writer:
@@ -34,11 +30,11 @@ class Writer:
         self._time = int(datetime.fromisoformat(commit.started).timestamp())
         self._text(commit.name + bundle.FACTS, bundle.removed_text(removed))
 
-    def file(self, name: str, size: int, content: IO[bytes], done: Callable[[int], None]) -> None:
+    def file(self, name: str, size: int, content: Iterable[bytes], done: Callable[[int], None]) -> None:
         """A member of `size` bytes. `done` hears of the bytes written."""
         self._head(name, size)
         digest = hashlib.sha256()
-        while piece := content.read(PIECE):
+        for piece in content:
             digest.update(piece)
             self._write(piece)
             done(len(piece))
@@ -68,7 +64,7 @@ class Writer:
         self._write(bytes(2 * tarfile.BLOCKSIZE))
 
     def _text(self, name: str, content: bytes) -> None:
-        self.file(name, len(content), io.BytesIO(content), lambda more: None)
+        self.file(name, len(content), [content] if content else [], lambda more: None)
 
     def _head(self, name: str, size: int, target: str = "") -> None:
         head = tarfile.TarInfo(name)

@@ -144,8 +144,8 @@ def test_a_cut_stream_leaves_whole_commits(
     assert half.returncode == 1
     assert complained.startswith("lookalike: the standard input ends early or is damaged in commit ")
     assert complained.endswith(
-        "; 1 of its 3 commits are here, each of them whole: export or copy the file again and import it, which "
-        "continues after them\n"
+        "; the first 1 of its 3 commits are here, whole: export or copy the file again, and importing it "
+        "continues there\n"
     )
     continued(history, other, there)
 
