@@ -28,7 +28,7 @@ SPOKEN = (2, 7)
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Nodes, the quotas of the namespace of Pachyderm's workers, and the registries' answers about images. `held` are
-    the resources of all pods but the workers that the deployment replaces, None if it may not be known."""
+    the resources of all pods but the workers that the deployment replaces or that autoscale, None if unknown."""
 
     nodes: Sequence[Node]
     quotas: Sequence[Quota]

@@ -33,6 +33,9 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
     except LookalikeError as error:
         why = f"unchecked: whether the cluster has the nodes, GPUs, images and quotas that this needs: {error}"
         return [*found, Finding(Flaw(Level.NOTE, "cluster", (), why), "", here)]
+    there = Jobs(connection).pipelines()
+    names = {draft.name for draft in drafts}
+    temporary = {name for name, info in there.items() if info.details.autoscaling}
     known = Cluster(
         [
             Node(
@@ -46,14 +49,13 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
         ],
         [Quota(each["name"], each["hard"], each["used"]) for each in told["quotas"]],
         cache(registries.ask),
-        _held(told["pods"], {f"{connection.project}/{draft.name}" for draft in drafts}),
+        _held(told["pods"], {f"{connection.project}/{name}" for name in names | temporary}),
     )
-    new = {draft.name for draft in drafts} - Jobs(connection).pipelines().keys()
-    return [*found, *obstacles.check(known, drafts, frozenset(new))]
+    return [*found, *obstacles.check(known, drafts, frozenset(names - there.keys()))]
 
 
 def _held(pods: Sequence[Mapping[str, Any]] | None, replaced: Set[str]) -> list[Held] | None:
-    """The resources of pods, without those of the pipelines that are replaced."""
+    """The resources of pods, without those of pipelines that are replaced or give them back."""
     if pods is None:
         return None
     return [Held(each["node"], wanted(each)) for each in pods if each["pipeline"] not in replaced]

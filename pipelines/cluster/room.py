@@ -13,6 +13,7 @@ from pipelines.checks import pods
 from pipelines.cluster.capacity import Held, Node, amounts, is_virtual, offered, repelled_by, wanted
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
+from stages.wording import counted
 
 _POD = {"pods": Fraction(1)}
 """A node takes a limited number of pods."""
@@ -125,7 +126,8 @@ def _together(permanent: Sequence[_Worker], homeless: Mapping[str, int], before:
     number = sum(workers(each.draft) for each in permanent)
     places = ", ".join(f"{count} of {name}" for name, count in homeless.items())
     why = (
-        f"the {number} permanent workers request {amounts(total)} together, and beside other pods "
+        f"{counted(number, 'permanent worker requests', 'permanent workers request')} {amounts(total)} together, and "
+        "beside other pods "
         f"{before}: no room for {places}"
     )
     return Flaw(Level.WARNING, "room", ("resource_requests",), why, _FIX)

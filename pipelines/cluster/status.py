@@ -68,7 +68,8 @@ def read(connection: Connection, names: Sequence[str], namespace: str = "") -> S
     troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
     newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
     running = {name for name, job in newest.items() if job is not None and job.state == "running"}
-    waits = GpuWaits(connection).look(there, running, troubles)
+    idle = {name for name, job in newest.items() if job is None or job.ended}
+    waits = GpuWaits(connection).look(there, running, idle, troubles)
     found = [
         _pipeline(jobs, there[name], newest[name], troubles[name], waits.get(name)) for name in names if name in there
     ]

@@ -147,8 +147,8 @@ class _JobLines:
 
 def _state(job: Job, of_pipeline: str) -> str:
     """The state for the end of a bar; of a running job also the datum on which a worker has been longest."""
-    if job.ended or of_pipeline in ("waiting", "crashing"):
-        return coloured(job.state if job.ended else of_pipeline)
+    if not job.ended and of_pipeline in ("waiting", "crashing"):
+        return coloured(of_pipeline)
     if job.state != "running" or not job.busy:
         return coloured(job.state)
     more = f" (+{len(job.busy) - 1})" if len(job.busy) > 1 else ""

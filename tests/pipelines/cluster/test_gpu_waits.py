@@ -22,7 +22,7 @@ SHORT = (
     "0/1 nodes are available: 1 Insufficient nvidia.com/gpu. preemption: 0/1 nodes are available: 1 No preemption "
     "victims found for incoming pod.."
 )
-IDLE, BUSY, STANDING = Wish(1, True, False), Wish(1, True, True), Wish(1, False, False)
+WAITING, BUSY, STANDING = Wish(1, True), Wish(1, True, busy=True), Wish(1, False)
 
 
 def node(total: int, *holders: str, status: str = "Ready") -> Node:
@@ -39,57 +39,56 @@ def pending(*pipelines: str, coming: bool = False) -> tuple[Pending, ...]:
     [
         (
             Holdings([node(1, "p/features")], pending("index")),
-            {"index": IDLE, "features": BUSY},
+            {"index": WAITING, "features": BUSY},
             "waiting",
             "waiting for a GPU, held by features",
         ),
         (
             Holdings([node(2, "q/other", "notebook")], pending("index")),
-            {"index": IDLE},
+            {"index": WAITING},
             "waiting",
             "waiting for a GPU, held by q/other, ns/notebook outside Pachyderm",
         ),
         (
             Holdings([node(5, "p/a", "p/b", "p/c", "p/d", "p/e")], pending("index")),
-            {"index": IDLE},
+            {"index": WAITING},
             "waiting",
             "waiting for a GPU, held by a, b, c and 2 more",
         ),
         (
             Holdings([node(1, "p/features")], pending("index")),
-            {"index": IDLE, "features": STANDING},
+            {"index": WAITING, "features": STANDING},
             "crashing",
-            "features never gives back the GPUs that this waits for (a GPU for each worker): "
-            'set "autoscaling": true there, or add a node with GPUs',
+            'waiting for a GPU, kept between jobs by features: set "autoscaling": true there, or add a node with GPUs',
         ),
         (
             Holdings([node(2, "p/features", "p/search")], pending("index")),
-            {"index": IDLE, "features": STANDING, "search": BUSY},
+            {"index": WAITING, "features": STANDING, "search": BUSY},
             "waiting",
             "waiting for a GPU, held by features, search",
         ),
         (
             Holdings([], pending("index")),
-            {"index": IDLE},
+            {"index": WAITING},
             "crashing",
             "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu",
         ),
         (
             Holdings([node(1, status="NotReady")], pending("index")),
-            {"index": IDLE},
-            "crashing",
-            "no node of the cluster has a GPU: add a node with GPUs, or deploy with --overlay cpu",
+            {"index": WAITING},
+            "waiting",
+            "waiting for a node with a GPU: not ready are n",
         ),
         (
             Holdings([node(1), node(1)], pending("index")),
-            {"index": Wish(2, True, False)},
+            {"index": Wish(2, True)},
             "crashing",
             "a worker requests 2 GPUs, and no node has more than 1: lower resource_limits.gpu.number, or add a larger "
             "node",
         ),
         (
             Holdings([], pending("index", coming=True)),
-            {"index": IDLE},
+            {"index": WAITING},
             "waiting",
             "waiting for a node with a GPU, which the cluster is adding",
         ),
@@ -100,13 +99,20 @@ def pending(*pipelines: str, coming: bool = False) -> tuple[Pending, ...]:
             "1 worker more waiting for a GPU, held by features",
         ),
         (Holdings([node(1, "p/index")]), {"index": BUSY}, "running", ""),
-        (None, {"index": IDLE, "features": BUSY}, "waiting", "waiting for a GPU, held by features"),
-        (None, {"index": IDLE, "features": STANDING}, "waiting", "waiting for a GPU, held by features"),
-        (None, {"index": IDLE, "features": IDLE}, "waiting", "waiting for a GPU, which no node has to spare"),
+        (None, {"index": WAITING, "features": BUSY}, "waiting", "waiting for a GPU, held by features"),
+        (None, {"index": WAITING, "features": STANDING}, "waiting", "waiting for a GPU, held by features"),
+        (None, {"index": WAITING, "features": WAITING}, "waiting", "waiting for a GPU, which no node has to spare"),
         (None, {"index": BUSY}, "running", ""),
+        (None, {"index": Wish(1, True, idle=True), "features": BUSY}, "standby", ""),
+        (
+            None,
+            {"index": Wish(1, False, idle=True), "features": BUSY},
+            "waiting",
+            "waiting for a GPU, held by features",
+        ),
         (  # kubectl's cluster is another one
             Holdings([node(1, "p/other")], pending("other")),
-            {"index": IDLE, "features": BUSY},
+            {"index": WAITING, "features": BUSY},
             "waiting",
             "waiting for a GPU, held by features",
         ),
@@ -118,14 +124,14 @@ def test_waits_on_a_cluster(holdings: Holdings | None, wishes: Mapping[str, Wish
 
 def test_a_free_gpu_is_not_the_reason() -> None:
     """A taint repels the worker from the node with a GPU, and the other nodes have none."""
-    assert gpu_waits.on_cluster(Holdings([node(1)], pending("index")), "p", "index", {"index": IDLE}) is None
+    assert gpu_waits.on_cluster(Holdings([node(1)], pending("index")), "p", "index", {"index": WAITING}) is None
 
 
 @pytest.mark.parametrize(
     ("machine", "wish", "crashing", "expected"),
     [
         (node(1, "p/features"), BUSY, False, "waiting for a GPU, held by p/features"),
-        (node(1, "p/features"), IDLE, False, None),
+        (node(1, "p/features"), WAITING, False, None),
         (node(2, "p/features"), BUSY, False, None),
         (node(1, "p/index"), BUSY, False, None),
         (node(0), BUSY, False, None),

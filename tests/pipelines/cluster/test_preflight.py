@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import preflight
@@ -91,8 +92,15 @@ def test_workers_find_room_beside_other_pods_but_not_beside_those_that_they_repl
     serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path
 ) -> None:
     project = like_a_cluster.project
+    scaling = written(tmp_path, pipeline={"name": "scaling"}, autoscaling=True)
+    deployment.deploy(like_a_cluster, [scaling.spec()])
     many = written(tmp_path, resource_requests={"cpu": 2, "memory": "1Gi"}, parallelism_spec={"constant": 3})
-    fitting = [PACHD, worker("p", project, "4"), worker("ended", project, "4", phase="Succeeded")]
+    fitting = [
+        PACHD,
+        worker("p", project, "4"),
+        worker("scaling", project, "4"),
+        worker("ended", project, "4", phase="Succeeded"),
+    ]
     full = [*fitting, worker("p", "other", "1500m")]
     unlimited = {**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []}
     serve_api({**unlimited, "/api/v1/pods": fitting})
@@ -101,7 +109,7 @@ def test_workers_find_room_beside_other_pods_but_not_beside_those_that_they_repl
     (finding,) = preflight.look(like_a_cluster, [many])
     assert finding.flaw.level == Level.WARNING
     assert finding.flaw.why == (
-        "the 3 permanent workers request cpu 6, memory 3.179Gi together, and beside other pods plain has "
+        "3 permanent workers request cpu 6, memory 3.179Gi together, and beside other pods plain has "
         "cpu 5.41, memory 26Gi left: no room for 1 of p"
     )
     serve_api({path: each for path, each in unlimited.items() if path != "/api/v1/pods"})
