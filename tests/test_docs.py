@@ -250,6 +250,12 @@ def test_the_table_of_markers_matches_the_configuration() -> None:
     assert [row[0].strip("`") for row in rows("CONTRIBUTING.md", "| marker |")] == configured
 
 
+def test_the_guide_loads_the_images_of_the_specifications_into_kind() -> None:
+    (loaded,) = re.findall(r"^    kind load docker-image (.*)$", text("docs/cluster.md"), re.MULTILINE)
+    specs = [json.loads(path.read_text()) for path in (ROOT / "specs").glob("*.json")]
+    assert set(loaded.split()) == {spec["transform"]["image"] for spec in specs}
+
+
 def test_the_values_files_are_those_of_the_guide() -> None:
     named = set(re.findall(r"docs/helm/(\w+)\.yaml", text("docs/cluster.md")))
     there = {path.stem: yaml.safe_load(path.read_text()) for path in (ROOT / "docs" / "helm").iterdir()}
