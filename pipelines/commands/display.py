@@ -109,12 +109,12 @@ def _show_workers(job: Job) -> None:
         return
     longest = sorted(job.busy, key=lambda each: -each.seconds)
     more = f" and {len(longest) - _MOST_WORKERS} more" if len(longest) > _MOST_WORKERS else ""
-    say(f"{job.pipeline} is busy with {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
+    say(f"{job.pipeline} is at work: {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
 
 
 def at_work(worker: Busy) -> str:
     """A worker's datum and the time since it took it."""
-    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s" if worker.paths else "the start of a datum set"
+    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s" if worker.paths else "between datums"
 
 
 def _show_failures(job: Job, failures: Sequence[Failure]) -> None:

@@ -86,7 +86,7 @@ class _JobLines:
         self._waits = waits
         self._known: tuple[Mapping[str, Any], Mapping[str, Wait]] = {}, {}
         self._tasks: dict[str, TaskID] = {}
-        self._said: set[tuple[str, str, str]] = set()
+        self._said: set[tuple[str, str]] = set()
 
     def look(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
         """Updates the bars."""
@@ -110,12 +110,12 @@ class _JobLines:
         """Prints the jobs that have ended since the last call."""
         self._states(jobs, infos)
         for job in jobs:
-            if job.ended and self._is_new(job, ""):
+            if job.ended and self._is_new(job.pipeline, job.id):
                 say(f"{job.pipeline}: {job.state}, {job.done:,} of {counted(job.total, 'datum', 'datums')}")
 
     def _states(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> dict[str, str]:
-        """The states of the pipelines that wait or crash. Prints the reasons, once for each job and state: a wait has
-        the same reason in other words when others hold the GPUs."""
+        """The states of the pipelines that wait or crash. Prints the reasons, and a wait once for each pipeline, though
+        its words change with the holders of the GPUs."""
         running = {job.pipeline for job in jobs if job.state == "running"}
         if infos is not self._known[0]:  # since the last look
             self._known = infos, self._waits.look(infos, running)
@@ -132,16 +132,16 @@ class _JobLines:
             if wait is None or not wait.text:
                 continue
             states[job.pipeline] = wait.state
-            if self._is_new(job, wait.text if wait.state == "crashing" else wait.state):
+            if self._is_new(job.pipeline, wait.text if wait.state == "crashing" else wait.state):
                 news.setdefault(wait.text, []).append(job.pipeline)
         for text, names in news.items():
-            say(f"{', '.join(dict.fromkeys(names))}: {text}")
+            say(f"{', '.join(names)}: {text}")
         return states
 
-    def _is_new(self, job: Job, news: str) -> bool:
-        """Whether this is the first time for this job."""
-        known = (job.pipeline, job.id, news) in self._said
-        self._said.add((job.pipeline, job.id, news))
+    def _is_new(self, pipeline: str, news: str) -> bool:
+        """Whether this is the first time for this pipeline."""
+        known = (pipeline, news) in self._said
+        self._said.add((pipeline, news))
         return not known
 
 

@@ -19,8 +19,8 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\r")
 SHORT = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
 
 
-def job(pipeline: str, state: str, *busy: Busy, processed: int = 0) -> Job:
-    return Job(pipeline, "0" * 32, state, processed, 0, 0, 2, None, "", busy)
+def job(pipeline: str, state: str, *busy: Busy, processed: int = 0, id_: str = "0" * 32) -> Job:
+    return Job(pipeline, id_, state, processed, 0, 0, 2, None, "", busy)
 
 
 def info(name: str, state: str, reason: str = "", gpus: int = 1) -> Any:
@@ -59,7 +59,8 @@ def test_pipelines_that_take_turns_are_reported_once(like_a_cluster: Connection,
             running = job(holder, "running")
             rest = [job(name, "created") for name in ("index", "search") if name != holder]
             crashing = [info(each.pipeline, "CRASHING", SHORT) for each in rest]
-            told.tell([running, *rest], infos(info(holder, "RUNNING"), *crashing))
+            later = job("search", "created", id_="1" * 32)
+            told.tell([running, *rest, later], infos(info(holder, "RUNNING"), *crashing))
         told.tell([job("index", "success", processed=2)], {})
     said = [line for line in lines(screen) if "index" in line or "search" in line]
     assert said == ["index, search: waiting for a GPU, held by features", "index: success, 2 of 2 datums"]
