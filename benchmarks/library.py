@@ -14,7 +14,7 @@ from benchmarks.trees import Tree
 from pipelines.client import deployment
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
-from pipelines.library import dataset, ingest, models, queries, stl10
+from pipelines.library import dataset, models, queries, snapshots, stl10
 from pipelines.library.stl10 import Split
 from pipelines.specifications import reading
 from stages.backbonespec import SPEC_FILE, parse_spec
@@ -116,7 +116,7 @@ class Library:
 
     def forget_history(self) -> None:
         """Keeps only the newest state of everything. Raises RuntimeError if that makes pipelines compute anything."""
-        sources = [ingest.REPO, queries.REPO, models.REPO, dataset.LABELS]
+        sources = [snapshots.REPO, queries.REPO, models.REPO, dataset.LABELS]
         new = storage.forget_history(self.connection, sources, self._commits)
         self._commits = [new]
         if any(work.processed for work in settle(self.connection, [new]).works):

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import queue
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,19 @@ class Target:
     namespace: str = ""
 
 
+def _quiet(_: str) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client and its project. `address` is for messages."""
+    """A client and its project. `address` is for messages. `waiting` is called again and again while a call waits for
+    something, with the reason in words, or with "" before the wait is worth a word."""
 
     client: Client
     address: str
     project: str
+    waiting: Callable[[str], None] = _quiet
 
 
 def config_path(environment: Mapping[str, str]) -> Path:

@@ -1,4 +1,4 @@
-"""Reading and writing the files of a repo's master branch: one stream for each write, one commit for each stream."""
+"""Reading and writing the files of a repo's master branch: one commit for each write."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,9 @@ import grpc
 from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
+from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection
+from pipelines.client.filesets import FileSets
 from pipelines.client.tarstreams import Stream, content, members, reading
 from pipelines.errors import LookalikeError
 
@@ -59,62 +61,49 @@ class Repository:
         branch = pfs_pb2.Branch(repo=self._repo, name="" if at else "master")
         self._commit = pfs_pb2.Commit(repo=self._repo, branch=branch, id=at)
 
-    def write(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> str:
+    def write(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None, description: str = "") -> str:
         """Applies the edits in order as one commit and returns its id. If anything fails, nothing is written.
 
-        Pachyderm does not return the commit that a write made: if another client writes at the same moment, the id may
-        be of its commit, which contains these edits too.
+        Raises LookalikeError if the repo does not exist or a file cannot be read.
         """
-        self._modify(self._commit, edits, done)
-        written = self._inspect(self._commit)
-        if not written.HasField("finishing"):
-            raise LookalikeError(
-                f"commit {written.commit.id} of {self.name} was left open by another client: the files are in it, and "
-                f"no job starts until it is finished with `pachctl finish commit {self.name}@master`"
-            )
-        return str(written.commit.id)
+        directories: list[str] = []
 
-    def write_as(self, description: str, edits: Iterable[Edit]) -> str:
-        """Applies the edits in order as one commit with a description and returns its id. If that fails, the commit is
-        dropped."""
-        start = pfs_pb2.StartCommitRequest(branch=self._commit.branch, description=description)
-        commit = self._stub.StartCommit(start)
-        try:
-            self._modify(commit, edits, lambda _: None)
-            self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
-        except BaseException:
-            self.drop(commit.id)
-            raise
-        return str(commit.id)
+        def noted() -> Iterator[Edit]:
+            for edit in edits:
+                directories.extend([edit.path] if isinstance(edit, Remove) and edit.path.endswith("/") else [])
+                yield edit
+
+        with FileSets(self._connection) as filesets:
+            made: list[str] = []
+
+            def content(parent: str) -> str:
+                if not made:
+                    made.append(filesets.make(self.requests(noted(), done)))
+                # In a file set the removal of a directory removes no files of the commit below.
+                before = Repository(self._connection, self.name, parent)
+                below = [Remove(path) for each in directories if parent for path in before.files_in(each)]
+                return filesets.compose([*([filesets.make(self.requests(below))] if below else []), *made])
+
+            try:
+                return Commits(self._connection, self.name).make(content, description)
+            except OSError as error:
+                raise LookalikeError(
+                    f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put"
+                ) from error
+
+    def files_in(self, directory: str) -> list[str]:
+        """The paths of all files below a directory (a path with a trailing slash)."""
+        return [path for path in self.hashes(directory) if path.startswith(directory)]
+
+    def requests(self, edits: Iterable[Edit], done: Callable[[Edit], None] = lambda _: None) -> Iterator[Any]:
+        """The messages of edits; `done` hears of each edit after them. Raises OSError for an unreadable file."""
+        for edit in edits:
+            yield from self._messages(edit)
+            done(edit)
 
     def drop(self, commit: str) -> None:
         """Drops a commit, with all others of its commit set."""
         self._stub.DropCommitSet(pfs_pb2.DropCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit)))
-
-    def _modify(self, commit: Any, edits: Iterable[Edit], done: Callable[[Edit], None]) -> None:
-        failure: list[Exception] = []
-
-        def requests() -> Iterator[Any]:
-            # gRPC would swallow an exception of this generator and report only that the stream was cancelled.
-            try:
-                yield pfs_pb2.ModifyFileRequest(set_commit=commit)
-                for edit in edits:
-                    yield from self._messages(edit)
-                    done(edit)
-            except Exception as error:
-                failure.append(error)
-                raise
-
-        try:
-            self._stub.ModifyFile(requests())
-        except grpc.RpcError as error:
-            if failure:
-                raise _readable(failure[0]) from failure[0]
-            if error.code() == grpc.StatusCode.NOT_FOUND:
-                raise LookalikeError(
-                    f"the repo {self.name} does not exist: create the repos and pipelines with `lookalike deploy`"
-                ) from error
-            raise
 
     def good(self) -> "Repository | None":
         """This repo at the newest commit that finished without an error, unless `at` names one: a pipeline's head may
@@ -144,18 +133,35 @@ class Repository:
 
     def exists(self, path: str) -> bool:
         """Whether a path is a file or a directory; "/" exists unless the repo is empty or missing."""
+        return self._kind(path) is not None
+
+    def is_file(self, path: str) -> bool:
+        """Whether a path is a file."""
+        return self._kind(path) == int(pfs_pb2.FILE)
+
+    def _kind(self, path: str) -> int | None:
         try:
-            self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path)))
+            return int(self._stub.InspectFile(pfs_pb2.InspectFileRequest(file=self._file(path))).file_type)
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.NOT_FOUND:
-                return False
+                return None
             raise
-        return True
 
     def list(self, path: str = "/") -> Iterator[str]:
         """The paths directly in a directory, those of directories with a trailing slash; none in a repo without
         files."""
         return self._paths(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
+
+    def entries(self) -> dict[str, bytes]:
+        """The hash of each top-level file and directory, by its path without the first slash; a directory's has one at
+        its end. None in a repo without files."""
+        try:
+            listed = list(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file("/"))))
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+            return {}
+        return {info.file.path.removeprefix("/"): info.hash for info in listed}
 
     def glob(self, pattern: str) -> Iterator[str]:
         """The paths that match a pattern."""
@@ -260,9 +266,3 @@ def _pieces_of(content: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
             del gathered[:_PIECE]
     if gathered:
         yield bytes(gathered)
-
-
-def _readable(error: Exception) -> Exception:
-    if isinstance(error, OSError):
-        return LookalikeError(f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put")
-    return error

@@ -136,7 +136,7 @@ def tar(members: Mapping[str, Span]) -> Iterator[bytes]:
 
 
 def content(span: Span) -> Iterator[bytes]:
-    """The bytes of a picture, piece by piece. Raises OSError if they cannot be read."""
+    """The bytes of a picture, piece by piece. Raises OSError, which names the file, if they cannot be read."""
     with span.path.open("rb") as file:
         file.seek(span.offset)
         yield from _exactly(file, _size(span), span.path)
@@ -148,7 +148,10 @@ def _size(span: Span) -> int:
 
 def _exactly(file: IO[bytes], size: int, path: Path) -> Iterator[bytes]:
     while size:
-        piece = file.read(min(size, _PIECE))
+        try:
+            piece = file.read(min(size, _PIECE))
+        except OSError as error:  # which names no file
+            raise OSError(error.errno, error.strerror, str(path)) from error
         if not piece:
             raise OSError(errno.EIO, "it has become shorter while it was read", str(path))
         yield piece

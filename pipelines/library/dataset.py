@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
 from pipelines.client.repository import Put, Repository
-from pipelines.library import ingest, queries, stl10
+from pipelines.library import ingest, queries, snapshots, stl10
 from pipelines.library.stl10 import Split
 
 LABELS = "labels"
@@ -23,9 +23,9 @@ def add(
     commits: dict[str, str] = {}
     gone = ingest.forget(connection, [each.name for each in split.queries])
     if gone is not None:
-        commits[gone.commit] = f"removed {gone.files:,} pictures, which are queries now, from {ingest.REPO}"
+        commits[gone.commit] = f"removed {gone.files:,} pictures, which are queries now, from {snapshots.REPO}"
     library = ingest.add(connection, split.library, report, most_single=0)
-    commits[library.commit] = f"put {library.files:,} pictures into {ingest.REPO}"
+    commits[library.commit] = f"put {library.files:,} pictures into {snapshots.REPO}"
     asked = queries.put_in_blocks(connection, stl10.ENTRY, split.queries, report)
     commits[asked.commit] = f"put {asked.files:,} pictures as the entry {stl10.ENTRY} into {queries.REPO}"
     make_repo(connection, LABELS)

@@ -1,5 +1,7 @@
 """Arguments of the command line as sources: files with one true name each, and their bytes."""
 
+import contextlib
+import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -32,9 +34,16 @@ class Source:
             return not is_record_name(self.name)
         if self.size > MAX_PICTURE_BYTES:
             return True
-        with self.path.open("rb") as file:
-            file.seek(self.offset or 0)
-            return kind_of(file.read(HEAD)).is_archive
+        return kind_of(self.head()).is_archive
+
+    def head(self) -> bytes:
+        """Its first bytes, which tell its kind. Raises OSError, which names the file, if they cannot be read."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset or 0)
+                return file.read(HEAD)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     @property
     def span(self) -> Span:
@@ -44,10 +53,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The files that paths stand for, by name, and the skipped directory entries, each with the reason."""
+    """The files that paths stand for, by name; the skipped directory entries, each with the reason; the reasons for
+    which files and directories could not be read, by path."""
 
     sources: list[Source] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 def find(arguments: Sequence[Path]) -> Found:
@@ -58,6 +69,7 @@ def find(arguments: Sequence[Path]) -> Found:
     """
     found: dict[str, Source] = {}
     left_out: list[str] = []
+    unreadable: dict[str, str] = {}
     for argument in arguments:
         try:
             expanded = _expand(argument)
@@ -71,7 +83,32 @@ def find(arguments: Sequence[Path]) -> Found:
                     "and add that, or rename one"
                 )
         left_out += expanded.left_out
-    return Found(sorted(found.values()), left_out)
+        unreadable |= expanded.unreadable
+    return Found(sorted(found.values()), left_out, unreadable)
+
+
+def chosen(sources: Sequence[Source], number: int) -> list[Source]:
+    """So many of the files that are pictures, always the same ones, from all over their directory."""
+    found: list[Source] = []
+    for each in sorted(sources, key=lambda each: hashlib.sha256(os.fsencode(each.name)).digest()):
+        if len(found) == number:
+            break
+        with contextlib.suppress(OSError):
+            found += [each] if kind_of(each.head()).is_picture else []
+    return sorted(found)
+
+
+def readable(sources: Sequence[Source]) -> Found:
+    """The files whose first bytes can be read, and the reasons for which those of others cannot."""
+    found = Found()
+    for each in sources:
+        try:
+            each.head()
+        except OSError as error:
+            found.unreadable[str(each.path)] = error.strerror or str(error)
+        else:
+            found.sources.append(each)
+    return found
 
 
 def _expand(argument: Path) -> Found:
@@ -88,18 +125,21 @@ def _walk(directory: Path) -> Found:
     top = directory.name if directory.name not in ("", "..") else directory.resolve().name
     found = Found()
 
-    def fail(error: OSError) -> None:
-        raise error
+    def leave_out(error: OSError) -> None:
+        found.unreadable[str(error.filename)] = error.strerror or str(error)
 
-    for here, below, files in os.walk(directory, onerror=fail):
+    for here, below, files in os.walk(directory, onerror=leave_out):
         below[:] = sorted(name for name in below if not is_dropping(name))
         links = [name for name in below if (Path(here) / name).is_symlink()]
         for name in sorted(name for name in files if not is_dropping(name)):
             path = Path(here) / name
-            if path.is_file():
-                true = (Path(top) / path.relative_to(directory)).as_posix()
-                found.sources.append(Source(true, path, path.stat().st_size))
-            else:
-                found.left_out.append(f"{path}: {'a broken link' if path.is_symlink() else 'not a file'}")
+            try:
+                if path.is_file():
+                    true = (Path(top) / path.relative_to(directory)).as_posix()
+                    found.sources.append(Source(true, path, path.stat().st_size))
+                else:
+                    found.left_out.append(f"{path}: {'a broken link' if path.is_symlink() else 'not a file'}")
+            except OSError as error:
+                leave_out(error)
         found.left_out.extend(f"{Path(here) / name}: a link to a directory; add it by its own path" for name in links)
     return found

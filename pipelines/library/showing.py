@@ -14,7 +14,7 @@ from rich.text import Text
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, ingest
+from pipelines.library import blocks, snapshots
 from stages import reading, stl10, stl10records
 from stages.contract import Input
 from stages.names import escape_component, escape_path
@@ -64,13 +64,13 @@ def from_disk(image: str) -> Image.Image | None:
 
 def from_library(connection: Connection, name: str) -> Image.Image:
     """A picture in the library by its true name, as shown on result sheets. Raises LookalikeError if it is missing."""
-    repo = Repository(connection, ingest.REPO)
+    repo = Repository(connection, snapshots.REPO)
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         for path in _holders(repo, name):
             file = Path(scratch) / "datum"
             with file.open("wb") as target:
                 repo.fetch(path, target)
-            for each in reading.read(Input(ingest.REPO, file, path.strip("/"), ""), _SIDE):
+            for each in reading.read(Input(snapshots.REPO, file, path.strip("/"), ""), _SIDE):
                 if isinstance(each, reading.Decoded) and each.source.path == name:
                     return Image.fromarray(each.pixels)
     raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pipelines.client import owners
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
 from pipelines.client.history import History, PastCommit
@@ -78,7 +79,7 @@ def replay(
             make_repo(connection, commit.repo)
             description = f"{commit.description} (was {commit.id} of {commit.started})".lstrip()
             edits = _edits(reader, commit, here, done)
-            here[commit.repo][commit.id] = Repository(connection, commit.repo).write_as(description, edits)
+            here[commit.repo][commit.id] = Repository(connection, commit.repo).write(edits, description=description)
         outputs = reader.outputs()
     except Damaged as error:
         whole = sum(commit.id in here[commit.repo] for commit in commits)
@@ -127,9 +128,10 @@ def _compared(output: Output, here: Mapping[str, str], same_code: bool) -> Compa
 
 
 def _close(connection: Connection, repo: str, history: History) -> None:
-    """Drops the commit that a killed import has left open. Raises LookalikeError for one of anybody else."""
+    """Drops the commit that a killed import has left open. Raises LookalikeError for one that is not lookalike's: those
+    are waited for."""
     found = history.left_open(repo)
-    if found is None:
+    if found is None or (owners.read(found.description) and not _was(found)):
         return
     if not _was(found):
         raise LookalikeError(

@@ -1,12 +1,16 @@
 """Adding pictures to `images` and removing them: the resulting files and their names."""
 
 import io
+import itertools
 import random
 import tarfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import python_pachyderm
 
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Put, Remove, Repository
@@ -42,14 +46,20 @@ class Place:
     def __init__(self, connection: Connection, directory: Path) -> None:
         self.connection = connection
         self.directory = directory
-        connection.client.create_repo("images", project_name=connection.project)
+        self._numbers = itertools.count()
         self.repo = Repository(connection, "images")
+
+    def beside(self, name: str) -> "Place":
+        """The same library, filled from another directory."""
+        directory = self.directory.parent / name
+        directory.mkdir()
+        return Place(self.connection, directory)
 
     def files(self, contents: dict[str, bytes]) -> list[Source]:
         """Files by true name, as if they had been named on the command line."""
         sources = []
-        for number, (name, content) in enumerate(contents.items()):
-            path = self.directory / str(number)
+        for name, content in contents.items():
+            path = self.directory / str(next(self._numbers))
             path.write_bytes(content)
             sources.append(Source(name, path, len(content)))
         return sources
@@ -59,6 +69,11 @@ class Place:
 
     def remove(self, *names: str) -> ingest.Written:
         return ingest.remove(self.connection, names)
+
+    def own(self) -> Connection:
+        """A connection of its own to the same library, as another process has."""
+        client = python_pachyderm.Client.new_from_pachd_address(self.connection.address)
+        return replace(self.connection, client=client)
 
     def entries(self) -> set[str]:
         return {path.strip("/") for path in self.repo.list()}
@@ -71,6 +86,10 @@ class Place:
             assert not found.keys() & held.keys(), "a picture is in the library twice"
             found |= held
         return found
+
+    def commits(self) -> int:
+        """The number of commits."""
+        return len(list(self.connection.client.list_commit("images", project_name=self.connection.project)))
 
     def leaves(self) -> dict[str, set[str]]:
         """The blocks by prefix, with the names in them."""
@@ -99,6 +118,7 @@ def many(numbers: Iterable[int], version: int = 0) -> dict[str, bytes]:
 @pytest.fixture
 def place(connection: Connection, tmp_path: Path) -> Place:
     (tmp_path / "from").mkdir()
+    connection.client.create_repo("images", project_name=connection.project)
     return Place(connection, tmp_path / "from")
 
 
@@ -214,8 +234,11 @@ def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
     assert set(place.library()) == {"photos/b.jpg", "photos/c.jpg"}
     place.add({"photos/b.jpg": b"new"})
     assert place.library() == {"photos/b.jpg": b"new", "photos/c.jpg": b"three"}
-    with pytest.raises(LookalikeError, match=r"has a directory called photos: .*pachctl delete file -r"):
+    with pytest.raises(LookalikeError, match=r"has a directory called photos: .*lookalike remove photos/"):
         place.add({"photos": b"a file"})
+    place.remove("photos/")
+    place.add({"photos": b"a file"})
+    assert place.library() == {"photos": b"a file"}
 
 
 def test_an_invalid_block_is_named(place: Place) -> None:
@@ -230,17 +253,31 @@ def test_adding_nothing_is_an_error(place: Place) -> None:
         place.add({})
 
 
-def test_nothing_is_put_if_a_file_is_unreadable(place: Place) -> None:
-    sources = place.files({"a.jpg": b"one", "b.jpg": b"two"})
-    sources[1].path.unlink()
-    with pytest.raises(LookalikeError, match=rf"cannot read {sources[1].path}: No such file.*nothing was put"):
-        ingest.add(place.connection, sources)
-    assert place.library() == {}
-    contents = place.files(many(range(1001)))
-    contents[-1].path.unlink()
-    with pytest.raises(LookalikeError, match="nothing was put"):
-        ingest.add(place.connection, contents)
-    assert place.library() == {}
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_files_that_cannot_be_read_are_left_out_with_a_reason(place: Place, in_blocks: bool) -> None:
+    """Whether they cannot be opened, or fail when they are read further: then what was there before stays."""
+    place.add({"gone.jpg": b"the old one", "shorter.jpg": b"the old one"})
+    contents = {"a.jpg": b"one", "gone.jpg": b"two", "shorter.jpg": b"three", "z.jpg": b"four"}
+    first, gone, shorter, last = place.files(contents)
+    gone.path.unlink()
+    broken = replace(shorter, offset=0, size=100)
+    written = ingest.add(place.connection, [first, gone, broken, last], most_single=0 if in_blocks else 9)
+    assert (written.names, written.files) == (["a.jpg", "z.jpg"], 2)
+    assert written.unreadable == {
+        str(gone.path): "No such file or directory",
+        str(shorter.path): "it has become shorter while it was read",
+    }
+    assert place.library() == {
+        "a.jpg": b"one", "z.jpg": b"four", "gone.jpg": b"the old one", "shorter.jpg": b"the old one"
+    }  # fmt: skip
+
+
+def test_nothing_is_put_if_no_file_can_be_read(place: Place) -> None:
+    (source,) = place.files({"a.jpg": b"one"})
+    source.path.unlink()
+    with pytest.raises(LookalikeError, match=rf"cannot read {source.path}: No such file.*; nothing was put"):
+        ingest.add(place.connection, [source])
+    assert place.commits() == 0
 
 
 def test_without_a_repo_the_message_says_how_to_make_one(connection: Connection, tmp_path: Path) -> None:
@@ -249,13 +286,78 @@ def test_without_a_repo_the_message_says_how_to_make_one(connection: Connection,
         ingest.add(connection, pictures.find([tmp_path / "a.jpg"]).sources)
 
 
-def test_an_open_commit_is_reported(place: Place) -> None:
-    client, project = place.connection.client, place.connection.project
-    commit = client.start_commit("images", "master", project_name=project)
-    with pytest.raises(LookalikeError, match=f"commit {commit.id} of images was left open.*pachctl finish commit"):
-        place.add({"a.jpg": b"one"})
-    client.finish_commit(commit)
-    assert place.library() == {"a.jpg": b"one"}
+def test_a_picture_that_others_put_into_a_block_meanwhile_is_replaced_there(place: Place) -> None:
+    """The place of a picture is that in the commit before, even if the upload began earlier."""
+    place.add(many(range(5)))
+    first = True
+
+    def meanwhile(_: int) -> None:
+        nonlocal first
+        if first:
+            first = False
+            ingest.add(place.own(), place.files(many(range(8), version=1)), most_single=0)
+
+    ingest.add(place.connection, place.files(many(range(3, 10), version=2)), meanwhile)
+    assert place.library() == {**many(range(8), 1), **many(range(3, 10), 2)}
+
+
+def test_eight_writers_at_once_lose_nothing(place: Place) -> None:
+    """Each adds, replaces and removes pictures of its own, in blocks that all of them share."""
+    kept = many(range(3000, 3380))
+    ingest.add(place.connection, place.files(kept), most_single=0)
+
+    def change(writer: int) -> dict[str, bytes]:
+        connection, numbers = place.own(), range(writer * 100, writer * 100 + 30)
+        own = place.beside(f"writer-{writer}")
+        ingest.add(connection, own.files(many(numbers)), most_single=[0, 1000][writer % 2])
+        ingest.add(connection, own.files(many(numbers[:20], version=1)), most_single=0)
+        ingest.remove(connection, list(many(numbers[15:25])))
+        return {**many(numbers[:15], 1), **many(numbers[25:])}
+
+    with ThreadPoolExecutor(8) as writers:
+        for left in writers.map(change, range(8)):
+            kept |= left
+    assert place.library() == kept
+    packed = set().union(*place.leaves().values())
+    assert place.leaves() == blocks.divide(packed)
+
+
+def test_a_library_is_emptied(place: Place) -> None:
+    place.add({**many(range(1200)), "one.jpg": b"1"})
+    place.repo.write([Put("/photos/a.jpg", b"one")])
+    ingest.remove_all(place.connection)
+    assert place.entries() == set()
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        (["trip/a.jpg"], {"trip/a.jpg"}),
+        (["trip"], {"trip/a.jpg", "trip/b.png", "trip/day 2/c.jpg"}),
+        (["./trip/day 2/"], {"trip/day 2/c.jpg"}),
+        (["trip/*.jpg"], {"trip/a.jpg"}),
+        (["tr*"], {"trip/a.jpg", "trip/b.png", "trip/day 2/c.jpg"}),
+        (["**.jpg", "[x]*.png"], {"trip/a.jpg", "trip/day 2/c.jpg", "one.jpg", "[x]*.png"}),
+        (["/home/trip"], set()),
+    ],
+)
+def test_words_choose_pictures(place: Place, in_blocks: bool, words: list[str], gone: set[str]) -> None:
+    names = {"trip/a.jpg", "trip/b.png", "trip/day 2/c.jpg", "one.jpg", "[x]*.png", "x.png"}
+    ingest.add(place.connection, place.files(dict.fromkeys(names, b"x")), most_single=0 if in_blocks else 1000)
+    if not gone:
+        with pytest.raises(LookalikeError, match="not in the library: /home/trip; nothing was removed"):
+            ingest.remove(place.connection, words)
+        return
+    assert set(ingest.remove(place.connection, words).names) == gone
+    assert set(place.library()) == names - gone
+
+
+def test_a_path_chooses_what_was_added_by_it(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "far" / "trip").mkdir(parents=True)
+    (tmp_path / "far" / "trip" / "a.jpg").write_bytes(b"a")
+    ingest.add(place.connection, pictures.find([tmp_path / "far" / "trip"]).sources)
+    assert ingest.remove(place.connection, [str(tmp_path / "far" / "trip")]).names == ["trip/a.jpg"]
 
 
 def test_random_changes(place: Place) -> None:

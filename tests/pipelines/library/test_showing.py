@@ -12,7 +12,7 @@ from rich.console import Console
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import ingest, pictures, showing
+from pipelines.library import ingest, pictures, showing, snapshots
 from pipelines.library.stl10samples import write_stl10
 from stages import stl10records
 
@@ -55,7 +55,7 @@ def test_a_record_of_a_file_on_disk(tmp_path: Path) -> None:
 
 
 def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connection, tmp_path: Path) -> None:
-    connection.client.create_repo(ingest.REPO, project_name=connection.project)
+    connection.client.create_repo(snapshots.REPO, project_name=connection.project)
     for name in ("a", "b"):
         (tmp_path / "trip" / name).mkdir(parents=True)
         (tmp_path / "trip" / name / "[1] ü.png").write_bytes(picture(RED if name == "a" else BLUE))
@@ -65,7 +65,7 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
     sources = pictures.find([tmp_path / "trip", tmp_path / "more.tar", tmp_path / "train_X.bin"]).sources
     ingest.add(connection, sources[:2], most_single=0)
     ingest.add(connection, sources[2:])
-    Repository(connection, ingest.REPO).write([Put("/by hand/c.png", picture(BLUE))])
+    Repository(connection, snapshots.REPO).write([Put("/by hand/c.png", picture(BLUE))])
     for name, colour in (
         ("trip/a/[1] ü.png", RED),
         ("trip/b/[1] ü.png", BLUE),

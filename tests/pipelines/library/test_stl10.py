@@ -13,7 +13,7 @@ import pytest
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, dataset, ingest, stl10
+from pipelines.library import blocks, dataset, snapshots, stl10
 from pipelines.library.downloads import Remote
 from pipelines.library.samples import PHOTOGRAPHS
 from pipelines.library.stl10samples import write_stl10
@@ -151,7 +151,7 @@ def test_a_different_archive_is_refused(place: Path, tmp_path: Path) -> None:
 
 @pytest.fixture
 def repos(connection: Connection) -> Iterator[Connection]:
-    for name in (ingest.REPO, "queries"):
+    for name in (snapshots.REPO, "queries"):
         connection.client.create_repo(name, project_name=connection.project)
     yield connection
 

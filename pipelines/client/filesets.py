@@ -1,0 +1,81 @@
+"""File sets: content that is on the server, and in no commit yet. They expire, so they are renewed while they are
+needed, however long the next upload takes."""
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.client.connection import Connection
+
+_LIFETIME = 600
+"""Seconds for which the server keeps a file set."""
+
+_RENEW_EVERY = 120.0
+
+
+class FileSets:
+    """The file sets of one write, kept until the end of a `with` statement."""
+
+    def __init__(self, connection: Connection, renew_every: float = _RENEW_EVERY) -> None:
+        self._stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+        self._renew_every = renew_every
+        self._made: list[str] = []
+        self._over = threading.Event()
+        self._renewing = threading.Thread(target=self._renew, name="renewing file sets", daemon=True)
+
+    def __enter__(self) -> "FileSets":
+        self._renewing.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # Not joined: a call to a server that does not answer must not keep an interrupted command.
+        self._over.set()
+
+    def make(self, requests: Iterable[pfs_pb2.ModifyFileRequest]) -> str:
+        """Uploads changes as one file set and returns its id. What the requests raise is raised here."""
+        failure: list[BaseException] = []
+
+        def passed() -> Iterator[pfs_pb2.ModifyFileRequest]:
+            # gRPC would swallow an exception of this generator and report only that the stream was cancelled.
+            try:
+                yield from requests
+            except BaseException as error:
+                failure.append(error)
+                raise
+
+        try:
+            reply: Any = self._stub.CreateFileSet(passed())
+        except grpc.RpcError:
+            if failure:
+                raise failure[0] from None
+            raise
+        return self._kept(reply)
+
+    def compose(self, parts: Sequence[str]) -> str:
+        """One file set with the effect of these, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        return self._kept(
+            self._stub.ComposeFileSet(pfs_pb2.ComposeFileSetRequest(file_set_ids=parts, ttl_seconds=_LIFETIME))
+        )
+
+    def _kept(self, reply: Any) -> str:
+        self._made.append(reply.file_set_id)
+        return str(reply.file_set_id)
+
+    def _renew(self) -> None:
+        while not self._over.wait(self._renew_every):
+            for each in list(self._made):
+                try:
+                    self._stub.RenewFileSet(
+                        pfs_pb2.RenewFileSetRequest(file_set_id=each, ttl_seconds=_LIFETIME), timeout=self._renew_every
+                    )
+                except (grpc.RpcError, ValueError):  # a closed channel is a ValueError
+                    if self._over.is_set():
+                        return

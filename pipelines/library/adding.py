@@ -1,0 +1,180 @@
+"""The content of a commit that puts pictures into the library, on top of any other commit.
+
+What has been uploaded for a leaf of blocks is used again as long as the leaf and the pictures for it are the same:
+after another writer's commit only the blocks that this changed are built again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipelines.client.connection import Connection
+from pipelines.client.filesets import FileSets
+from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import blocks
+from pipelines.library.pictures import Source
+from pipelines.library.snapshots import REPO, Downloads, Snapshot, block_path, paths_of
+from pipelines.library.uploads import BlockUploads
+
+Report = Callable[[int], None]
+"""Called with the number of files put since the last call."""
+
+_Key = tuple[str, bytes | None, tuple[str, ...]]
+"""A leaf's prefix, the hash of its block, and the names of the pictures for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """The outcome for the pictures of one leaf: file sets of its new blocks, the path of its old block if that was
+    divided, else "", the names of the pictures in blocks, and the pictures that become files of their own."""
+
+    filesets: tuple[str, ...] = ()
+    divided: str = ""
+    packed: tuple[str, ...] = ()
+    single: tuple[Source, ...] = ()
+
+
+class Adding:
+    """Pictures being put. in_blocks: whether all go into blocks, or only those that are in one already."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        filesets: FileSets,
+        scratch: Path,
+        sources: Sequence[Source],
+        in_blocks: bool,
+        report: Report,
+    ) -> None:
+        self.unreadable: dict[str, str] = {}
+        """The reasons for which files could not be read, by path on disk."""
+        self._connection = connection
+        self._repo = Repository(connection, REPO)
+        self._filesets = filesets
+        self._downloads = Downloads(scratch)
+        self._uploads = BlockUploads(self._repo, filesets)
+        self._in_blocks = in_blocks
+        self._report = report
+        self._leaves: dict[_Key, _Leaf] = {}
+        self._files: dict[str, frozenset[str]] = {}
+        """The file sets of pictures that are files of their own, with the names in each."""
+        self._sources = {each.name: each for each in sources}
+        self._many = self._holding_many(sources)
+
+    @property
+    def names(self) -> list[str]:
+        """The true names of the pictures that could be read."""
+        return list(self._sources)
+
+    def content(self, parent: str) -> str:
+        """The file set that puts the pictures on top of a commit. Raises LookalikeError if none can be read, or if a
+        name is taken by something that cannot be replaced."""
+        library = Snapshot(self._connection, parent, self._downloads)
+        leaves = [self._leaf(library, prefix, names) for prefix, names in library.by_leaf(self._sources).items()]
+        self._put_files(library, [source for leaf in leaves for source in leaf.single])
+        if not self._sources:
+            path, reason = next(iter(self.unreadable.items()))
+            raise LookalikeError(f"cannot read {path}: {reason}; nothing was put")
+        removals = self._removals(library, leaves)
+        parts = [*self._files, *(each for leaf in leaves for each in leaf.filesets)]
+        if removals:
+            parts.append(self._filesets.make(self._repo.requests(removals)))
+        return self._filesets.compose(parts)
+
+    def _holding_many(self, sources: Sequence[Source]) -> set[str]:
+        """The names of files that may hold many pictures. Leaves out those that cannot be opened."""
+        found = set()
+        for each in sources:
+            try:
+                if each.holds_many:
+                    found.add(each.name)
+            except OSError as error:
+                self._leave_out(error)
+        return found
+
+    def _leaf(self, library: Snapshot, prefix: str, names: Sequence[str]) -> _Leaf:
+        while True:
+            sources = [self._sources[name] for name in names if name in self._sources]
+            key = (prefix, library.blocks.get(prefix), tuple(each.name for each in sources))
+            try:
+                if key not in self._leaves:
+                    self._leaves[key] = self._packed(library, prefix, sources)
+                    library.forget(prefix)
+                return self._leaves[key]
+            except OSError as error:
+                self._leave_out(error)
+
+    def _packed(self, library: Snapshot, prefix: str, sources: Sequence[Source]) -> _Leaf:
+        """Uploads the blocks of a leaf with the pictures that belong into them."""
+        held = library.block(prefix)
+        taken = next((each for each in sources if each.name in self._many and each.name in held), None)
+        if taken is not None:
+            raise LookalikeError(
+                f"{taken.path} holds many pictures, but the library has a single picture of that name: remove that "
+                f"first, with `lookalike remove`"
+            )
+        packed = {
+            each.name: each.span
+            for each in sources
+            if (self._in_blocks or each.name in held) and each.name not in self._many
+        }
+        single = tuple(each for each in sources if each.name not in packed)
+        if not packed:
+            return _Leaf(single=single)
+        spans = held | packed
+        leaves = blocks.divide(spans, prefix)
+        made = []
+        for leaf, names in sorted(leaves.items()):
+            made.append(self._uploads.put(leaf, {each: spans[each] for each in names}))
+            self._report(len(names & packed.keys()))
+        divided = block_path(prefix) if prefix in library.blocks and prefix not in leaves else ""
+        return _Leaf(tuple(made), divided, tuple(packed), single)
+
+    def _put_files(self, library: Snapshot, sources: Sequence[Source]) -> None:
+        """Uploads the pictures that become files of their own, unless they are uploaded."""
+        for each in sources:
+            if f"{_own(each.name)[1:]}/" in library.entries:
+                raise LookalikeError(
+                    f"{REPO} has a directory called {each.name}: rename {each.path}, or remove the directory with "
+                    f"`lookalike remove {each.name}/`"
+                )
+        there = self._uploaded()
+        while new := [each for each in sources if each.name not in there and each.name in self._sources]:
+            edits = [Put(_own(each.name), blocks.content(each.span)) for each in new]
+            try:
+                made = self._filesets.make(self._repo.requests(edits, lambda _: self._report(1)))
+            except OSError as error:
+                self._leave_out(error)
+            else:
+                self._files[made] = frozenset(each.name for each in new)
+                return
+
+    def _removals(self, library: Snapshot, leaves: Sequence[_Leaf]) -> list[Edit]:
+        """The removal of blocks that were divided, and of pictures where they are not any more."""
+        uploaded = self._uploaded()
+        paths = [leaf.divided for leaf in leaves if leaf.divided]
+        for leaf in leaves:
+            for name in leaf.packed:
+                paths += [*library.files(name), *([_own(name)] if name in uploaded else [])]
+            for each in leaf.single:
+                paths += [path for path in library.files(each.name) if path != _own(each.name)]
+        return [Remove(path) for path in dict.fromkeys(paths)]
+
+    def _uploaded(self) -> frozenset[str]:
+        return frozenset().union(*self._files.values())
+
+    def _leave_out(self, error: OSError) -> None:
+        """Leaves out the file that cannot be read."""
+        path = str(error.filename)
+        doomed = [name for name, each in self._sources.items() if str(each.path) == path]
+        if not doomed:
+            raise error
+        self.unreadable[path] = error.strerror or str(error)
+        for name in doomed:
+            del self._sources[name]
+
+
+def _own(name: str) -> str:
+    """The path of a picture that is a file of its own."""
+    return paths_of(name)[0]

@@ -1,0 +1,125 @@
+"""The library at one commit: its top-level entries, its blocks, and the pictures in them by true name.
+
+A picture is a top-level file of its own, in a block, or in a directory that was put by other means.
+"""
+
+import tarfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Repository
+from pipelines.errors import LookalikeError
+from pipelines.library import blocks
+from pipelines.library.blocks import Span
+from stages.names import escape_component, escape_path, unescape
+
+REPO = "images"
+
+
+class Downloads:
+    """Blocks by their hashes, in a directory of their own: blocks with equal hashes have equal pictures."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._read: dict[bytes, dict[str, Span]] = {}
+
+    def pictures(self, repo: Repository, name: str, content: bytes) -> dict[str, Span]:
+        """The pictures by true name of the block that is called `name` and has the hash `content`."""
+        if content not in self._read:
+            file = self._file(content)
+            with file.open("wb") as target:
+                repo.fetch(f"/{name}", target)
+            try:
+                self._read[content] = blocks.read(file)
+            except tarfile.TarError as error:
+                raise LookalikeError(f"{name} in {REPO} is not a block of lookalike's: remove it ({error})") from error
+        return self._read[content]
+
+    def forget(self, content: bytes | None) -> None:
+        """Deletes a block's pictures, which take space."""
+        if content is not None and self._read.pop(content, None) is not None:
+            self._file(content).unlink()
+
+    def _file(self, content: bytes) -> Path:
+        return self._directory / f"{content.hex()}.tar"
+
+
+class Snapshot:
+    """`images` at a commit; empty for the id ""."""
+
+    def __init__(self, connection: Connection, commit: str, downloads: Downloads) -> None:
+        self._repo = Repository(connection, REPO, commit)
+        self._downloads = downloads
+        self.entries = self._repo.entries() if commit else {}
+        """The hashes of top-level files and directories, see Repository.entries."""
+        self.blocks = {
+            prefix: content for name, content in self.entries.items() if (prefix := blocks.prefix_of(name)) is not None
+        }
+        """The hashes of blocks by prefix."""
+
+    def block(self, prefix: str) -> dict[str, Span]:
+        """The pictures of a block; none for a new one."""
+        if prefix not in self.blocks:
+            return {}
+        return self._downloads.pictures(self._repo, blocks.file_name(prefix), self.blocks[prefix])
+
+    def forget(self, prefix: str) -> None:
+        """Deletes the downloaded pictures of a block."""
+        self._downloads.forget(self.blocks.get(prefix))
+
+    def home(self, name: str) -> str | None:
+        """The prefix of the block that holds a picture, if one does."""
+        prefix = blocks.home(name, self.blocks)
+        return prefix if prefix is not None and name in self.block(prefix) else None
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a picture of this true name."""
+        return self.home(name) is not None or bool(self.files(name))
+
+    def files(self, name: str) -> list[str]:
+        """The files outside blocks that a picture of this true name is, at most two."""
+        return [path for path in paths_of(name) if self._is_file(path)]
+
+    def names(self) -> set[str]:
+        """The true name of every picture. Reads all blocks."""
+        found: set[str] = set()
+        for entry in self.entries:
+            prefix = blocks.prefix_of(entry)
+            if prefix is not None:
+                found.update(self.block(prefix))
+            elif entry.endswith("/"):
+                found.update(unescape(path.strip("/")) for path in self._repo.files_in(f"/{entry}"))
+            else:
+                found.add(unescape(entry))
+        return found
+
+    def paths(self) -> Iterator[str]:
+        """The path of every file."""
+        for entry in self.entries:
+            yield from self._repo.files_in(f"/{entry}") if entry.endswith("/") else (f"/{entry}",)
+
+    def by_leaf(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """The names by the block, existing or new, to which they belong."""
+        leaves: dict[str, list[str]] = {}
+        for name in names:
+            prefix = blocks.home(name, self.blocks)
+            if prefix is None:
+                prefix = blocks.free_branch(name, self.blocks)
+            leaves.setdefault(prefix, []).append(name)
+        return leaves
+
+    def _is_file(self, path: str) -> bool:
+        top, _, below = path[1:].partition("/")
+        return f"{top}/" in self.entries and self._repo.is_file(path) if below else top in self.entries
+
+
+def paths_of(name: str) -> list[str]:
+    """The paths of a picture of this true name outside blocks: the one that lookalike uses, and the one in a directory
+    put by other means."""
+    return list(dict.fromkeys((f"/{escape_component(name)}", f"/{escape_path(name)}")))
+
+
+def block_path(prefix: str) -> str:
+    """The path of a block."""
+    return f"/{blocks.file_name(prefix)}"
