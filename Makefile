@@ -44,7 +44,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir QUERIES=dir; PORT=n if 30650 is in use.
+demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir [QUERIES=dir]; PORT=n if 30650 is in use.
 	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(PORT),--port "$(PORT)")
 

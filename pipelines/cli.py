@@ -49,8 +49,7 @@ def _run() -> int:
     except (grpc.RpcError, ConnectionError) as error:
         # The client turns some of gRPC's errors into a ConnectionError.
         cause = error if isinstance(error, grpc.RpcError) else error.__cause__
-        address = os.environ.get("PACHD_ADDRESS") or "the address of pachctl's active context"
-        terminal.complain(explain(cause, address) if isinstance(cause, grpc.RpcError) else str(error))
+        terminal.complain(explain(cause) if isinstance(cause, grpc.RpcError) else str(error))
     except OSError as error:
         terminal.complain(f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:

@@ -21,7 +21,8 @@ _LOOK_EVERY = 0.25
 _LOOKS_AT_PIPELINES = 8
 """Looks at jobs for each look at the pipelines and at the workers of running jobs."""
 
-_ENDED = frozenset({"success", "failure", "killed", "unrunnable"})
+_COMPUTED = frozenset({"success", "failure"})
+_ENDED = _COMPUTED | {"killed", "unrunnable"}
 _UNSTARTED = frozenset({"created", "starting"})
 
 
@@ -107,6 +108,32 @@ class Jobs:
         """A pipeline's newest job."""
         request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=1)
         return next(map(_job, self._stub.ListJob(request)), None)
+
+    def unfinished(self) -> list[Job]:
+        """The jobs that have not ended, upstream first; those of services never end and are left out."""
+        ranks = _ranks(self.pipelines())
+        found: list[Job] = []
+        for pipeline in sorted(ranks, key=ranks.__getitem__):
+            for info in self._stub.ListJob(pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline))):
+                job = _job(info)
+                if job.state in _COMPUTED:
+                    break  # a pipeline's jobs end in order, unless they are stopped
+                found += [] if job.ended else [job]
+        return found
+
+    def stop(self, job: Job, reason: str) -> bool:
+        """Stops a job; False if it has ended."""
+        request = pps_pb2.StopJobRequest(
+            job=pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id), reason=reason
+        )
+        try:
+            self._stub.StopJob(request)
+        except grpc.RpcError:
+            now = self.of(job.pipeline, job.id)
+            if now is not None and not now.ended:
+                raise
+            return False
+        return True
 
     def of(self, pipeline: str, id_: str) -> Job | None:
         """The job of a pipeline with this id."""

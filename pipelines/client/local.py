@@ -5,7 +5,6 @@ Knows localpachd only as a program to start; its API is reached as on any cluste
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,13 +12,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pipelines.client.connection import config_path, read_config
+from pipelines.client.contexts import config_path, read_config, write_config
 from pipelines.errors import LookalikeError
 
 CONTEXT = "localpachd"
 """The name of pachctl's context for the local server."""
+
+_NAME = ".lookalike"
+_STATE = "pachd"
+"""The directory of localpachd's own state, below the root."""
 
 _FIRST_LINE = "localpachd: listening on "
 _STOPS_WITHIN = 30.0
@@ -37,8 +39,23 @@ class Server:
 
 
 def default_root(environment: Mapping[str, str] = os.environ) -> Path:
-    """The directory of the local server's state: $LOOKALIKE_ROOT, else .lookalike in the working directory."""
-    return Path(environment.get("LOOKALIKE_ROOT") or ".lookalike")
+    """The directory of the local server's state: that of the library of this directory, else .lookalike in it."""
+    return library(environment) or Path(_NAME)
+
+
+def is_default(root: Path) -> bool:
+    """Whether the library of a root is found from the directory around it."""
+    return root.name == _NAME
+
+
+def library(environment: Mapping[str, str] = os.environ) -> Path | None:
+    """The root of the library to which the working directory belongs: $LOOKALIKE_ROOT, else the .lookalike with a
+    server's state in the nearest directory that has one, from the working directory upwards."""
+    named = environment.get("LOOKALIKE_ROOT")
+    if named:
+        return Path(named)
+    here = Path.cwd()
+    return next((each / _NAME for each in (here, *here.parents) if (each / _NAME / _STATE).is_dir()), None)
 
 
 def running(root: Path) -> Server | None:
@@ -115,7 +132,7 @@ def _recorded(root: Path) -> Server | None:
 
 def _command(root: str) -> list[str]:
     # -P: a folder named localpachd in the current directory must not be imported instead of ours.
-    return ["-P", "-m", "localpachd", "--root", str(Path(root) / "pachd")]
+    return ["-P", "-m", "localpachd", "--root", str(Path(root) / _STATE)]
 
 
 def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
@@ -166,7 +183,7 @@ def _enter_context(address: str, fresh: bool) -> str:
     if fresh or v2["contexts"].get(CONTEXT, {}).get("pachd_address") != address:
         v2["contexts"][CONTEXT] = {"pachd_address": address, "source": "IMPORTED"}
     v2["active_context"] = CONTEXT
-    _write_config(path, config)
+    write_config(path, config)
     return "" if before == CONTEXT else before
 
 
@@ -182,15 +199,4 @@ def _leave_context(server: Server) -> None:
         before = server.previous_context if server.previous_context in v2["contexts"] else "default"
         v2["contexts"].setdefault(before, {})
         v2["active_context"] = before
-    _write_config(path, config)
-
-
-def _write_config(path: Path, config: Mapping[str, Any]) -> None:
-    path = path.resolve()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    scratch = path.with_name(path.name + ".lookalike")
-    scratch.touch(mode=0o600)
-    scratch.write_text(json.dumps(config, indent=2) + "\n")
-    if path.exists():
-        shutil.copymode(path, scratch)
-    scratch.replace(path)
+    write_config(path, config)

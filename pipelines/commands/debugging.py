@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from pipelines.client import debugging, dumping
-from pipelines.client.connection import here
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
+from pipelines.commands.connecting import connected
+from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import console, files, near, say
 from pipelines.errors import LookalikeError
 from stages.wording import visible
@@ -37,12 +38,13 @@ def datum(
         Path | None,
         typer.Option("--output", "-o", help="A new directory for its files [default: debug/...]."),
     ] = None,
+    address: AddressOption = "",
 ) -> None:
     """Run one datum of a job again, alone, and keep its inputs, variables, output and log (localpachd only).
 
     No commit changes, and nothing downstream is computed. The exit code is 1 if the datum fails.
     """
-    connection = here()
+    connection = connected(address)
     pipeline, _, named = job.partition("@")
     if gpu_holders.local_leases(connection) is None:
         raise LookalikeError(
@@ -75,12 +77,13 @@ def datum(
 @debug_app.command("dump")
 def dump(
     file: Annotated[Path, typer.Argument(metavar="[FILE]", help="A new .tgz file.")] = Path("debug.tgz"),
+    address: AddressOption = "",
 ) -> None:
     """Write everything that a report of a bug needs into one archive: versions, history, logs, the state of the server.
 
     localpachd hides secrets in it; Pachyderm does not. Look through it before you send it.
     """
-    dumping.save(here(), file, lambda part, done, total: say(f"  {part}: {done} of {total}"))
+    dumping.save(connected(address), file, lambda part, done, total: say(f"  {part}: {done} of {total}"))
     say(f"wrote {near(file)}: look through it before you send it")
 
 

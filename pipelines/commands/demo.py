@@ -1,5 +1,6 @@
 """The demo, from an empty server to result sheets: pipelines, backbone, pictures, queries, and precision."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,37 +14,79 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
 from pipelines.client.repository import Repository
 from pipelines.commands.progress import counting, wait
-from pipelines.commands.terminal import files, near, say
+from pipelines.commands.terminal import files, near, say, say_all
+from pipelines.commands.waiting import Put
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, models, pictures, quality, queries, results, samples
+from pipelines.library.selection import NothingFoundError
 from pipelines.specifications import reading
 from stages.packs import parse_pack
 
 BACKBONE = "efficientnet-lite0"
 
 
+ASKED = 5
+"""Pictures of the library to search for, if no others are named: as many as a sheet's grid shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The directory for the library, and the pictures to search for; None stands for some of the library's."""
+
+    images: Path
+    queries: Path | None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a demo: all jobs, upstream first, and the true names of its query entries."""
+    """The outcome of a demo: all jobs, upstream first, the true names of its query entries, the files that it has put,
+    and the number of files that could not be read."""
 
     jobs: list[Job]
     entries: list[str]
+    put: tuple[Put, ...]
+    unreadable: int
 
 
-def run(connection: Connection, images: Path, wanted: Path) -> Outcome:
+def wanted(directory: Path, images: Path | None, queries: Path | None) -> Wanted:
+    """The pictures of a demo with these options. The samples are written to a directory if they are needed."""
+    if images is not None:
+        return Wanted(images, queries)
+    made = samples.write_samples(directory)
+    return Wanted(made.library, queries or made.queries)
+
+
+def run(connection: Connection, wanted: Wanted) -> Outcome:
     """Deploys the pipelines, pushes the default backbone if there is none, adds the library, puts the queries, and
     waits for the jobs. If everything is in place, the jobs skip every datum."""
+    found = pictures.find([wanted.images])
+    to_ask = pictures.chosen(found.sources, ASKED)
+    if wanted.queries is None and not to_ask:
+        raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
     for each in deployment.deploy(connection, reading.load()):
         say(f"{each.kind} {each.name}: {each.action}")
     commits = _backbone(Repository(connection, models.REPO))
-    found = pictures.find([images])
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report)
-    asked = queries.put(connection, [wanted])
-    for left_out in (*found.left_out, *asked.left_out):
-        say(f"skipped {left_out}")
+    asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
+    unreadable = found.unreadable | added.unreadable | asked.unreadable
+    say_all(f"skipped {each}" for each in (*found.left_out, *asked.left_out))
+    say_all(f"left out {path}: {reason}" for path, reason in unreadable.items())
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
-    return Outcome(wait(connection, [*commits, added.commit, asked.commit]), asked.entries)
+    put = Put("images", frozenset(added.names)), Put("queries", frozenset(asked.entries))
+    jobs = wait(connection, [*commits, added.commit, asked.commit])
+    return Outcome(jobs, asked.entries, put, len(unreadable))
+
+
+def remove(connection: Connection) -> dict[str, str]:
+    """Removes the sample pictures and the sample queries. Returns what was done, in words, by commit."""
+    done: dict[str, str] = {}
+    gone = ingest.forget(connection, samples.library_names())
+    if gone is not None:
+        done[gone.commit] = f"removed {files(gone.files)} from images"
+    with contextlib.suppress(NothingFoundError):
+        done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
+    return done
 
 
 def _backbone(repo: Repository) -> list[str]:
@@ -86,14 +129,16 @@ def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[st
     return found
 
 
-def say_next_steps(program: Path) -> None:
+def say_next_steps(program: Path, has_samples: bool) -> None:
     """Prints the next commands, with the path of this one: its environment may not be active."""
     command = str(near(program)) if program.parent.name == "bin" else "lookalike"
     say("")
     say("The server keeps running. Next:")
+    removal = (("demo --remove", "remove the sample pictures and queries"),) if has_samples else ()
     for arguments, meaning in (
         ("add PICTURE…", "add pictures to the library"),
         ("query PICTURE…", "search for look-alikes"),
+        *removal,
         ("status", "show the state of every pipeline"),
         ("down", "stop the server; everything stays on disk"),
     ):

@@ -8,10 +8,11 @@ import typer
 from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
 from pipelines.client import deployment
-from pipelines.client.connection import here, target
 from pipelines.client.repository import Repository
 from pipelines.cluster import preflight, status
 from pipelines.commands import display, reporting
+from pipelines.commands.connecting import connected, connected_to_write
+from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import near, say, say_all
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, reading, writing
@@ -38,12 +39,13 @@ def deploy(
     directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
     force: Annotated[bool, typer.Option("--force", help="Deploy even if the check reports errors.")] = False,
+    address: AddressOption = "",
 ) -> None:
     """Create or update repos and pipelines from the specifications; safe to repeat."""
-    connection = here()
+    connection = connected_to_write(address)
     found, _, on_top = _read([directory], overlay)
     report = suite.check(found, on_top).of(Level.WARNING)
-    report = report.with_more(preflight.look(connection, found, target().namespace))
+    report = report.with_more(preflight.look(connection, found, connection.namespace))
     if report.findings:
         reporting.show(report)
     if report.count(Level.ERROR) and not force:
@@ -92,10 +94,11 @@ def check(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+    address: AddressOption = "",
 ) -> None:
     """Check specifications without a server; the exit code is 1 if there are errors."""
     found, beside, on_top = _read(paths or [reading.HERE], overlay)
-    report = suite.check(found, on_top, _repos(against or [], [*found, *beside]), beside)
+    report = suite.check(found, on_top, _repos(against or [], [*found, *beside], address), beside)
     if as_json:
         typer.echo(report.as_json())
     else:
@@ -105,11 +108,11 @@ def check(
 
 
 @app.command("status")
-def show_status() -> None:
+def show_status(address: AddressOption = "") -> None:
     """Show every pipeline with its newest job, and the reasons of failures and rejections."""
-    connection = here()
+    connection = connected(address)
     say(f"{connection.address}, project {connection.project}")
-    display.show_status(status.read(connection, [spec.name for spec in reading.load()], target().namespace))
+    display.show_status(status.read(connection, [spec.name for spec in reading.load()], connection.namespace))
 
 
 def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list[Draft], list[Overlay]]:
@@ -123,7 +126,7 @@ def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list
     return changed[: len(found)], changed[len(found) :], on_top
 
 
-def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
+def _repos(against: list[str], found: list[Draft], address: str) -> dict[str, Paths]:
     """The files of repos, by the repo's name, from `--against`."""
     read = reading.sources(draft.spec() for draft in found if not draft.findings)
     repos: dict[str, Paths] = {}
@@ -134,12 +137,12 @@ def _repos(against: list[str], found: list[Draft]) -> dict[str, Paths]:
         elif given:
             raise typer.BadParameter(f"{directory} is not a directory")
         else:
-            repos[each] = _stored(each)
+            repos[each] = _stored(each, address)
     return repos
 
 
-def _stored(name: str) -> Paths:
-    repository = Repository(here(), name)
+def _stored(name: str, address: str) -> Paths:
+    repository = Repository(connected(address), name)
     if not repository.exists("/"):
         raise LookalikeError(f"{name} is neither a directory nor a repo with files on the server")
     return lambda glob: (path.rstrip("/") for path in repository.glob(glob.pattern))

@@ -49,7 +49,7 @@ def show_status(status: Status) -> None:
     if status.missing:
         say(f"not deployed: {', '.join(status.missing)}; run `lookalike deploy`")
     _show_reasons(status.pipelines)
-    _show_rejections(status.rejected)
+    show_rejections(status.rejected)
     for note in status.notes:
         say(note)
 
@@ -135,7 +135,8 @@ def _datum(failure: Failure) -> str:
     return ", ".join(failure.paths) or f"datum {failure.datum[:12]}"
 
 
-def _show_rejections(rejected: Sequence[Rejection]) -> None:
+def show_rejections(rejected: Sequence[Rejection]) -> None:
+    """Prints rejected files with their reasons, if there are any."""
     if not rejected:
         return
     say(f"{files(len(rejected))} rejected:")

@@ -5,10 +5,12 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from pipelines.client.connection import Connection, here
+from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import Node
+from pipelines.commands.connecting import connected
+from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import console, say
 from stages.wording import counted, visible
 
@@ -18,9 +20,10 @@ app = typer.Typer()
 @app.command()
 def gpus(
     details: Annotated[bool, typer.Option("--details", "-d", help="Show the pipelines that hold them.")] = False,
+    address: AddressOption = "",
 ) -> None:
     """Show the machines that have GPUs, and the number of GPUs in use."""
-    connection = here()
+    connection = connected(address)
     found = gpu_holders.read(connection).nodes
     if found:
         console.print(_table(found, details))

@@ -1,18 +1,20 @@
 """The commands for pictures, queries, results and backbones."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from pipelines.client.connection import here
 from pipelines.client.local import default_root
 from pipelines.client.repository import Repository
 from pipelines.commands import display, progress
-from pipelines.commands.options import SheetsOption, WaitOption
+from pipelines.commands.connecting import connected, connected_to_write
+from pipelines.commands.options import AddressOption, SheetsOption, WaitOption, path
 from pipelines.commands.terminal import console, files, near, say, say_all
-from pipelines.commands.waiting import conclude, conclude_all
+from pipelines.commands.waiting import Put, conclude, conclude_all
+from pipelines.errors import LookalikeError
 from pipelines.library import dataset, ingest, models, pictures, queries, results, stl10
 from pipelines.library.stl10 import names_stl10
 from stages.wording import visible
@@ -20,6 +22,9 @@ from stages.wording import visible
 app = typer.Typer()
 model_app = typer.Typer(help="The backbone that makes the embeddings.", no_args_is_help=True)
 app.add_typer(model_app, name="model")
+
+_MOST_UNREADABLE = 20
+"""Most unreadable files that are named."""
 
 
 @app.command()
@@ -39,25 +44,32 @@ def add(
         int | None, typer.Option(help="With stl10: the seed that chooses these pictures [default: 0].")
     ] = None,
     wait: WaitOption = True,
+    address: AddressOption = "",
 ) -> None:
     """Put pictures into the library; those of the same name are replaced.
 
-    The word stl10 alone is the data set STL-10: it is downloaded unless it is there; one part of its pictures becomes
-    library pictures, the rest one query entry. A file or directory called stl10 is ./stl10.
+    Files that cannot be read are named and left out; the exit code is then 1. The word stl10 alone is the data set
+    STL-10: it is downloaded unless it is there; one part of its pictures becomes library pictures, the rest one query
+    entry. A file or directory called stl10 is ./stl10.
     """
     if names_stl10(paths, data_dir, (split, seed)):
-        _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait)
+        _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait, address)
         return
-    connection = here()
-    found = pictures.find([Path(each) for each in paths])
+    named = list(map(path, paths))
+    connection = connected_to_write(address)
+    found = pictures.find(named)
     say_all(f"skipped {each}" for each in found.left_out)
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
-    conclude(connection, f"put {files(written.files)} into images", written.commit, wait)
+    unreadable = {**found.unreadable, **written.unreadable}
+    _say_unreadable(unreadable)
+    put = Put("images", frozenset(written.names))
+    conclude(connection, f"put {files(written.files)} into images", written.commit, wait, put)
+    _end(unreadable)
 
 
-def _add_stl10(directory: Path, share: float, seed: int, wait: bool) -> None:
-    connection = here()
+def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: str) -> None:
+    connection = connected_to_write(address)
     place = stl10.find(directory)
     if place is None:
         say(f"STL-10 is not in {near(directory)}: downloading {stl10.ARCHIVE.url}")
@@ -72,29 +84,57 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool) -> None:
 
 @app.command()
 def remove(
-    names: Annotated[list[str], typer.Argument(help="Names of pictures in the library, as result sheets show them.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME|FOLDER|GLOB]...",
+            help="Names in the library, as result sheets show them; folders of such names; quoted globs: 'trip/*.jpg'.",
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
+    query: Annotated[
+        bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
+    ] = False,
     wait: WaitOption = True,
+    address: AddressOption = "",
 ) -> None:
-    """Remove pictures from the library."""
-    connection = here()
-    written = ingest.remove(connection, names)
-    conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
+    """Remove pictures from the library, or query entries. Older commits keep them."""
+    if everything == bool(names):
+        raise typer.BadParameter("name what to remove, or give --all; not both")
+    if "" in (names or ()):
+        raise typer.BadParameter("a name is empty")
+    connection = connected_to_write(address)
+    if query:
+        gone = queries.remove(connection, names)
+        said = f"removed {len(gone.entries):,} of the queries: {', '.join(gone.entries)}"
+        conclude(connection, said, gone.commit, wait)
+    elif names:
+        written = ingest.remove(connection, names)
+        conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
+    else:
+        conclude(connection, "removed everything from images", ingest.remove_all(connection), wait)
 
 
 @app.command()
 def query(
-    paths: Annotated[list[Path], typer.Argument(help="Pictures, or directories of them; each is one entry.")],
+    paths: Annotated[
+        list[Path], typer.Argument(parser=path, help="Pictures, or directories of them; each is one entry.")
+    ],
     output: SheetsOption = Path("results"),
     wait: WaitOption = True,
+    address: AddressOption = "",
 ) -> None:
     """Search the library for look-alikes of pictures and write their result sheets."""
-    connection = here()
+    connection = connected_to_write(address)
     with progress.counting("putting queries") as report:
         asked = queries.put(connection, paths, report)
     say_all(f"skipped {each}" for each in asked.left_out)
-    conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait)
+    _say_unreadable(asked.unreadable)
+    put = Put("queries", frozenset(asked.entries))
+    conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
     if wait:
         display.show_sheets(results.export(connection, output, asked.entries))
+    _end(asked.unreadable)
 
 
 @app.command("results")
@@ -102,9 +142,10 @@ def show_results(
     entries: Annotated[list[str] | None, typer.Argument(help="Query entries by name [default: all].")] = None,
     output: SheetsOption = Path("results"),
     at: Annotated[str, typer.Option(help="A commit's id: the sheets as they were then.")] = "",
+    address: AddressOption = "",
 ) -> None:
     """Write result sheets, as they are now or were at an older commit, to a directory."""
-    sheets = results.export(here(), output, entries or (), at)
+    sheets = results.export(connected(address), output, entries or (), at)
     if not sheets:
         say("no result sheets yet: add pictures with `lookalike add`, then search with `lookalike query`")
     display.show_sheets(sheets)
@@ -121,9 +162,10 @@ def push(
         models.Precision, typer.Option(help="What a named backbone computes in; any but float32 is another model.")
     ] = "float32",
     wait: WaitOption = True,
+    address: AddressOption = "",
 ) -> None:
     """Put a backbone into the repo models; a new one recomputes the features and all below."""
-    connection = here()
+    connection = connected_to_write(address)
     with console.status(f"making {escape(visible(source))}"):
         pushed = models.push(Repository(connection, models.REPO), source, image_size, weights, precision)
     if pushed.change:
@@ -132,3 +174,16 @@ def push(
         say(f"{pushed.spec.name} is there already: nothing to do")
         return
     conclude(connection, f"pushed {pushed.spec.name} into models", pushed.commit, wait)
+
+
+def _say_unreadable(unreadable: Mapping[str, str]) -> None:
+    """Names the files that could not be read."""
+    named = list(unreadable.items())
+    say_all(f"left out {each}: {reason}" for each, reason in named[:_MOST_UNREADABLE])
+    if len(named) > _MOST_UNREADABLE:
+        say(f"  and {len(named) - _MOST_UNREADABLE} more")
+
+
+def _end(unreadable: Mapping[str, str]) -> None:
+    if unreadable:
+        raise LookalikeError(f"{files(len(unreadable))} could not be read; all others were put")

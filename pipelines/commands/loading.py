@@ -19,15 +19,16 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
-    "up": Entry("server", "Start the local server and point pachctl and lookalike at it."),
+    "up": Entry("server", "Start the local server of this directory's library."),
     "down": Entry("server", "Stop the local server; repos and results stay on disk."),
+    "stop": Entry("server", "Stop all running and waiting jobs."),
     "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
     "status": Entry("deployment", "Show every pipeline, its newest job and its failures."),
     "add": Entry("library", "Add pictures to the library."),
-    "remove": Entry("library", "Remove pictures from the library."),
+    "remove": Entry("library", "Remove pictures from the library, or queries."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
     "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
     "model": Entry("library", "Make a backbone and push it."),

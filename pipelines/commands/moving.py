@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client.connection import Connection, here
+from pipelines.client.connection import Connection
 from pipelines.commands import progress
-from pipelines.commands.options import WaitOption
+from pipelines.commands.connecting import connected, connected_to_write
+from pipelines.commands.options import AddressOption, WaitOption
 from pipelines.commands.terminal import console, errors, files, near, say
 from pipelines.errors import LookalikeError
 from pipelines.moving import exporting, importing, targets
@@ -32,12 +33,13 @@ _STREAM = Path("-")
 @app.command("export")
 def export_library(
     file: Annotated[Path, typer.Argument(help="The tar to write, or - for the standard output.", dir_okay=False)],
+    address: AddressOption = "",
 ) -> None:
     """Write the library, queries and backbones with their history, and the hashes of all outputs, as one tar.
 
     An interrupted export to a file continues, and one to the file of an earlier export fetches only what is new.
     """
-    connection = here()
+    connection = connected(address)
     names = [spec.name for spec in reading.upstream_first(reading.load())]
     on = errors if file == _STREAM else console
     planned = exporting.plan(connection)
@@ -58,12 +60,13 @@ def import_library(
     file: Annotated[Path, typer.Argument(help="The tar that `lookalike export` wrote, or - for the standard input.")],
     wait: WaitOption = True,
     ids: Annotated[Path | None, typer.Option(help="A file for the table of the commits' ids there and here.")] = None,
+    address: AddressOption = "",
 ) -> None:
     """Make the commits of an exported library again on this server, in order, and compare their outputs.
 
     An interrupted import continues. The exit code is 1 if an output differs.
     """
-    connection = here()
+    connection = connected_to_write(address)
     with _source(file) as reader:
         commits = reader.library()
         made = importing.plan(connection, reader.name, commits)

@@ -7,7 +7,26 @@ import typer
 
 RootOption = Annotated[
     Path | None,
-    typer.Option("--root", help="The directory of the local server's state [default: $LOOKALIKE_ROOT or .lookalike]."),
+    typer.Option(
+        "--root",
+        help="The directory of the local server's state [default: $LOOKALIKE_ROOT, else .lookalike here or above].",
+    ),
+]
+
+
+def path(text: str) -> Path:
+    """The parser of a path. An empty one would be the current directory, which nobody has named."""
+    if not text:
+        raise typer.BadParameter("a path is empty; the current directory is .")
+    return Path(text)
+
+
+AddressOption = Annotated[
+    str,
+    typer.Option(
+        "--address",
+        help="The server's address [default: PACHD_ADDRESS, else that of the library here or above, else pachctl's].",
+    ),
 ]
 PortOption = Annotated[int, typer.Option(help="The local server's port; 0 takes a free one.")]
 SheetsOption = Annotated[Path, typer.Option("--output", "-o", help="The directory to write result sheets to.")]

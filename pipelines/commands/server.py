@@ -1,4 +1,4 @@
-"""The commands for a server on this machine: up, down and the demo."""
+"""The commands for a server on this machine (up, down, the demo), and for the work on any: stop."""
 
 import sys
 from enum import StrEnum
@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 
 from pipelines.client import local
-from pipelines.client.connection import Target, connect
+from pipelines.client.connection import Target
+from pipelines.client.jobs import Jobs
 from pipelines.commands import demo, display
-from pipelines.commands.options import PortOption, RootOption, SheetsOption
-from pipelines.commands.terminal import console, say, say_all
-from pipelines.commands.waiting import finish
-from pipelines.library import results, samples
+from pipelines.commands.connecting import connected_to, connected_to_library, connected_to_write
+from pipelines.commands.options import AddressOption, PortOption, RootOption, SheetsOption, WaitOption, path
+from pipelines.commands.terminal import console, files, near, say, say_all
+from pipelines.commands.waiting import conclude_all, finish
+from pipelines.errors import LookalikeError
+from pipelines.library import results
 
 app = typer.Typer()
 
@@ -38,7 +41,10 @@ def up(
         typer.Option(help="How workers run: as processes of this machine, or in containers of their images (docker)."),
     ] = Runner.PROCESS,
 ) -> None:
-    """Start localpachd in the background and point pachctl and lookalike at it."""
+    """Start localpachd in the background and point pachctl at it.
+
+    Its library is that of this directory: lookalike uses it in this directory and below.
+    """
     options = ["--gpus", gpus, "--runner", runner, *(["--strict-gpus"] if strict_gpus else [])]
     server, fresh = local.up(root or local.default_root(), port, options)
     _say_server(server, fresh)
@@ -49,36 +55,72 @@ def up(
 def down(root: RootOption = None) -> None:
     """Stop the local server. Its repos and results stay on disk."""
     where = root or local.default_root()
-    say(f"localpachd {'has stopped' if local.down(where) else f'is not running on {where}'}")
+    say(f"localpachd {'has stopped' if local.down(where) else f'is not running on {near(where)}'}")
+
+
+@app.command()
+def stop(address: AddressOption = "") -> None:
+    """Stop all running and waiting jobs.
+
+    Pictures and queries stay. The next change of the library or of the queries computes what the jobs have left.
+    """
+    jobs = Jobs(connected_to_write(address))
+    stopped = [job for job in jobs.unfinished() if jobs.stop(job, "stopped by `lookalike stop`")]
+    say_all(f"stopped {job.pipeline}: job {job.id}" for job in stopped)
+    say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
 
 
 @app.command("demo")
 def run_demo(
-    images: Annotated[Path | None, typer.Option(help="A directory of your own for the library.")] = None,
-    queries: Annotated[Path | None, typer.Option(help="A picture or directory of your own to search for.")] = None,
+    images: Annotated[
+        Path | None, typer.Option(parser=path, help="A directory of your own for the library; also to search for.")
+    ] = None,
+    queries: Annotated[
+        Path | None, typer.Option(parser=path, help="A picture or directory of your own to search for.")
+    ] = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove the sample pictures and the sample queries from the library again.")
+    ] = False,
     output: SheetsOption = Path("results"),
     root: RootOption = None,
     port: PortOption = 30650,
+    wait: WaitOption = True,
 ) -> None:
     """From nothing to result sheets on this machine: server, pipelines, backbone, pictures, queries."""
     where = root or local.default_root()
+    if remove:
+        _remove_samples(where, wait)
+        return
     server, fresh = local.up(where, port)
     _say_server(server, fresh)
-    connection = connect(Target(server.address))
-    labelled = images is None and queries is None
-    if images is None or queries is None:
-        made = samples.write_samples(where / "samples")
-        images, queries = images or made.library, queries or made.queries
-    outcome = demo.run(connection, images, queries)
-    finish(connection, outcome.jobs)
+    connection = connected_to(Target(server.address))
+    wanted = demo.wanted(where / "samples", images, queries)
+    outcome = demo.run(connection, wanted)
+    finish(connection, outcome.jobs, *outcome.put)
     sheets = results.export(connection, output, outcome.entries)
-    if labelled:
+    if images is None and queries is None:
         console.print(display.quality_table(demo.sample_quality(connection, sheets[0])))
     display.show_sheets(sheets)
-    demo.say_next_steps(Path(sys.argv[0]))
+    demo.say_next_steps(Path(sys.argv[0]), images is None or queries is None)
     say_all(local.overridden(server))
+    if outcome.unreadable:
+        raise LookalikeError(f"{files(outcome.unreadable)} could not be read; all others were put")
+
+
+def _remove_samples(root: Path, wait: bool) -> None:
+    connection = connected_to_library(root)
+    done = demo.remove(connection)
+    if done:
+        conclude_all(connection, done, wait)
+    else:
+        say("the library has no sample pictures")
 
 
 def _say_server(server: local.Server, fresh: bool) -> None:
     say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
     say(f"its state is in {server.root}; pachctl's active context is {local.CONTEXT}")
+    root = Path(server.root)
+    if local.is_default(root):
+        say(f"lookalike uses it in {root.parent} and below")
+    else:
+        say(f"lookalike uses it with LOOKALIKE_ROOT={root} in the environment, or with --address {server.address}")

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from pipelines.client.connection import here
+from pipelines.commands.connecting import connected
+from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import console, near, say
 from pipelines.library import showing
 
@@ -20,6 +21,7 @@ def show(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A directory for PNG files, instead of the terminal.")
     ] = None,
+    address: AddressOption = "",
 ) -> None:
     """Show pictures on the terminal, or write PNG files if it cannot show them.
 
@@ -27,7 +29,7 @@ def show(
     """
     into = output if output is not None or showing.can_show(console) else Path("shown")
     for number, image in enumerate(images, start=1):
-        picture = showing.from_disk(image) or showing.from_library(here(), image)
+        picture = showing.from_disk(image) or showing.from_library(connected(address), image)
         if into is None:
             say(image)
             console.print(showing.drawn(picture, console.width))

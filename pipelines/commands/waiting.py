@@ -1,22 +1,41 @@
 """The end of commands that start jobs: waiting for the jobs, the table of results, an error if one did not succeed."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
 from pipelines.cluster import status
+from pipelines.cluster.status import Rejection
 from pipelines.commands import display, progress
-from pipelines.commands.terminal import console, files, say, say_all
+from pipelines.commands.terminal import console, say, say_all
 from pipelines.errors import LookalikeError
 
 
-def conclude(connection: Connection, done: str, commit: str, wanted: bool) -> None:
-    """Prints the outcome, and waits for the jobs of its commit if that is wanted."""
-    conclude_all(connection, {commit: done}, wanted)
+@dataclass(frozen=True, slots=True)
+class Put:
+    """The true names of the files or entries that a command has put into a repo."""
+
+    repo: str
+    names: AbstractSet[str]
+
+    def holds(self, rejection: Rejection) -> bool:
+        """Whether a rejected file is one of these, or is in one."""
+        parts = rejection.source.split("/")
+        above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return rejection.repo == self.repo and not frozenset(above).isdisjoint(self.names)
 
 
-def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool) -> None:
-    """Prints the outcome of each commit, and waits for the jobs of all of them if that is wanted."""
+def conclude(connection: Connection, done: str, commit: str, wanted: bool, *put: Put) -> None:
+    """Prints the outcome, waits for the jobs of its commit if that is wanted, and tells which of the files that were
+    put are rejected."""
+    conclude_all(connection, {commit: done}, wanted, *put)
+
+
+def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool, *put: Put) -> None:
+    """Prints the outcome of each commit, waits for the jobs of all of them if that is wanted, and tells which of the
+    files that were put are rejected."""
     try:
         say_all(f"{what}: commit {commit}" for commit, what in done.items())
         jobs = progress.wait(connection, list(done)) if wanted else []
@@ -26,17 +45,17 @@ def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool) 
     if not wanted:
         say("its jobs are running: see `lookalike status`")
         return
-    finish(connection, jobs)
+    finish(connection, jobs, *put)
     say_all(status.notes(connection))
 
 
-def finish(connection: Connection, jobs: Sequence[Job]) -> None:
-    """Prints the table of results; raises LookalikeError if a job did not succeed."""
-    rejected = status.rejections(connection)
+def finish(connection: Connection, jobs: Sequence[Job], *put: Put) -> None:
+    """Prints the table of results, and the files among those put that are rejected; raises LookalikeError if a job did
+    not succeed."""
+    rejected = [each for each in status.rejections(connection) if any(one.holds(each) for one in put)]
     if jobs:
         console.print(display.job_table(jobs, rejected))
-    if rejected:
-        say(f"{files(len(rejected))} rejected: see `lookalike status`")
+    display.show_rejections(rejected)
     failed = list(dict.fromkeys(each.pipeline for each in jobs if each.state != "success"))
     if failed:
         raise LookalikeError(f"{', '.join(failed)} did not succeed: see `lookalike status` for the reasons")

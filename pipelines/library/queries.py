@@ -1,7 +1,7 @@
 """Pictures put into `queries`: each path is one entry, whose result sheet has its name."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipelines.client.connection import Connection
@@ -9,6 +9,7 @@ from pipelines.client.repository import Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, pictures
 from pipelines.library.pictures import Source
+from pipelines.library.selection import NothingFoundError, select
 from stages.names import NAMES_FILE, escape_component, escape_path, unescape
 
 REPO = "queries"
@@ -16,13 +17,22 @@ REPO = "queries"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The outcome: the true names of the entries, the number of files, the commit, and the skipped directory
-    entries."""
+    """The outcome: the true names of the entries, the number of files, the commit, the skipped directory entries, and
+    the reasons for which files could not be read, by path."""
 
     entries: list[str]
     files: int
     commit: str
     left_out: list[str]
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The true names of removed entries, and the commit."""
+
+    entries: list[str]
+    commit: str
 
 
 def put(connection: Connection, arguments: Sequence[Path], report: Callable[[int], None] = lambda _: None) -> Asked:
@@ -31,27 +41,46 @@ def put(connection: Connection, arguments: Sequence[Path], report: Callable[[int
 
     Raises LookalikeError, with nothing put, for a missing path and for names that collide.
     """
+    entries: list[list[Source]] = []
+    left_out: list[str] = []
+    unreadable: dict[str, str] = {}
+    for argument in arguments:
+        found = pictures.find([argument])
+        readable = pictures.readable(found.sources)
+        unreadable |= found.unreadable | readable.unreadable
+        left_out += found.left_out
+        if not readable.sources:
+            raise LookalikeError(_nothing(argument, unreadable))
+        entries.append(readable.sources)
+    return replace(put_files(connection, entries, report), left_out=left_out, unreadable=unreadable)
+
+
+def put_files(
+    connection: Connection, groups: Sequence[Sequence[Source]], report: Callable[[int], None] = lambda _: None
+) -> Asked:
+    """Puts each group of files as one query entry, either one file or files of one directory, replacing entries of the
+    same name, in one commit."""
     repo = Repository(connection, REPO)
     entries: dict[str, str] = {}
     edits: list[Edit] = []
-    files = 0
-    left_out: list[str] = []
-    for argument in arguments:
-        found = pictures.find([argument])
-        if not found.sources:
-            raise LookalikeError(f"{argument} has no files: nothing to search for")
-        name = found.sources[0].name.partition("/")[0]
+    for sources in groups:
+        name, _, inner = sources[0].name.partition("/")
         path = escape_component(name)
         _refuse_twins(repo, path, name, entries)
         entries[path.partition("/")[0]] = name
-        edits += _edits(path, argument.is_dir(), found.sources)
-        files += len(found.sources)
-        left_out += found.left_out
+        edits += _edits(path, bool(inner), sources)
 
     def done(edit: Edit) -> None:
         report(isinstance(edit, Put) and isinstance(edit.content, Path))
 
-    return Asked(list(entries.values()), files, repo.write(edits, done), left_out)
+    commit = repo.write(edits, done)
+    return Asked(list(entries.values()), sum(map(len, groups)), commit, [])
+
+
+def _nothing(argument: Path, unreadable: Mapping[str, str]) -> str:
+    for path, reason in unreadable.items():
+        return f"cannot read {path}: {reason}; nothing was put"
+    return f"{argument} has no files: nothing to search for"
 
 
 def put_in_blocks(
@@ -69,6 +98,18 @@ def put_in_blocks(
             report(len(names))
 
     return Asked([name], len(sources), Repository(connection, REPO).write(edits()), [])
+
+
+def remove(connection: Connection, words: Sequence[str] | None) -> Removed:
+    """Removes the entries that these words mean, see `selection.select`; None stands for all. Raises LookalikeError,
+    and removes none, if a word means nothing or there is no entry."""
+    repo = Repository(connection, REPO)
+    entries = {true_name(connection, path.strip("/")): path.strip("/") for path in repo.list()}
+    if not entries:
+        raise NothingFoundError("there are no queries: nothing was removed")
+    names = list(entries) if words is None else select(words, entries.__contains__, lambda: entries, "the queries")
+    edits = [Remove(f"/{entries[name]}{end}") for name in names for end in ("", "/")]
+    return Removed(names, repo.write(edits))
 
 
 def true_name(connection: Connection, entry: str, at: str = "") -> str:

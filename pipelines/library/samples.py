@@ -51,6 +51,11 @@ exception of pictures from its BSD-3-Clause. All are cut from the installed whee
 thumbnails in `docs/result-sheet.png`. The small pictures in `docs/tutorial-montage.png` are CC0 or the public domain.
 """
 
+LIBRARY = "samples"
+"""The folder of the sample pictures in the library."""
+QUERIES = "sample-queries"
+"""The query entry of the sample queries."""
+
 LIBRARY_CROPS = 30
 QUERY_CROPS = 3
 LIBRARY_SHARE = 0.6
@@ -80,24 +85,33 @@ class Samples:
 
 
 def write_samples(directory: Path, seed: int = 0) -> Samples:
-    """Cuts the sample pictures into `directory`/library and `directory`/queries, which are created if missing.
+    """Cuts the sample pictures into the directories LIBRARY and QUERIES in `directory`, created if missing.
 
     The files are a function of the seed and of the versions of scikit-image and Pillow: writing them again changes
     nothing. Library crops are JPEG and PNG by turns, queries PNG; grey photographs give grey files.
     Raises SamplesError if the wheel lacks a photograph.
     """
-    library, queries = directory / "library", directory / "queries"
+    library, queries = directory / LIBRARY, directory / QUERIES
     for path in (library, queries):
         path.mkdir(parents=True, exist_ok=True)
     for label in PHOTOGRAPHS:
         photograph = open_photograph(label)
         for number, crop in enumerate(library_crops(photograph, label, seed), start=1):
-            as_jpeg = number % 2 == 1
-            name = f"{label}-{number:02d}{'.jpg' if as_jpeg else '.png'}"
-            (library / name).write_bytes(_jpeg(crop) if as_jpeg else _png(crop))
+            name = _library_name(label, number)
+            (library / name).write_bytes(_jpeg(crop) if name.endswith(".jpg") else _png(crop))
         for number, crop in enumerate(query_crops(photograph, label, seed), start=1):
             (queries / f"{label}-{number}.png").write_bytes(_png(crop))
     return Samples(library, queries, len(PHOTOGRAPHS) * LIBRARY_CROPS, len(PHOTOGRAPHS) * QUERY_CROPS)
+
+
+def library_names() -> list[str]:
+    """The true names of the sample pictures in the library."""
+    numbers = range(1, LIBRARY_CROPS + 1)
+    return [f"{LIBRARY}/{_library_name(label, number)}" for label in PHOTOGRAPHS for number in numbers]
+
+
+def _library_name(label: str, number: int) -> str:
+    return f"{label}-{number:02d}{'.jpg' if number % 2 == 1 else '.png'}"
 
 
 def label_of(path: str) -> str:

@@ -58,10 +58,10 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     _, second_crop, *_ = library_crops(open_photograph("cat"), "cat", 0)
     second_crop.save(home / "known.png")
     lookalike = f"{sys.executable} -P -m pipelines.cli"
-    demo = f"{lookalike} demo --root state --port 0"
-    script = f"{demo} > first; {demo} > second; {lookalike} query known.png > third; {lookalike} down --root state"
+    demo = f"{lookalike} demo --port 0"
+    script = f"{demo} > first; {demo} > second; {lookalike} query known.png > third; {lookalike} down"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PACHD_")}
-    environment |= {"PACH_CONFIG": str(home / "pachctl.json"), "COLUMNS": "120"}
+    environment |= {"PACH_CONFIG": str(home / "pachctl.json"), "COLUMNS": "120", "LOOKALIKE_ROOT": "state"}
     done = subprocess.run(
         [sys.executable, "-c", WATCHING, script], cwd=home, env=environment, capture_output=True, text=True
     )
@@ -78,7 +78,7 @@ def test_the_first_run_computes_everything(outcome: Outcome) -> None:
     assert jobs["preprocess"][1:] == (570, 0, 0)
     assert jobs["features-queries"][1:] == (1, 0, 0)
     assert all(processed > 0 and failed == 0 for _, processed, _, failed in jobs.values())
-    assert "results/queries/index.html" in outcome.first
+    assert "results/sample-queries/index.html" in outcome.first
 
 
 def test_the_answers_are_as_good_as_promised(outcome: Outcome) -> None:

@@ -125,13 +125,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directories `library` and `queries` with the sample pictures that a query of three photographs can find."""
     everything, some = tmp_path_factory.mktemp("samples"), tmp_path_factory.mktemp("pictures")
     samples.write_samples(everything)
-    for path in everything.rglob("*-0[1-9].*"):
-        target = some / path.relative_to(everything)
+    for path in (everything / samples.LIBRARY).glob("*-0[1-9].*"):
+        target = some / "library" / path.name
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(path, target)
     (some / "queries").mkdir()
     for label in ("cat", "coffee", "rocket"):
-        shutil.copyfile(everything / "queries" / f"{label}-1.png", some / "queries" / f"{label}-1.png")
+        shutil.copyfile(everything / samples.QUERIES / f"{label}-1.png", some / "queries" / f"{label}-1.png")
     some.chmod(0o755)
     return some
 

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from pipelines.client import local
-from pipelines.client.connection import connect, target
+from pipelines.client.choosing import target
+from pipelines.client.connection import connect
 from pipelines.client.local import CONTEXT, Server
 from pipelines.errors import LookalikeError
 
@@ -20,8 +21,10 @@ Up = Callable[..., Server]
 
 
 @pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    """Starts the server of a root (one by default) on a free port; all are stopped after the test."""
+def up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Up]:
+    """Starts the server of a root (that of the environment by default) on a free port; all are stopped after the
+    test."""
+    monkeypatch.setenv("LOOKALIKE_ROOT", str(tmp_path / "root"))
     roots: set[Path] = set()
 
     def start(root: Path = tmp_path / "root", fresh: bool = True) -> Server:
@@ -47,7 +50,7 @@ def test_up_starts_a_server_that_answers_and_down_stops_it(up: Up, tmp_path: Pat
     assert local.down(tmp_path / "root") == server
     assert local.running(tmp_path / "root") is None
     assert local.down(tmp_path / "root") is None
-    with pytest.raises(LookalikeError, match="no Pachyderm server is configured"):
+    with pytest.raises(LookalikeError, match="server of the library in .*root is not running"):
         target()
 
 
@@ -181,9 +184,14 @@ def test_a_folder_of_the_users_is_not_taken_for_the_server(
     up()
 
 
-def test_the_default_root(tmp_path: Path) -> None:
+def test_the_default_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert local.default_root({}) == Path(".lookalike")
     assert local.default_root({"LOOKALIKE_ROOT": str(tmp_path)}) == tmp_path
+    (tmp_path / ".lookalike" / "pachd").mkdir(parents=True)
+    (tmp_path / "below" / ".lookalike").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "below")
+    assert local.default_root({}) == tmp_path / ".lookalike"
 
 
 def test_variables_that_point_elsewhere_are_reported() -> None:

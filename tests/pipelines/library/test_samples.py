@@ -38,6 +38,8 @@ def test_files_are_named_by_their_photograph(written: Samples) -> None:
     assert {label_of(name) for name in library} == {label_of(f"queries/{name}") for name in queries} == set(PHOTOGRAPHS)
     assert library[:2] == ["astronaut-01.jpg", "astronaut-02.png"]
     assert queries[0] == "astronaut-1.png"
+    assert sorted(samples.library_names()) == [f"{written.library.name}/{name}" for name in library]
+    assert written.queries.name == samples.QUERIES
 
 
 def test_every_file_is_a_picture_of_the_kind_in_its_name(written: Samples) -> None:

@@ -70,7 +70,7 @@ def test_every_commit_is_imported_in_its_order(library: Connection, other: Conne
     there = {each.id: each for repo in ("images", "queries", "labels") for each in history.commits(repo)}
     assert [new for _, new in made.commits] == [each.id for each in sorted(there.values(), key=lambda one: one.started)]
     for old, new in made.commits:
-        assert there[new].description == f"(was {old.id} of {old.started})"
+        assert there[new].description == f"{old.description} (was {old.id} of {old.started})"
         before, now = (Repository(*at).hashes("/") for at in ((library, old.repo, old.id), (other, old.repo, new)))
         assert before == now
     table = list(csv.DictReader(io.StringIO(importing.table(made)), delimiter="\t"))

@@ -1,0 +1,48 @@
+"""Connections of commands: to the server that is chosen for the directory they are called in, with waits that are said
+and end with Ctrl-C."""
+
+from pathlib import Path
+
+from pipelines.client.choosing import of_library, target
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.commands import interrupts
+from pipelines.commands.terminal import say
+
+
+class _Waiting:
+    """Says each reason once."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def __call__(self, reason: str) -> None:
+        interrupts.check()
+        if reason and reason not in self._said:
+            self._said.add(reason)
+            say(reason)
+
+
+def connected(address: str) -> Connection:
+    """A connection for a command with `--address`, or "" without."""
+    return connected_to(target(address))
+
+
+def connected_to_write(address: str) -> Connection:
+    """The same for a command that writes: says where to."""
+    return _said(target(address))
+
+
+def connected_to_library(root: Path) -> Connection:
+    """The same for a command that writes to the library in a root."""
+    return _said(of_library(root))
+
+
+def connected_to(server: Target) -> Connection:
+    """A connection to a server that was chosen already."""
+    return connect(server, _Waiting())
+
+
+def _said(server: Target) -> Connection:
+    connection = connected_to(server)
+    say(f"writing to {server.words}")
+    return connection

@@ -1,0 +1,142 @@
+"""The commands for pictures and queries as people type them: what is put, refused, left out, removed and stopped."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Repository
+from pipelines.library import ingest, pictures
+from pipelines.library.samples import library_crops, open_photograph
+from pipelines.specifications import reading
+from tests.command import Command
+
+
+@pytest.fixture
+def trip(command: Command) -> Path:
+    """A folder with two pictures, in the directory of the command."""
+    folder = command.directory / "trip"
+    folder.mkdir()
+    for number, crop in zip("ab", library_crops(open_photograph("cat"), "cat", 0), strict=False):
+        crop.save(folder / f"{number}.png")
+    return folder
+
+
+@pytest.fixture
+def repos(as_user: Connection) -> Connection:
+    """The user's library with repos only: nothing is computed."""
+    for repo in ("images", "queries"):
+        as_user.client.create_repo(repo, project_name=as_user.project)
+    return as_user
+
+
+def library(connection: Connection) -> set[str]:
+    return {path.strip("/") for path in Repository(connection, "images").list()}
+
+
+@pytest.mark.parametrize("arguments", [["add", ""], ["query", "a.png", ""], ["remove", ""], ["demo", "--images", ""]])
+def test_an_empty_word_is_an_error(repos: Connection, command: Command, trip: Path, arguments: list[str]) -> None:
+    done = command.run(*arguments)
+    assert done.returncode == 2
+    assert "is empty" in done.stderr
+    assert library(repos) == set()
+
+
+def test_one_unreadable_file_is_left_out_and_named(repos: Connection, command: Command, trip: Path) -> None:
+    (trip / "bad.png").symlink_to("/proc/self/mem")  # reading its beginning is an error, for root, too
+    done = command.run("add", "trip")
+    assert (done.returncode, done.stderr) == (
+        1, "lookalike: 1 file could not be read; all others were put\n"
+    )  # fmt: skip
+    assert "left out trip/bad.png: Input/output error\n" in done.stdout
+    assert "put 2 files into images: commit " in done.stdout
+    assert library(repos) == {"trip%2Fa.png", "trip%2Fb.png"}
+    done = command.run("query", "trip", "--no-wait")
+    assert (done.returncode, "put 2 files into queries" in done.stdout) == (1, True)
+    assert "cannot read trip/bad.png: Input/output error; nothing was put" in command.fails("add", "trip/bad.png")
+
+
+def test_only_this_commands_files_are_counted(
+    as_user: Connection, preprocessing: Connection, command: Command, trip: Path
+) -> None:
+    (trip / "bad.png").write_bytes(b"")
+    said = command.says("add", "trip")
+    assert "1 file rejected:\n  images: trip/bad.png: the file is empty\n" in said
+    said = command.says("add", "trip/a.png")
+    assert "put 1 file into images" in said
+    assert "rejected:" not in said
+    (command.directory / "bad.png").write_bytes(b"")
+    said = command.says("query", "bad.png", "--no-wait")
+    assert "rejected:" not in said
+    assert "1 file rejected:\n  images: bad.png: the file is empty\n" in command.says("add", "bad.png")
+
+
+def test_files_folders_globs_and_all_are_removed(repos: Connection, command: Command, trip: Path) -> None:
+    command.says("add", "trip", "--no-wait")
+    assert "removed 1 file from images" in command.says("remove", "trip/a.png")
+    command.says("add", "trip", "--no-wait")
+    assert "removed 2 files from images" in command.says("remove", "trip/")
+    command.says("add", "trip", "--no-wait")
+    assert "removed 2 files from images" in command.says("remove", "trip/*.png")
+    command.says("add", trip, "--no-wait")
+    assert "removed 2 files from images" in command.says("remove", trip)
+    command.says("add", "trip", "--no-wait")
+    assert command.fails("remove", "trip", "gone/*.jpg").startswith("not in the library: gone/*.jpg; nothing")
+    assert "removed everything from images" in command.says("remove", "--all")
+    assert library(repos) == set()
+    for wrong in (["remove"], ["remove", "--all", "trip"]):
+        assert command.run(*wrong).returncode == 2
+
+
+def test_queries_are_removed(repos: Connection, command: Command, trip: Path) -> None:
+    assert "there are no queries" in command.fails("remove", "--query", "--all")
+    command.says("query", "trip", "trip/a.png", "trip/b.png", "--no-wait")
+    assert "removed 1 of the queries: trip" in command.says("remove", "--query", "trip")
+    assert command.fails("remove", "--query", "trip").startswith("not in the queries: trip;")
+    assert "removed 2 of the queries: a.png, b.png" in command.says("remove", "--query", "*.png")
+    command.says("query", "trip", "trip/a.png", "--no-wait")
+    command.says("remove", "--query", "--all")
+    assert not list(Repository(repos, "queries").list())
+
+
+def test_two_adds_at_once_lose_nothing(repos: Connection, command: Command) -> None:
+    """All pictures are in blocks, which both change."""
+    folders = [command.directory / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        for number in range(100):
+            (folder / f"{number}.png").write_bytes(f"{folder.name} {number}".encode())
+    ingest.add(repos, pictures.find(folders).sources, most_single=0)
+    for path in (path for folder in folders for path in folder.iterdir()):
+        path.write_bytes(path.read_bytes() + b" changed")
+    typed = [command.start("add", "--no-wait", folder.name) for folder in folders]
+    for process in typed:
+        said, complained = process.communicate(timeout=100)
+        assert (process.returncode, complained) == (0, "")
+        assert "put 100 files into images" in said
+    ((_, block),) = Repository(repos, "images").read_all("/*")
+    assert block.count(b" changed") == 200
+
+
+def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path: Path) -> None:
+    """Here the one that runs and the one that waits for it; the next change computes what they have left."""
+    document = {
+        "pipeline": {"name": "slow"},
+        "input": {"pfs": {"name": "images", "repo": "images", "branch": "master", "glob": "/*"}},
+        "transform": {"cmd": ["sh"], "stdin": [f"test -e {tmp_path}/now || sleep 60"]},
+    }
+    (tmp_path / "slow.json").write_text(json.dumps(document))
+    deploy(as_user, [reading.read(tmp_path / "slow.json")])
+    for name in "ab":
+        (command.directory / name).write_text(name)
+        assert "its jobs are running" in command.says("add", name, "--no-wait")
+    said = command.says("stop")
+    assert said.count("stopped slow: job ") == 2
+    assert "no job is running" in command.says("stop")
+    assert {Jobs(as_user).newest("slow").state} == {"killed"}  # type: ignore[union-attr]
+    (tmp_path / "now").touch()
+    (command.directory / "c").write_text("c")
+    assert "slow: success, 3 of 3 datums" in command.says("add", "c")

@@ -1,0 +1,81 @@
+"""Commands write to the library of the directory they are typed in, or to none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.repository import Repository
+from pipelines.commands import loading
+from pipelines.library import ingest, pictures, queries, samples
+from tests.command import Command
+
+
+@pytest.fixture
+def started(command: Command) -> Iterator[Connection]:
+    """A local server, started in the directory of the command, with the repos of a library and a picture beside it."""
+    said = command.says("up", "--port", "0")
+    assert f"lookalike uses it in {command.directory} and below" in said
+    address = next(word for word in said.split() if word.startswith("grpc://"))
+    connection = connect(Target(address))
+    for repo in ("images", "queries"):
+        connection.client.create_repo(repo)
+    (command.directory / "below").mkdir()
+    for folder in (command.directory, command.directory / "below"):
+        (folder / "a.png").write_bytes(b"a")
+    yield connection
+    command.says("down")
+
+
+def test_commands_use_the_library_around_them(started: Connection, command: Command, tmp_path: Path) -> None:
+    images = Repository(started, "images")
+    root = command.directory / ".lookalike"
+    for place in (command.directory, command.directory / "below"):
+        said = Command(place).says("add", "a.png", "--no-wait")
+        assert said.startswith(f"writing to the library in {root}, at {started.address}\n")
+    Command(command.directory / "below").says("remove", "--all")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "b.png").write_bytes(b"b")
+    elsewhere = Command(tmp_path / "empty")
+    said = elsewhere.fails("add", "b.png")
+    assert said.startswith("there is no library in this directory or above it.")
+    assert f"--address {started.address}" in said
+    assert not list(images.list())
+    said = elsewhere.says("add", "b.png", "--no-wait", "--address", started.address)
+    assert said.startswith(f"writing to {started.address}, which --address names\n")
+    assert list(images.list()) == ["/b.png"]
+    elsewhere.environment["PACHD_ADDRESS"] = "grpc://127.0.0.1:1"
+    elsewhere.says("status", "--address", started.address)
+    command.says("down")
+    assert "is not running: start it with `lookalike up`" in command.fails("add", "a.png")
+
+
+def test_the_samples_are_removed_with_one_command(started: Connection, command: Command, tmp_path: Path) -> None:
+    """Also if some of them have been removed before; another file in their folder stays."""
+    for name in (*samples.library_names()[:20], f"{samples.LIBRARY}/mine.png", f"{samples.QUERIES}/cat-1.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    own = command.directory / "a.png"
+    ingest.add(started, pictures.find([tmp_path / samples.LIBRARY, own]).sources)
+    queries.put(started, [tmp_path / samples.QUERIES, own])
+    said = command.says("demo", "--remove")
+    assert "removed 20 files from images: commit " in said
+    assert "removed the query sample-queries: commit " in said
+    assert list(Repository(started, "images").list()) == ["/a.png", "/samples%2Fmine.png"]
+    assert list(Repository(started, "queries").list()) == ["/a.png"]
+    assert "the library has no sample pictures" in command.says("demo", "--remove")
+
+
+def test_a_demo_of_a_folder_without_pictures_says_so(started: Connection, command: Command) -> None:
+    (command.directory / "texts").mkdir()
+    (command.directory / "texts" / "a.txt").write_text("a")
+    assert "texts has no pictures to search for" in command.fails("demo", "--images", "texts")
+
+
+def test_every_command_that_needs_a_server_takes_its_address() -> None:
+    without = {"up", "down", "demo", "specs"}
+    for name in loading.COMMANDS.keys() - without:
+        found = loading.load(name)
+        for command in getattr(found, "commands", {name: found}).values():
+            assert "--address" in {option for each in command.params for option in each.opts}, name
