@@ -19,7 +19,7 @@ from localpachd.api.times import seconds
 from localpachd.db import Database
 from localpachd.diagnosis import facts, profiles, program
 from localpachd.diagnosis.archive import Archive
-from localpachd.diagnosis.redaction import Redaction, telling
+from localpachd.diagnosis.redaction import Redaction, telling_values
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps import logs
 from localpachd.pps.entities import Pipeline
@@ -119,10 +119,11 @@ class Dump:
 
     def _redaction(self) -> Redaction:
         values = [value for secret in self._sources.secrets.every() for value in secret.data.values()]
-        for info in self._sources.pipelines.list_pipelines(history=ALL_VERSIONS):
-            variables = info.spec.raw["transform"].get("env", {})
-            values += [value.encode() for name, value in variables.items() if telling(name)]
-        return Redaction(values)
+        documents: list[object] = [
+            info.spec.raw for info in self._sources.pipelines.list_pipelines(history=ALL_VERSIONS)
+        ]
+        documents.append(self._defaults_now())
+        return Redaction([*values, *(value.encode() for value in telling_values(documents))])
 
     def _source_repos(self) -> list[Step]:
         made = {(each.pipeline.project, each.pipeline.name) for each in self._sources.pipelines.list_pipelines()}
@@ -186,8 +187,11 @@ class Dump:
         return Step(f"{_HERE}/{APP}", files)
 
     def _defaults(self) -> Files:
+        yield "cluster-defaults.json", [_json(self._defaults_now())]
+
+    def _defaults_now(self) -> object:
         reply = self._sources.pps.GetClusterDefaults(pps_pb2.GetClusterDefaultsRequest(), self._context)
-        yield "cluster-defaults.json", [_json(json.loads(reply.cluster_defaults_json or "{}"))]
+        return json.loads(reply.cluster_defaults_json or "{}")
 
 
 def _directory(pipeline: debug_pb2.Pipeline) -> str:

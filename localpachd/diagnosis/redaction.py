@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 HIDDEN = "(hidden)"
 _SHORTEST = 6
@@ -28,8 +28,29 @@ class Redaction:
         return _IN_URL.sub(HIDDEN, text)
 
 
-def telling(name: str) -> bool:
-    """Whether the name of a variable says that its value is secret."""
+def telling_values(document: object) -> Iterator[str]:
+    """The texts in a JSON value that have names which say that they are secret: values of such keys, and the `value`
+    beside such a `name`, as Kubernetes writes variables. JSON inside of a text is searched, too."""
+    match document:
+        case {"name": str(name), "value": str(value)} if _tells(name):
+            yield value
+        case Mapping():
+            for name, value in document.items():
+                if isinstance(value, str) and _tells(name):
+                    yield value
+                else:
+                    yield from telling_values(value)
+        case list() | tuple():
+            for each in document:
+                yield from telling_values(each)
+        case str() if document.lstrip().startswith(("{", "[")):
+            try:
+                yield from telling_values(json.loads(document))
+            except ValueError:  # not JSON after all
+                return
+
+
+def _tells(name: str) -> bool:
     return _TELLING.search(name) is not None
 
 

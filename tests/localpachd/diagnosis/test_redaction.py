@@ -4,7 +4,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localpachd.diagnosis.redaction import HIDDEN, Redaction, telling
+from localpachd.diagnosis.redaction import HIDDEN, Redaction, telling_values
 
 texts = st.text('ab1 é"\\\n\t/+', max_size=30)
 secrets = texts.filter(lambda text: len(text.strip()) >= 6)
@@ -43,6 +43,19 @@ def test_the_credentials_in_a_url_are_hidden() -> None:
     assert Redaction([])('{"URL": "s3://id:key@host/bucket"}') == f'{{"URL": "s3://{HIDDEN}@host/bucket"}}'
 
 
-def test_some_names_of_variables_tell_that_the_value_is_secret() -> None:
-    assert all(map(telling, ("DB_PASSWORD", "GITHUB_TOKEN", "aws_secret_access_key", "API_KEY", "ApiKey")))
-    assert not any(map(telling, ("LOOKALIKE_STAGE", "KEYS", "HOME", "TF_CPP_MIN_LOG_LEVEL")))
+def test_values_with_names_that_say_so_are_secret() -> None:
+    patch = json.dumps([{"op": "add", "value": [{"name": "GITHUB_TOKEN", "value": "of a patch"}]}])
+    document = {
+        "transform": {
+            "env": {
+                "DB_PASSWORD": "one",
+                "LOOKALIKE_STAGE": "index-1",
+                "ApiKey": "two",
+                "aws_secret_access_key": "three",
+            },
+            "secrets": [{"name": "db-secret", "key": "password", "env_var": "PW"}],
+            "stdin": ["{ echo no JSON; }"],
+        },
+        "pod_patch": patch,
+    }
+    assert sorted(telling_values(document)) == ["of a patch", "one", "three", "two"]
