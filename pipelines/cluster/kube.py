@@ -86,7 +86,7 @@ def troubles(namespace: str) -> dict[str, list[str]]:
         about = names.get((event.involved_object.kind, event.involved_object.name))
         if about is not None and event.message and event.reason != _UNSCHEDULED:
             found.setdefault(about, []).append(f"{event.reason}: {event.message.strip()}")
-    return {name: list(dict.fromkeys(said)) for name, said in found.items() if said}
+    return {name: kube_objects.distinct(said) for name, said in found.items() if said}
 
 
 def capacity(namespace: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Kubernetes' objects as the plain values that `kube` answers with. Asks no cluster."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 _PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.google.com/gke-accelerator")
@@ -108,3 +108,16 @@ def waiting(pod: Any) -> Iterator[str]:
         waiting = each.state.waiting if each.state else None
         if waiting is not None and waiting.message:
             yield f"{waiting.reason}: {waiting.message.strip()}"
+
+
+def distinct(reasons: Sequence[str]) -> list[str]:
+    """The reasons, given as "reason: message", without those that others repeat in full or name only by its code, and
+    without a pause between attempts if a cause is known, too."""
+    first = list({_message(each): each for each in reversed(reasons)}.values())[::-1]
+    kept = [each for each in first if not any(_message(each) in other for other in first if other != each)]
+    causes = [each for each in kept if not _message(each).startswith("Error: ")] or kept
+    return [each for each in causes if "BackOff" not in each.partition(":")[0]] or causes
+
+
+def _message(reason: str) -> str:
+    return reason.partition(": ")[2]

@@ -14,7 +14,7 @@ from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
-from pipelines.cluster import gpu_holders, kubernetes, status
+from pipelines.cluster import gpu_holders, kube_objects, kubernetes, status
 from pipelines.cluster.gpu_holders import Holder, Node
 from pipelines.commands import display
 from pipelines.errors import LookalikeError
@@ -164,6 +164,24 @@ def test_the_reasons_why_workers_wait(api_server: str) -> None:
         "default/index": [f"FailedCreate: {QUOTA}"],
     }
     assert kubernetes.troubles() == kubernetes.troubles("pach") == expected
+
+
+def test_a_reason_in_other_words_is_left_out() -> None:
+    cause = 'failed to pull and unpack image "docker.io/team/image:1": not found'
+    pull, paused = f'Failed: Failed to pull image "team/image:1": {cause}', 'Back-off pulling image "team/image:1"'
+    codes = ["Failed: Error: ErrImagePull", "Failed: Error: ImagePullBackOff"]
+    assert kube_objects.distinct([f"ErrImagePull: {cause}", pull, *codes]) == [pull]
+    assert kube_objects.distinct([f"ImagePullBackOff: {paused}", pull, *codes, f"BackOff: {paused}"]) == [pull]
+    assert kube_objects.distinct([f"ImagePullBackOff: {paused}"]) == [f"ImagePullBackOff: {paused}"]
+    twice = [f"ImagePullBackOff: {paused}", f"BackOff: {paused}"]
+    assert kube_objects.distinct(twice) == twice[:1]
+    assert kube_objects.distinct(codes) == codes
+    assert kube_objects.distinct(["Failed: cause", "BackOff: cause", "Unhealthy: other"]) == [
+        "Failed: cause",
+        "Unhealthy: other",
+    ]
+    unlike = ["Unschedulable: 0/1 nodes are available", "FailedCreate: exceeded quota"]
+    assert kube_objects.distinct(unlike) == unlike
 
 
 def test_missing_permissions_are_one_line(api_server: str) -> None:
