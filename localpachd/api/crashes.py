@@ -1,7 +1,8 @@
 """An interceptor that refuses the requests on which a real pachd crashes. localpachd itself understands them.
 
-Each is a nil pointer in Pachyderm 2.7.8: in `driver.go` and `driver_file.go` of `src/server/pfs/server`,
-`src/server/pps/server/api_server.go` or `src/internal/task/util.go`.
+Each is a nil pointer or a negative index in Pachyderm 2.7.8: in `driver.go` and `driver_file.go` of
+`src/server/pfs/server`, `src/server/pps/server/api_server.go`, or `task/util.go`, `pfsdb/pfsdb.go` and
+`storage/chunk/reader.go` of `src/internal`.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,39 +11,69 @@ from typing import Any, Never, TypeVar
 import grpc
 
 from localpachd.api.handlers import method_handler
-from localpachd.api.schema import pfs_pb2, pps_pb2, task_pb2
+from localpachd.api.schema import pfs_pb2, pps_pb2, task_pb2, transaction_pb2
 from localpachd.errors import Crashed
 
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
 Fault = Callable[[Any], str]
-"""The part of a request that a real pachd needs and that is missing, "" if there is none."""
+"""What is wrong with a request for a real pachd, as the end of a sentence; "" if nothing is."""
+
+Paged = pfs_pb2.ListFileRequest | pfs_pb2.WalkFileRequest | pps_pb2.ListDatumRequest
 
 
 def _change(request: pfs_pb2.ModifyFileRequest) -> str:
     kind = request.WhichOneof("body")
     if kind == "set_commit" and not request.set_commit.HasField("branch"):
-        return "set_commit.branch"
+        return "it has no set_commit.branch"
     if kind == "copy_file" and not request.copy_file.src.commit.HasField("repo"):
-        return "copy_file.src.commit.repo"
+        return "it has no copy_file.src.commit.repo"
     return ""
 
 
 def _jobs(request: pps_pb2.ListJobRequest) -> str:
-    return "input_commit.repo" if not all(each.HasField("repo") for each in request.input_commit) else ""
+    return "it has no input_commit.repo" if not all(each.HasField("repo") for each in request.input_commit) else ""
 
 
 def _tasks(request: task_pb2.ListTaskRequest) -> str:
-    return "group" if not request.HasField("group") else ""
+    return "it has no group" if not request.HasField("group") else ""
+
+
+def _page(request: Paged) -> str:
+    return "its number is negative and its order reversed" if request.reverse and request.number < 0 else ""
+
+
+def _file(request: pfs_pb2.GetFileRequest) -> str:
+    return "its offset is negative" if request.offset < 0 else ""
+
+
+def _batch(request: transaction_pb2.BatchTransactionRequest) -> str:
+    repos = (
+        repo
+        for each in request.requests
+        for held, repo in (
+            (each.HasField("start_commit"), each.start_commit.branch.repo),
+            (each.HasField("create_branch"), each.create_branch.branch.repo),
+            (each.HasField("delete_branch"), each.delete_branch.branch.repo),
+            (each.HasField("delete_repo"), each.delete_repo.repo),
+        )
+        if held
+    )
+    return "" if all(repo.HasField("project") for repo in repos) else "a repo of it has no project"
 
 
 _FAULTS: Mapping[str, Fault] = {
     "pfs_v2.API/ModifyFile": _change,
     "pfs_v2.API/CreateFileSet": _change,
+    "pfs_v2.API/GetFile": _file,
+    "pfs_v2.API/ListFile": _page,
+    "pfs_v2.API/WalkFile": _page,
     "pfs_v2.API/ListTask": _tasks,
     "pps_v2.API/ListTask": _tasks,
+    "pps_v2.API/ListDatum": _page,
     "pps_v2.API/ListJob": _jobs,
+    "transaction_v2.API/BatchTransaction": _batch,
 }
 
 
@@ -71,15 +102,18 @@ def _checked(
     found: "grpc.RpcMethodHandler[Request, Reply]", fault: Fault, method: str
 ) -> Callable[[Never, grpc.ServicerContext], object]:
     def check(request: Any) -> Any:
-        missing = fault(request)
-        if missing:
-            raise Crashed(f"a real pachd crashes on this request of {method}: it has no {missing}")
+        wrong = fault(request)
+        if wrong:
+            raise Crashed(f"a real pachd crashes on this request of {method}: {wrong}")
         return request
 
     if found.stream_unary is not None:
         stream_unary = found.stream_unary
         # Not a generator: that would end for good, and hide that the client has gone.
         return lambda requests, context: stream_unary(map(check, requests), context)
+    if found.unary_unary is not None:
+        unary_unary = found.unary_unary
+        return lambda request, context: unary_unary(check(request), context)
     inner = found.unary_stream
     assert inner is not None, f"{method} is of another kind"
     return lambda request, context: inner(check(request), context)

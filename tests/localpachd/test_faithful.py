@@ -13,6 +13,7 @@ import python_pachyderm
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.task import task_pb2
+from python_pachyderm.proto.v2.transaction import transaction_pb2
 
 from tests.servers import StartPachd
 
@@ -105,6 +106,8 @@ def test_a_request_on_which_pachd_crashes_is_an_internal_error(start_pachd: Star
         file = pfs_pb2.CopyFile(src=pfs_pb2.File(commit=source, path="/a"), dst="/b")
         return [pfs_pb2.ModifyFileRequest(set_commit=whole), pfs_pb2.ModifyFileRequest(copy_file=file)]
 
+    starting = pfs_pb2.StartCommitRequest(branch=pfs_pb2.Branch(repo=pfs_pb2.Repo(name="in", type="user"), name="x"))
+    batched = transaction_pb2.TransactionRequest(start_commit=starting)
     crashing: list[Callable[[], Any]] = [
         lambda: pfs.ModifyFile(iter(copying(half))),
         lambda: pfs.ModifyFile(iter([pfs_pb2.ModifyFileRequest(set_commit=pfs_pb2.Commit(repo=repo, id="master"))])),
@@ -112,13 +115,20 @@ def test_a_request_on_which_pachd_crashes_is_an_internal_error(start_pachd: Star
         lambda: list(pps.ListJob(pps_pb2.ListJobRequest(input_commit=[half]))),
         lambda: list(pfs.ListTask(task_pb2.ListTaskRequest())),
         lambda: list(pps.ListTask(task_pb2.ListTaskRequest())),
+        lambda: list(client.get_file(("in", "master"), "/a", offset=-1).read()),
+        lambda: list(client.list_file(("in", "master"), "/", number=-1, reverse=True)),
+        lambda: list(client.walk_file(("in", "master"), "/", number=-1, reverse=True)),
+        lambda: list(pps.ListDatum(pps_pb2.ListDatumRequest(number=-1, reverse=True))),
+        lambda: client.batch_transaction([batched]),
     ]
     for call in crashing:
-        with pytest.raises(grpc.RpcError) as refused:
+        with pytest.raises((grpc.RpcError, ConnectionError)) as refused:
             call()
-        assert isinstance(refused.value, grpc.Call)
-        assert refused.value.code() is grpc.StatusCode.INTERNAL
-        assert (refused.value.details() or "").startswith("a real pachd crashes on this request of p")
+        # The client wraps what goes wrong at the first byte of a file.
+        error = refused.value.__cause__ if isinstance(refused.value, ConnectionError) else refused.value
+        assert isinstance(error, grpc.Call)
+        assert error.code() is grpc.StatusCode.INTERNAL
+        assert (error.details() or "").startswith("a real pachd crashes on this request of ")
     pfs.ModifyFile(iter(copying(whole)))
     assert client.get_file(("in", "master"), "/b").read() == b"a"
     assert list(pps.ListJob(pps_pb2.ListJobRequest(input_commit=[whole]))) == []

@@ -151,7 +151,7 @@ def test_the_source_of_a_copy_as_the_client_sends_it(client: Client, place: Plac
     assert tree(client, repo) == {"/a": b"1", "/b": b"1"}
 
 
-@pytest.mark.only_localpachd('pachd 2.7 crashes on a stream of changes to a commit that names no branch, not even ""')
+@pytest.mark.crashes_pachd("a stream of changes to a commit that names no branch, not even one without a name")
 def test_changes_to_a_commit_named_without_a_branch(client: Client, place: Place, stub: pfs_pb2_grpc.APIStub) -> None:
     repo = place.repo()
     with client.commit(repo, "master") as commit:

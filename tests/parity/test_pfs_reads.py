@@ -225,9 +225,7 @@ def test_a_negative_number_means_all(client: Client, repo: str) -> None:
     assert len(list(client.list_commit(repo, number=-1))) == 1
 
 
-@pytest.mark.only_localpachd(
-    "pachd 2.7 crashes on a negative number of files in reverse order, and on a negative offset"
-)
+@pytest.mark.crashes_pachd("a negative number of files in reverse order, and on a negative offset")
 def test_a_negative_number_of_files_has_no_reverse_order(client: Client, repo: str, refusal: Refusal) -> None:
     for call in (client.list_file, client.walk_file):
         refused = refusal(call, (repo, "master"), "/", number=-1, reverse=True)

@@ -345,7 +345,7 @@ def test_a_batch_is_done_at_once_and_as_a_whole(client: Client, place: Place, re
     client.delete_repo(a, force=True)
 
 
-@pytest.mark.only_localpachd("pachd 2.7 crashes on a batch whose repos name no project")
+@pytest.mark.crashes_pachd("a batch whose repos name no project")
 def test_a_batch_without_projects_is_about_the_default_one(client: Client, place: Place) -> None:
     a = place.repo("a")
     branch = pfs_pb2.Branch(name="master", repo=pfs_pb2.Repo(name=a, type="user"))
