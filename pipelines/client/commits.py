@@ -66,6 +66,14 @@ class Commits:
                 self._while_open(self._stub.FinishCommit, finish)
                 raise
 
+    def finish_abandoned(self) -> None:
+        """Finishes the open commit of a process that is gone, if there is one: it would hold up everything downstream,
+        until somebody writes to this repo again."""
+        head = self._head()
+        owner = owners.read(head.description) if head is not None and not head.HasField("finishing") else None
+        if owner is not None and owner.gone:
+            self._take_over(head, owner)
+
     def _prepare(self, content: Content) -> tuple[str, str]:
         """The newest commit, and the content on top of it."""
         base = self._newest()
@@ -132,12 +140,7 @@ class Commits:
         while True:
             waited = time.monotonic() - began
             if owner is not None and (owner.gone or waited > self._longest):
-                finish = pfs_pb2.FinishCommitRequest(commit=head.commit, description=str(owner))
-                if self._while_open(self._stub.FinishCommit, finish):
-                    self._connection.waiting(
-                        f"{self._repo.name}: finished commit {head.commit.id}, which {owner.user} (process "
-                        f"{owner.process}) had left open"
-                    )
+                self._take_over(head, owner)
                 return
             self._connection.waiting(self._reason(head, owner) if waited >= _LOOK_EVERY else "")
             info = self._found(head.commit)
@@ -145,6 +148,14 @@ class Commits:
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LOOK_EVERY)
+
+    def _take_over(self, head: Any, owner: owners.Owner) -> None:
+        finish = pfs_pb2.FinishCommitRequest(commit=head.commit, description=str(owner))
+        if self._while_open(self._stub.FinishCommit, finish):
+            self._connection.waiting(
+                f"{self._repo.name}: finished commit {head.commit.id}, which {owner.user} (process {owner.process}) "
+                "had left open"
+            )
 
     def _reason(self, head: Any, owner: owners.Owner | None) -> str:
         if owner is not None:

@@ -4,9 +4,11 @@ and end with Ctrl-C."""
 from pathlib import Path
 
 from pipelines.client.choosing import of_library, target
+from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.commands import interrupts
 from pipelines.commands.terminal import say
+from pipelines.specifications.reading import SOURCES
 
 
 class _Waiting:
@@ -28,7 +30,7 @@ def connected(address: str) -> Connection:
 
 
 def connected_to_write(address: str) -> Connection:
-    """The same for a command that writes: says where to."""
+    """The same for a command that writes: says where to, and finishes what killed commands have left open."""
     return _said(target(address))
 
 
@@ -45,4 +47,6 @@ def connected_to(server: Target) -> Connection:
 def _said(server: Target) -> Connection:
     connection = connected_to(server)
     say(f"writing to {server.words}")
+    for repo in SOURCES:
+        Commits(connection, repo).finish_abandoned()
     return connection

@@ -20,7 +20,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
 from pipelines.client.repository import Put, Remove, Repository
 from pipelines.errors import LookalikeError
-from tests.command import HEED_INTERRUPTS
+from tests.command import HEED_INTERRUPTS, Command
 from tests.servers import Pachd
 
 REPO = "images"
@@ -137,6 +137,21 @@ def test_a_commit_whose_writer_was_killed_is_finished_by_the_next(
     (said,) = heard.said
     assert f"finished commit {left.commit.id}, which " in said
     assert f"(process {process.pid}) had left open" in said
+
+
+def test_a_search_finishes_the_commit_of_a_killed_writer_of_the_library(
+    repo: Repository, as_user: Connection, command: Command
+) -> None:
+    """Which holds up the index, and with it every search."""
+    as_user.client.create_repo("queries", project_name=as_user.project)
+    (command.directory / "a.png").write_bytes(b"a")
+    with writer(as_user) as process:
+        assert "had left open" not in command.says("query", "a.png", "--no-wait")
+        assert not head(as_user).HasField("finishing")
+        process.kill()
+        process.wait()
+        assert f"(process {process.pid}) had left open\n" in command.says("query", "a.png", "--no-wait")
+        assert head(as_user).HasField("finishing")
 
 
 def test_an_interrupted_writer_leaves_no_open_commit(connection: Connection, repo: Repository) -> None:
