@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from localpachd.diagnosis import facts, profiles, program
 from localpachd.diagnosis.archive import Archive
 from localpachd.diagnosis.redaction import Redaction, telling_values
 from localpachd.errors import PachError, Unimplemented
-from localpachd.pps import logs
+from localpachd.pps import job_rows, logs
 from localpachd.pps.entities import Pipeline
 from localpachd.pps.pipelines import ALL_VERSIONS
 from localpachd.pps.service import Pps
@@ -83,11 +84,9 @@ class Dump:
 
     def _take(self, step: Step, hide: Redaction, active: Callable[[], bool]) -> None:
         try:
-            if not active():
-                raise PachError("the time for the dump was over")
+            _check(active)
             for name, content in step.files():
-                shown = (hide(piece) if isinstance(piece, str) else piece for piece in content)
-                self._archive.add(f"{step.directory}/{name}", shown)
+                self._archive.add(f"{step.directory}/{name}", _shown(content, hide, active))
         except Exception as error:  # the other steps may succeed
             if not isinstance(error, PachError):
                 _log.exception("cannot dump %s", step.directory)
@@ -159,9 +158,19 @@ class Dump:
         def files() -> Files:
             info = self._sources.pipelines.inspect_pipeline(pipeline)
             text = f"state: {info.state} {info.reason}\nstopped: {info.stopped}\nversion: {info.version}\n"
-            yield "describe.txt", [text]
+            yield "describe.txt", [text, *self._workers(pipeline)]
 
         return Step(_directory(app.pipeline), files)
+
+    def _workers(self, pipeline: Pipeline) -> Iterator[str]:
+        """The datum of each busy worker, a line each."""
+        with self._sources.db.read() as conn:
+            unfinished = [job for job, *_ in job_rows.unfinished(conn, [pipeline])]
+        for job in unfinished:
+            for worker in self._sources.pipelines.jobs.inspect(job).worker_status:
+                paths = ", ".join(each.path for each in worker.data)
+                seconds_ = (time.time_ns() - worker.started) / 1e9
+                yield f"job {job.id}: {worker.worker} has worked on {paths} for {seconds_:.1f} s\n"
 
     def _logs(self, app: debug_pb2.App) -> Step:
         if not app.HasField("pipeline"):
@@ -192,6 +201,17 @@ class Dump:
     def _defaults_now(self) -> object:
         reply = self._sources.pps.GetClusterDefaults(pps_pb2.GetClusterDefaultsRequest(), self._context)
         return json.loads(reply.cluster_defaults_json or "{}")
+
+
+def _shown(content: Content, hide: Redaction, active: Callable[[], bool]) -> Iterator[str | bytes]:
+    for piece in content:
+        _check(active)
+        yield hide(piece) if isinstance(piece, str) else piece
+
+
+def _check(active: Callable[[], bool]) -> None:
+    if not active():
+        raise PachError("the time for the dump was over")
 
 
 def _directory(pipeline: debug_pb2.Pipeline) -> str:

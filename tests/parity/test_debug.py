@@ -73,6 +73,16 @@ def test_a_dump_has_the_history_logs_and_state_of_everything(client: Client, pip
     assert "Thread" in found["pachd/pods/localpachd/pachd/goroutine"]
 
 
+def test_a_dump_says_what_each_worker_is_doing(client: Client, place: Place, pfs: MakeInput) -> None:
+    repo = place.repo()
+    name = place.pipeline("echo begun; sleep 60", input=pfs(repo))
+    place.put(repo, a="1")
+    assert any(line.message == "begun" for line in client.get_pipeline_logs(name, follow=True))
+    app = debug_pb2.App(name=f"default/{name}", pipeline=debug_pb2.Pipeline(project="default", name=name))
+    (text,) = files(client.dump(system=debug_pb2.System(describes=[app]))).values()
+    assert f"default-{name}-v1-0 has worked on /a for " in text
+
+
 def test_a_dump_has_no_secrets(client: Client, pipeline: str) -> None:
     found = files(client.dump())
     said = [json.loads(line)["message"] for line in found[f"pipelines/default/{pipeline}/logs.txt"].splitlines()]
