@@ -7,6 +7,8 @@ READY := $(VENV)/.ready
 SDK := .venv-sdk
 SDK_READY := $(SDK)/.ready
 SDK_TESTS := tests/parity/sdk
+# The tests that `make soak` also runs on servers as late as a cluster. Those of the command always do so.
+LATE_TESTS := tests/e2e tests/parity
 # The generator of type stubs needs a newer protobuf than python-pachyderm allows.
 GENERATOR := .venv-stubs
 GENERATOR_READY := $(GENERATOR)/.ready
@@ -53,6 +55,7 @@ test: $(READY) $(SDK_READY) ## Run all tests that need no accelerator, container
 
 soak: $(READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples.
 	@$(call beside-sdk,$(PYTEST) --soak --timeout 1800)
+	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
 
 sdk: $(READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
 	@$(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)

@@ -28,12 +28,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the tests marked soak too, and ten times as many examples, chosen at random",
     )
-    parser.addoption("--faithful", action="store_true", help="let localpachd answer as late as a cluster")
+    parser.addoption(servers.LATE, action="store_true", help="let every localpachd be as late as a cluster")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("soak" if config.getoption("--soak") else "ci")
-    servers.always[:] = ["--faithful"] if config.getoption("--faithful") else []
+    servers.always[:] = [servers.LATE] if config.getoption(servers.LATE) else []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,12 +83,21 @@ def localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]
 
 
 @pytest.fixture(scope="session")
+def late_localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]:
+    """The same, as late as a cluster."""
+    server = servers.start(tmp_path_factory.mktemp("late") / "root", servers.LATE)
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="session")
 def pachd(request: pytest.FixtureRequest) -> Pachd:
-    """The server shared by tests for which any will do: the one PACHD_ADDRESS names, or else a localpachd."""
+    """The server shared by tests for which any will do: the one PACHD_ADDRESS names, or else a localpachd. A parameter
+    names another fixture that starts it."""
     named = os.environ.get("PACHD_ADDRESS")
     if named:
         return Pachd(named if "://" in named else f"grpc://{named}")
-    server: Pachd = request.getfixturevalue("localpachd")
+    server: Pachd = request.getfixturevalue(getattr(request, "param", "localpachd"))
     return server
 
 

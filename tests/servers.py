@@ -15,6 +15,9 @@ import python_pachyderm
 
 _FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
 
+LATE = "--faithful"
+"""The option of a localpachd that is as late as a cluster, and pytest's option that gives it to all of them."""
+
 always: list[str] = []
 """The options of every localpachd that is started from now on."""
 
@@ -67,8 +70,7 @@ class StartPachd(Protocol):
 
 
 def start(root: Path, *options: str) -> Localpachd:
-    """See StartPachd. The server's log is written beside the root, which is named like it. With --faithful, pytest's
-    option, it is as late as a cluster."""
+    """See StartPachd. The server's log is written beside the root, which is named like it."""
     log = root.with_name(root.name + ".log")
     with log.open("a") as stderr:
         process = subprocess.Popen(

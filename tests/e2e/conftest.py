@@ -9,7 +9,7 @@ from PIL import Image
 
 from stages.backbonespec import Weights
 from tests.e2e.world import MakeWorld, Paint, World
-from tests.servers import StartPachd
+from tests.servers import LATE, StartPachd
 
 
 def _paint(seed: int, variant: int = 0, size: int = 96, kind: str = "PNG") -> bytes:
@@ -56,8 +56,9 @@ def backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def make_world(start_shared_pachd: StartPachd, tmp_path_factory: pytest.TempPathFactory) -> MakeWorld:
     """See MakeWorld."""
 
-    def make(name: str) -> World:
+    def make(name: str, late: bool = False) -> World:
         home = tmp_path_factory.mktemp(name)
-        return World(start_shared_pachd, home / "root", home / "files")
+        options = (LATE,) if late else ()
+        return World(lambda root: start_shared_pachd(root, *options), home / "root", home / "files")
 
     return make

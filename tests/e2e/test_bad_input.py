@@ -124,7 +124,7 @@ class Story:
 @pytest.fixture(scope="module")
 def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
     """Runs all steps once, with the command that people type."""
-    world = make_world("bad")
+    world = make_world("bad", late=True)
     write(world.scratch / "bad", bad_files(paint))
     write(world.scratch / "hopeless", {"notes.txt": b"no picture", "cut.png": paint(1)[:-100]})
     write(world.scratch, {"query.png": paint(10)})

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import grpc
 from python_pachyderm.proto.v2.pps import pps_pb2
@@ -173,8 +174,11 @@ class World:
         return Source(name, path, len(data))
 
 
-MakeWorld = Callable[[str], World]
-"""Makes a world on a server of its own, without repos and pipelines."""
+class MakeWorld(Protocol):
+    """Makes a world on a server of its own, without repos and pipelines; a `late` one is as late as a cluster."""
+
+    def __call__(self, name: str, late: bool = False) -> World: ...
+
 
 Paint = Callable[..., bytes]
 """Makes a picture file: paint(seed, variant=0, size=96, kind="PNG"). Variants of a seed differ in one pixel."""

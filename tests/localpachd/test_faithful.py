@@ -15,10 +15,10 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.task import task_pb2
 from python_pachyderm.proto.v2.transaction import transaction_pb2
 
-from tests.servers import StartPachd
+from tests.servers import LATE, StartPachd
 
-MINUTES = ("--faithful", "3600000")
-MILLISECONDS = ("--faithful", "20")
+MINUTES = (LATE, "3600000")
+MILLISECONDS = (LATE, "20")
 
 
 def put(client: python_pachyderm.Client, path: str, data: bytes) -> None:

@@ -10,7 +10,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from tests.parity.places import Complaints, MakeInput, Place, Refusal
-from tests.servers import Unique
+from tests.servers import LATE, Unique
 
 collect_ignore = ["sdk"]  # it has an environment of its own: make sdk
 
@@ -30,7 +30,7 @@ def _skip_elsewhere(request: pytest.FixtureRequest) -> None:
             pytest.skip(f"only localpachd: {reason}")
     for marker in request.node.iter_markers("crashes_pachd"):
         (request_,) = marker.args
-        if request.config.getoption("--faithful") or not request.getfixturevalue("on_localpachd"):
+        if request.config.getoption(LATE) or not request.getfixturevalue("on_localpachd"):
             pytest.skip(f"pachd 2.7 crashes on {request_}")
 
 

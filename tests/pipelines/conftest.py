@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,14 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Job, Jobs
 from pipelines.specifications import reading
-from tests.servers import Pachd, Unique
+from tests.servers import LATE, Pachd, Unique
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test of the command that needs a server runs twice: on one that does all at once, and on a late one."""
+    if "pachd" in metafunc.fixturenames and not metafunc.config.getoption(LATE) and "PACHD_ADDRESS" not in os.environ:
+        servers = [pytest.param("localpachd", id="at-once"), pytest.param("late_localpachd", id="late")]
+        metafunc.parametrize("pachd", servers, indirect=True, scope="session")
 
 
 @pytest.fixture(autouse=True)
