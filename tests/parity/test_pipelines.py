@@ -7,7 +7,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from tests.parity.places import MakeInput, Place
+from tests.parity.places import MakeInput, Place, until
 
 
 def test_a_pipeline_is_shown_with_its_defaults(place: Place, pfs: MakeInput, client: Client) -> None:
@@ -157,16 +157,13 @@ def test_repos_of_a_pipeline_have_their_types_and_descriptions(place: Place, pfs
 
 
 def test_a_pipeline_without_a_command_fails_with_a_reason(place: Place, pfs: MakeInput, client: Client) -> None:
-    name = place.unique("p")
-    repo = place.repo()
+    repo, name = place.repo(), place.pipeline_name()
     client.create_pipeline(name, transform=pps_pb2.Transform(image="ubuntu:20.04"), input=pfs(repo))
-    # The controller sees a new pipeline after a while; the end of its first job shows that it has.
     commit = place.put(repo, a="1")
     (job,) = client.inspect_job(commit, pipeline_name=name, wait=True)
     assert job.state in (pps_pb2.JOB_FAILURE, pps_pb2.JOB_KILLED, pps_pb2.JOB_UNRUNNABLE)
-    (info,) = client.inspect_pipeline(name)
-    assert (info.state, info.reason) == (pps_pb2.PIPELINE_FAILURE, "nothing to run: no transform.cmd")
-    client.delete_pipeline(name)
+    until(lambda: next(client.inspect_pipeline(name)).state == pps_pb2.PIPELINE_FAILURE)
+    assert next(client.inspect_pipeline(name)).reason == "nothing to run: no transform.cmd"
 
 
 def test_project_pipelines_stay_in_their_project(place: Place, pfs: MakeInput, client: Client) -> None:
