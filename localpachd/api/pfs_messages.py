@@ -102,15 +102,15 @@ def commit(value: Commit) -> pfs_pb2.Commit:
 
 
 def commit_info(info: CommitInfo, bound: int | None = None) -> pfs_pb2.CommitInfo:
-    """A CommitInfo message, with details once the size is known. Until then `bound` is an upper bound of the size in
-    bytes, if there is one."""
+    """A CommitInfo message. Its details have the size once that is known; until then those of a commit that a user
+    started are empty, and a job's has none. `bound` is an upper bound of the size in bytes, if there is one."""
     message = pfs_pb2.CommitInfo(
         commit=commit(info.commit),
         origin=pfs_pb2.CommitOrigin(kind=ORIGINS[info.origin]),
         description=info.description,
         parent_commit=commit(info.parent) if info.parent else None,
         child_commits=[commit(each) for each in info.children],
-        started=timestamp(info.started),
+        started=timestamp(info.started or None),
         finishing=timestamp(info.finishing),
         finished=timestamp(info.finished),
         direct_provenance=[commit(each) for each in info.provenance],
@@ -122,6 +122,8 @@ def commit_info(info: CommitInfo, bound: int | None = None) -> pfs_pb2.CommitInf
         message.details.size_bytes = info.size
         message.details.compacting_time.SetInParent()
         message.details.validating_time.SetInParent()
+    elif info.finished is None and info.origin == "USER":
+        message.details.SetInParent()
     return message
 
 

@@ -139,12 +139,12 @@ def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[s
 
 def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitInfo, FileSet]:
     """The commit and content that a reference names: in the repo `__filesets__`, those of the file set with this id,
-    whose commit has no branch and no times. StillFinishing for a commit that is closed and not finished."""
+    whose commit has no branch and was finished at time 0. StillFinishing for one that is closed and not finished."""
     if commit.repo.name != FILE_SETS:
         info = commits.resolve(conn, commit)
         return info, contents.settled(conn, info)
     found = find(conn, commit.id, now)
-    virtual = CommitInfo(0, commit, "USER", "FileSet - Virtual Commit", None, (), 0, None, None, (), "", None)
+    virtual = CommitInfo(0, commit, "USER", "FileSet - Virtual Commit", None, (), 0, None, 0, (), "", None)
     return virtual, FileSet(conn, found.tree)
 
 

@@ -50,6 +50,15 @@ def read(stub: pfs_pb2_grpc.APIStub) -> ReadFile:
     ).decode()
 
 
+def test_the_commit_of_a_file_set_has_always_been_finished(stub: pfs_pb2_grpc.APIStub, create: CreateFileSet) -> None:
+    info = stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=_of(create(_add("/a", "1")))))
+    assert info.description == "FileSet - Virtual Commit"
+    assert info.HasField("finished")
+    assert not info.finished.ByteSize()
+    assert not info.HasField("started")
+    assert not info.HasField("details")
+
+
 def test_every_reader_reads_a_file_set(stub: pfs_pb2_grpc.APIStub, create: CreateFileSet, read: ReadFile) -> None:
     made = create(_add("/a", "1"), _add("/d/b", "2"), _add("/d/b", "3"), _add("/c", "x"), _delete("/c"))
 

@@ -73,6 +73,17 @@ def test_a_parent_may_be_named(client: Client, place: Place, refusal: Refusal) -
     )
 
 
+def test_an_open_commit_of_a_user_has_details_without_a_size(client: Client, place: Place) -> None:
+    repo = place.repo()
+    opened = client.start_commit(repo, "master")
+    client.put_file_bytes(opened, "/a", b"1")
+    info = inspect(client, repo, opened.id)
+    assert info.HasField("details")
+    assert not info.details.ByteSize()
+    client.finish_commit(opened)
+    assert inspect(client, repo, opened.id, state=pfs_pb2.FINISHED).details.size_bytes == 1
+
+
 def test_a_failed_commit_is_readable_but_its_content_is_not_inherited(client: Client, place: Place) -> None:
     repo = place.repo()
     place.put(repo, a="1")
