@@ -143,6 +143,7 @@ def test_the_command_reports_obstacles_before_it_sends_anything(
     assert done.returncode == 1
     assert done.stderr.startswith("lookalike: nothing was deployed: fix the errors")
     assert done.stdout == (
+        f"writing to {like_a_cluster.address}, pachctl's context test, project {like_a_cluster.project}\n"
         "error specs/p.json:17 resource_requests\n"
         "  the quota team allows 1 of requests.cpu in all, and one worker needs 2: it would never be created\n"
         "  → request less, or have the quota raised\n"
