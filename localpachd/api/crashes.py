@@ -2,7 +2,7 @@
 
 Each is a nil pointer or a negative index in Pachyderm 2.7.8: in `driver.go` and `driver_file.go` of
 `src/server/pfs/server`, `src/server/pps/server/api_server.go`, or `task/util.go`, `pfsdb/pfsdb.go` and
-`storage/chunk/reader.go` of `src/internal`.
+`storage/chunk/reader.go` of `src/internal`. That of `storage.Fileset` is in `src/internal/storage/server.go` of 2.11.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from typing import Any, Never, TypeVar
 import grpc
 
 from localpachd.api.handlers import method_handler
-from localpachd.api.schema import pfs_pb2, pps_pb2, task_pb2, transaction_pb2
+from localpachd.api.schema import pfs_pb2, pps_pb2, storage_pb2, task_pb2, transaction_pb2
 from localpachd.errors import Crashed
 
 Request = TypeVar("Request")
@@ -30,6 +30,11 @@ def _change(request: pfs_pb2.ModifyFileRequest) -> str:
     if kind == "copy_file" and not request.copy_file.src.commit.HasField("repo"):
         return "it has no copy_file.src.commit.repo"
     return ""
+
+
+def _appended(request: storage_pb2.CreateFilesetRequest) -> str:
+    missing = request.HasField("append_file") and not request.append_file.HasField("data")
+    return "it has no append_file.data" if missing else ""
 
 
 def _jobs(request: pps_pb2.ListJobRequest) -> str:
@@ -73,6 +78,7 @@ _FAULTS: Mapping[str, Fault] = {
     "pps_v2.API/ListTask": _tasks,
     "pps_v2.API/ListDatum": _page,
     "pps_v2.API/ListJob": _jobs,
+    "storage.Fileset/CreateFileset": _appended,
     "transaction_v2.API/BatchTransaction": _batch,
 }
 

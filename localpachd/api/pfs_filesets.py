@@ -67,7 +67,10 @@ class FileSetCalls:
     def ShardFileSet(
         self, request: pfs_pb2.ShardFileSetRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.ShardFileSetResponse:
-        limits = (request.num_files or _SHARD_FILES, request.size_bytes or _SHARD_BYTES)
+        limits = (
+            request.num_files if request.num_files > 0 else _SHARD_FILES,
+            request.size_bytes if request.size_bytes > 0 else _SHARD_BYTES,
+        )
         with self._pfs.db.read() as conn:
             files = FileSet(conn, filesets.find(conn, request.file_set_id, time.time_ns()).tree)
             ranges = [pfs_pb2.PathRange(lower=lower, upper=upper) for lower, upper in filesets.shards(files, *limits)]

@@ -189,6 +189,9 @@ if TYPE_CHECKING:  # `make stubs` generates these types from FILES
         rpc_pb2 as rpc_pb2,
     )
     from pachyderm_schema import (
+        storage_pb2 as storage_pb2,
+    )
+    from pachyderm_schema import (
         task_pb2 as task_pb2,
     )
     from pachyderm_schema import (
@@ -204,7 +207,7 @@ else:
     pfs_pb2, pps_pb2, transaction_pb2, admin_pb2 = map(_package, ("pfs_v2", "pps_v2", "transaction_v2", "admin_v2"))
     version_pb2, worker_pb2, task_pb2 = map(_package, ("versionpb_v2", "pachyderm.worker", "taskapi"))
     enterprise_pb2, debug_pb2, rpc_pb2 = map(_package, ("enterprise_v2", "debug_v2", "google.rpc"))
-    logs_pb2, metadata_pb2 = map(_package, ("logs", "metadata"))
+    logs_pb2, metadata_pb2, storage_pb2 = map(_package, ("logs", "metadata", "storage"))
     Empty, Timestamp, Duration, BytesValue = (
         message_class(_POOL.FindMessageTypeByName(f"google.protobuf.{name}"))
         for name in ("Empty", "Timestamp", "Duration", "BytesValue")

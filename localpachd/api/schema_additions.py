@@ -150,6 +150,24 @@ MESSAGES: Mapping[str, str] = {
     "metadata.Edit.Replace": "map string replacement = 1",
     "metadata.EditMetadataRequest": "repeated metadata.Edit edits = 1",
     "metadata.EditMetadataResponse": "",
+    "storage.AppendFile": "string path = 1; google.protobuf.BytesValue data = 2",
+    "storage.ComposeFilesetRequest": "repeated string fileset_ids = 1; int64 ttl_seconds = 2",
+    "storage.ComposeFilesetResponse": "string fileset_id = 1",
+    "storage.CopyFile": "string fileset_id = 1; string src = 2; string dst = 3",
+    "storage.CreateFilesetRequest": "storage.AppendFile append_file = 1; storage.DeleteFile delete_file = 2; "
+    "storage.CopyFile copy_file = 3",
+    "storage.CreateFilesetResponse": "string fileset_id = 1",
+    "storage.DeleteFile": "string path = 1",
+    "storage.FileFilter": "storage.PathRange path_range = 1; string path_regex = 2",
+    "storage.PathRange": "string lower = 1; string upper = 2",
+    # Its reference to the data needs a package that no served call uses.
+    "storage.ReadFilesetCDRResponse": "string path = 1",
+    "storage.ReadFilesetRequest": "string fileset_id = 1; repeated storage.FileFilter filters = 2; "
+    "bool empty_files = 3",
+    "storage.ReadFilesetResponse": "string path = 1; google.protobuf.BytesValue data = 2",
+    "storage.RenewFilesetRequest": "string fileset_id = 1; int64 ttl_seconds = 2",
+    "storage.ShardFilesetRequest": "string fileset_id = 1; int64 num_files = 2; int64 size_bytes = 3",
+    "storage.ShardFilesetResponse": "repeated storage.PathRange shards = 1",
     # Details of a status, which every gRPC service may send beside its code and text.
     "google.rpc.ResourceInfo": "string resource_type = 1; string resource_name = 2; string owner = 3; "
     "string description = 4",
@@ -194,6 +212,18 @@ CALLS: Mapping[str, Mapping[str, Call]] = {
         "RerunPipeline": Call("2.8", "pps_v2.RerunPipelineRequest", EMPTY),
         "SetClusterDefaults": Call("2.8", "pps_v2.SetClusterDefaultsRequest", "pps_v2.SetClusterDefaultsResponse"),
         "SetProjectDefaults": Call("2.8", "pps_v2.SetProjectDefaultsRequest", "pps_v2.SetProjectDefaultsResponse"),
+    },
+    "storage.Fileset": {
+        "CreateFileset": Call(
+            "2.10", "storage.CreateFilesetRequest", "storage.CreateFilesetResponse", streamed_request=True
+        ),
+        "ReadFileset": Call("2.10", "storage.ReadFilesetRequest", "storage.ReadFilesetResponse", streamed_reply=True),
+        "ReadFilesetCDR": Call(
+            "2.11", "storage.ReadFilesetRequest", "storage.ReadFilesetCDRResponse", streamed_reply=True
+        ),
+        "RenewFileset": Call("2.10", "storage.RenewFilesetRequest", EMPTY),
+        "ComposeFileset": Call("2.10", "storage.ComposeFilesetRequest", "storage.ComposeFilesetResponse"),
+        "ShardFileset": Call("2.10", "storage.ShardFilesetRequest", "storage.ShardFilesetResponse"),
     },
 }
 """The added calls and the calls whose messages changed, by service."""

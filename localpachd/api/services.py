@@ -18,6 +18,7 @@ from localpachd.api.pfs import PfsServicer
 from localpachd.api.pps import PpsServicer
 from localpachd.api.requests import Requests
 from localpachd.api.specs import Specs
+from localpachd.api.storage import FilesetServicer
 from localpachd.api.transactions import TransactionServicer, Writes
 from localpachd.api.worker import WorkerServicer
 from localpachd.diagnosis.facts import Facts
@@ -53,6 +54,7 @@ SERVICES = (
     Service(schema.SERVICES["enterprise_v2.API"], EnterpriseServicer),
     Service(schema.SERVICES["metadata.API"], MetadataServicer),
     Service(schema.SERVICES["logs.API"], LogsServicer),
+    Service(schema.SERVICES["storage.Fileset"], FilesetServicer),
     Service(schema.SERVICES["auth_v2.API"]),
     Service(schema.SERVICES["identity_v2.API"]),
     Service(schema.SERVICES["license_v2.API"]),
@@ -85,6 +87,7 @@ def register(
         ("enterprise_v2.API", EnterpriseServicer()),
         ("metadata.API", MetadataServicer(pfs)),
         ("logs.API", LogsServicer(pfs)),
+        ("storage.Fileset", FilesetServicer(pfs, files)),
         ("debug_v2.Debug", DebugServicer(Sources(files, pipelines, pps, pfs.db, secrets, facts), levels)),
     )
     for name, servicer in servicers:

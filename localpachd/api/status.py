@@ -48,10 +48,12 @@ _AUTH_SERVICES = frozenset(("auth_v2.API", "enterprise_v2.API", "identity_v2.API
 _NO_AUTH = "the auth service is not activated"
 
 
-# Single calls that clients recognise by that text.
+# Single calls whose refusal clients recognise by its text, or that have a substitute.
 _REFUSALS = {
     "pfs_v2.API/ActivateAuth": _NO_AUTH,
     "pps_v2.API/ActivateAuth": _NO_AUTH,
+    "storage.Fileset/ReadFilesetCDR": "localpachd does not serve storage.Fileset/ReadFilesetCDR: its chunks have no "
+    "URLs. Use ReadFileset, which sends the files themselves",
 }
 
 

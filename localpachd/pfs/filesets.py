@@ -4,17 +4,18 @@ A file set is a change as well as a tree: on top of another file set, or in a co
 removed, replaces those that it replaced, and appends to those that it only appended to.
 """
 
+import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localpachd import ids
-from localpachd.errors import NotFound, PachError
+from localpachd.errors import InvalidArgument, NotFound, PachError
 from localpachd.pfs import commits, contents
 from localpachd.pfs.entities import FILE_SETS, Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.chunks import Chunks
-from localpachd.storage.filesets import Entry, FileSet, FileSetRef, compact, write_layer
+from localpachd.storage.filesets import Entry, File, FileSet, FileSetRef, compact, write_layer
 
 SECOND = 1_000_000_000
 DEFAULT_TTL = 600 * SECOND
@@ -137,6 +138,16 @@ def shards(files: FileSet, most_files: int, most_bytes: int) -> Iterator[tuple[s
     yield lower, ""
 
 
+def select(files: FileSet, ranges: Iterable[tuple[str, str]], patterns: Iterable[str]) -> Iterator[File]:
+    """The files whose paths lie in all ranges (lower, upper; "" means no bound) and contain matches of all regular
+    expressions, in path order. Raises InvalidArgument for an invalid expression, before the first file."""
+    bounds = list(ranges)
+    lower = max((each for each, _ in bounds), default="")
+    upper = min((each for _, each in bounds if each), default=None)
+    compiled = [_compiled(each) for each in patterns]
+    return (file for file in files.walk("/", lower, upper) if all(each.search(file.path) for each in compiled))
+
+
 def opened(conn: sqlite3.Connection, commit: Commit, now: int) -> tuple[CommitInfo, FileSet]:
     """The commit and content that a reference names: in the repo `__filesets__`, those of the file set with this id,
     whose commit has no branch and was finished at time 0. StillFinishing for one that is closed and not finished."""
@@ -158,6 +169,13 @@ def parse(text: str) -> str:
     if bad is not None:
         raise PachError(f"encoding/hex: invalid byte: U+{ord(bad):04X} {bad!r}")
     return plain.lower()
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise InvalidArgument(f"invalid regular expression {pattern!r}: {error}") from None
 
 
 def _stored(conn: sqlite3.Connection, fileset: str, part: str) -> FileSetRef:

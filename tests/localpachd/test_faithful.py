@@ -15,6 +15,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from python_pachyderm.proto.v2.task import task_pb2
 from python_pachyderm.proto.v2.transaction import transaction_pb2
 
+from localpachd.api.schema import storage_pb2
 from tests.servers import LATE, StartPachd
 
 MINUTES = (LATE, "3600000")
@@ -106,6 +107,10 @@ def test_a_request_on_which_pachd_crashes_is_an_internal_error(start_pachd: Star
         file = pfs_pb2.CopyFile(src=pfs_pb2.File(commit=source, path="/a"), dst="/b")
         return [pfs_pb2.ModifyFileRequest(set_commit=whole), pfs_pb2.ModifyFileRequest(copy_file=file)]
 
+    create_fileset: grpc.StreamUnaryMultiCallable[Any, bytes] = client._channel.stream_unary(
+        "/storage.Fileset/CreateFileset", request_serializer=lambda message: message.SerializeToString()
+    )
+    without_data = storage_pb2.CreateFilesetRequest(append_file=storage_pb2.AppendFile(path="/a"))
     starting = pfs_pb2.StartCommitRequest(branch=pfs_pb2.Branch(repo=pfs_pb2.Repo(name="in", type="user"), name="x"))
     batched = transaction_pb2.TransactionRequest(start_commit=starting)
     crashing: list[Callable[[], Any]] = [
@@ -120,6 +125,7 @@ def test_a_request_on_which_pachd_crashes_is_an_internal_error(start_pachd: Star
         lambda: list(client.walk_file(("in", "master"), "/", number=-1, reverse=True)),
         lambda: list(pps.ListDatum(pps_pb2.ListDatumRequest(number=-1, reverse=True))),
         lambda: client.batch_transaction([batched]),
+        lambda: create_fileset(iter([without_data])),
     ]
     for call in crashing:
         with pytest.raises((grpc.RpcError, ConnectionError)) as refused:

@@ -72,6 +72,15 @@ def _skip_before(request: pytest.FixtureRequest) -> None:
             pytest.skip(f"needs Pachyderm {first}: the server is {server.major}.{server.minor}.{server.micro}")
 
 
+@pytest.fixture(autouse=True)
+def _skip_on_pachyderm(request: pytest.FixtureRequest) -> None:
+    """Skips a test marked only_localpachd on another server."""
+    for marker in request.node.iter_markers("only_localpachd"):
+        server = request.getfixturevalue("client").get_version()
+        if not server.additional.startswith("+localpachd"):
+            pytest.skip(f"only on localpachd: {marker.args[0]}")
+
+
 @pytest.fixture
 def place(client: Client, unique: Unique) -> Iterator[Place]:
     """A corner of the server for one test."""
