@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localpachd.pace import Pace
-from localpachd.pps.entities import JobInfo, JobState
+from localpachd.pps.entities import Counters, JobInfo, JobState
 from localpachd.worker.gpu_pool import GpuPool
 from tests.localpachd.pps.engine import Engine, pfs_input
 
@@ -88,6 +88,20 @@ def test_the_next_job_waits_for_its_base(late: Engine) -> None:
     job = late.settle("out")
     assert (job.state, job.counters.processed, job.counters.skipped) == (JobState.SUCCESS, 1, 2)
     assert late.files("out") == {"/a": "a", "/b": "b", "/c": "c"}
+
+
+def test_skipped_datums_are_counted_when_all_new_ones_have_succeeded(late: Engine) -> None:
+    late.finisher.start()
+    late.repo("in")
+    late.put("in", {"/a": "a", "/b": "b"})
+    late.create("out", pfs_input("in"), '! grep -q bad "$PFS"/in/*', datum_tries=1)
+    assert late.settle("out").state is JobState.SUCCESS
+    late.put("in", {"/new": "bad"})
+    job = late.settle("out")
+    assert (job.state, job.counters) == (JobState.FAILURE, Counters(failed=1, total=3))
+    late.put("in", {"/new": None, "/b": "bad"})  # a changed datum comes after the new ones
+    job = late.settle("out")
+    assert (job.state, job.counters) == (JobState.FAILURE, Counters(failed=1, skipped=1, total=2))
 
 
 def test_results_are_counted_when_their_set_ends(late: Engine, tmp_path: Path) -> None:
