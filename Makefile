@@ -8,7 +8,7 @@ SDK := .venv-sdk
 SDK_READY := $(SDK)/.ready
 SDK_TESTS := tests/parity/sdk
 # The tests that `make soak` also runs on servers as late as a cluster. Those of the command always do so.
-LATE_TESTS := tests/e2e tests/parity
+LATE_TESTS := tests/e2e tests/examples tests/parity
 # The generator of type stubs needs a newer protobuf than python-pachyderm allows.
 GENERATOR := .venv-stubs
 GENERATOR_READY := $(GENERATOR)/.ready

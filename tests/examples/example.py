@@ -42,7 +42,8 @@ class Example:
         return pfs_pb2.Commit(repo=named, id=commit, branch=pfs_pb2.Branch(repo=named, name=branch))
 
     def put(self, repo: str, files: Mapping[str, str | bytes | None], branch: str = "master") -> str:
-        """Puts files, replacing what was there (None only deletes), in one commit; returns its id."""
+        """Puts files, replacing what was there (None only deletes), in one commit; returns its id once it is finished,
+        since triggers look at finished commits."""
         with self.client.commit(repo, branch, project_name=self.project) as commit:
             for path, content in files.items():
                 if content is None:
@@ -50,7 +51,8 @@ class Example:
                 else:
                     data = content.encode() if isinstance(content, str) else content
                     self.client.put_file_bytes(commit, path, data, append=False)
-        return str(commit.id)
+        (info,) = self.client.wait_commit(self.at(repo, branch, commit.id))
+        return str(info.commit.id)
 
     def create(self, *names: str, words: Mapping[str, str] | None = None, **changes: Any) -> None:
         """Creates the pipelines of specification files: `.json` as python-pachyderm sends them, `.yaml` as pachctl does
@@ -92,9 +94,12 @@ class Example:
         return info
 
     def went(self, pipeline: str, commit: str = "") -> tuple[str, dict[str, int]]:
-        """The state of an ended job, and its datums counted by outcome; outcomes of no datum are left out."""
+        """The state of an ended job, and its datums counted by outcome; outcomes of no datum are left out, and the
+        skipped datums of a failed job: Pachyderm counts them only when all new ones have succeeded."""
         info = self.job(pipeline, commit)
-        outcomes = ("processed", "skipped", "failed", "recovered", "total")
+        outcomes = ["processed", "failed", "recovered", "total"]
+        if info.state != pps_pb2.JOB_FAILURE:
+            outcomes.append("skipped")
         counted = {outcome: getattr(info, f"data_{outcome}") for outcome in outcomes}
         return pps_pb2.JobState.Name(info.state), {name: number for name, number in counted.items() if number}
 

@@ -2,6 +2,7 @@
 steps with pachctl."""
 
 import io
+import re
 import shutil
 from importlib import resources
 from pathlib import Path
@@ -147,8 +148,7 @@ def branches(example: Example, second: str, third: str) -> None:
 def failing_code(example: Example) -> str:
     """A file that fails its datum, in a commit that is returned, and its removal."""
     bad = example.put("images", {"/notes.txt": "not a picture\n"})
-    info = example.job("edges", bad)
-    assert (info.state, info.data_failed, info.data_skipped) == (pps_pb2.JOB_FAILURE, 1, 3)
+    assert example.went("edges", bad) == ("JOB_FAILURE", {"failed": 1, "total": 4})
     assert example.log("edges")[-1] == "PIL.UnidentifiedImageError: cannot identify image file '/pfs/images/notes.txt'"
     assert example.job("montage", bad).state == pps_pb2.JOB_UNRUNNABLE
     good = example.put("images", {"/notes.txt": None})
@@ -200,7 +200,7 @@ def progress(example: Example) -> list[tuple[str, str]]:
     """The counts and the state of each job of `edges`, the newest first, as pachctl words them."""
     jobs = example.client.list_job(pipeline_name="edges", project_name=example.project, history=-1)
     return [
-        (
+        _counted(
             f"{each.data_processed} + {each.data_skipped} / {each.data_total}",
             pps_pb2.JobState.Name(each.state).removeprefix("JOB_").lower(),
         )
@@ -212,7 +212,12 @@ def documented_progress() -> list[tuple[str, str]]:
     """The same, as the tutorial shows it."""
     steps = transcripts.steps((DOCUMENTS / "tutorial.md").read_text(encoding="utf-8"))
     (table,) = (step.output for step in steps if step.command == "pachctl list job -p edges --history all")
-    return [(row["PROGRESS"], row["STATE"].partition(":")[0]) for row in transcripts.rows(table)[1:]]
+    return [_counted(row["PROGRESS"], row["STATE"].partition(":")[0]) for row in transcripts.rows(table)[1:]]
+
+
+def _counted(progress: str, state: str) -> tuple[str, str]:
+    """Without the skipped datums of a failed job, which only a quick localpachd counts; see Example.went."""
+    return re.sub(r"\+ \d+", "+ ?", progress) if state == "failure" else progress, state
 
 
 def _own(example: Example, info: pps_pb2.PipelineInfo) -> bool:
