@@ -10,7 +10,7 @@ from typing import Any, Never, TypeVar
 
 import grpc
 
-from localpachd.api.handlers import method_handler
+from localpachd.api.handlers import replaced
 from localpachd.api.schema import pfs_pb2, pps_pb2, storage_pb2, task_pb2, transaction_pb2
 from localpachd.errors import Crashed
 
@@ -96,12 +96,7 @@ class CrashInterceptor(grpc.ServerInterceptor):
         fault = _FAULTS.get(method)
         if found is None or fault is None:
             return found
-        return method_handler(
-            _checked(found, fault, method),
-            (found.request_streaming, found.response_streaming),
-            found.request_deserializer,
-            found.response_serializer,
-        )
+        return replaced(found, _checked(found, fault, method))
 
 
 def _checked(

@@ -47,3 +47,15 @@ def method_handler(
 ) -> "grpc.RpcMethodHandler[Request, Reply]":
     """gRPC's handler of a call; `streams` says whether its request and its reply are streams."""
     return _KINDS[streams](behaviour, request_deserializer=deserialize, response_serializer=serialize)
+
+
+def replaced(
+    handler: "grpc.RpcMethodHandler[Request, Reply]", behaviour: Callable[[Never, grpc.ServicerContext], object]
+) -> "grpc.RpcMethodHandler[Request, Reply]":
+    """The handler of the same call with another behaviour."""
+    return method_handler(
+        behaviour,
+        (handler.request_streaming, handler.response_streaming),
+        handler.request_deserializer,
+        handler.response_serializer,
+    )

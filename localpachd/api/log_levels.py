@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from localpachd.api.handlers import method_handler
+from localpachd.api.handlers import replaced
 from localpachd.api.schema import debug_pb2
 from localpachd.api.times import seconds
 from localpachd.errors import InvalidArgument
@@ -87,8 +87,7 @@ class CallLog(grpc.ServerInterceptor):
         name = handler_call_details.method.lstrip("/")
         inner: Any = found.unary_unary or found.stream_unary or found.unary_stream or found.stream_stream
         logged: Any = _stream if found.response_streaming else _single
-        streams = (found.request_streaming, found.response_streaming)
-        return method_handler(logged(inner, name), streams, found.request_deserializer, found.response_serializer)
+        return replaced(found, logged(inner, name))
 
 
 def _single(inner: Callable[..., object], name: str) -> Callable[..., object]:

@@ -11,7 +11,7 @@ from typing import Never, NoReturn, TypeVar
 import grpc
 
 from localpachd import errors
-from localpachd.api.handlers import method_handler
+from localpachd.api.handlers import method_handler, replaced
 from localpachd.api.schema import rpc_pb2
 
 log = logging.getLogger(__name__)
@@ -82,12 +82,7 @@ class StatusInterceptor(grpc.ServerInterceptor):
         found = continuation(handler_call_details)
         if found is None:
             return _refusal(_unknown(method))
-        return method_handler(
-            _guarded(found, method),
-            (found.request_streaming, found.response_streaming),
-            found.request_deserializer,
-            found.response_serializer,
-        )
+        return replaced(found, _guarded(found, method))
 
 
 def _guarded(found: "grpc.RpcMethodHandler[Request, Reply]", method: str) -> Callable[[Never, Context], object]:
