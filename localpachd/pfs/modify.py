@@ -2,15 +2,16 @@
 
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 
 from localpachd import ids
 from localpachd.errors import NotFound
 from localpachd.pfs import commits, contents, filesets
 from localpachd.pfs.contents import BaseUnfinished
-from localpachd.pfs.entities import Branch, Commit, CommitInfo
+from localpachd.pfs.entities import FILE_SETS, Branch, Commit, CommitInfo
 from localpachd.pfs.service import Pfs
-from localpachd.pfs.staging import Change, Staged
+from localpachd.pfs.staging import Change, Copy, Staged
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import FileSet, write_layer
@@ -52,14 +53,22 @@ def apply(txn: Transaction, chunks: Chunks, target: Commit, changes: Iterable[Ch
     they read a commit that is closed and not finished."""
     place = _place(txn.conn, target)
     own = isinstance(place, Branch)
+    pinned = [_pinned(txn.conn, change) for change in changes]
     commit = commits.start(txn, place) if isinstance(place, Branch) else place
-    staged = Staged(txn, chunks, _Commit(txn.conn, commit, own), changes)
+    staged = Staged(txn, chunks, _Commit(txn.conn, commit, own), pinned)
     # Appending to older content makes new chunks.
     chunks.flush()
     contents.add_layer(txn, commit, staged.entries())
     txn.changed.add(commit.commit)
     if own:
         commits.finish(txn, commit)
+
+
+def _pinned(conn: sqlite3.Connection, change: Change) -> Change:
+    """The change with the source of a copy by its id: a branch means its head before the changes open another one."""
+    if isinstance(change, Copy) and change.source.repo.name != FILE_SETS:
+        return replace(change, source=commits.resolve(conn, change.source).commit)
+    return change
 
 
 class _Nothing:

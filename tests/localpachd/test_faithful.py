@@ -80,6 +80,17 @@ def test_a_read_waits_until_the_commit_is_finished(start_pachd: StartPachd, tmp_
         assert head(client).HasField("finished")
 
 
+def test_a_copy_waits_until_its_source_is_finished(start_pachd: StartPachd, tmp_path: Path) -> None:
+    client = start_pachd(tmp_path / "root", *MILLISECONDS).client()
+    client.create_repo("in")
+    whole = pfs_pb2.Commit(repo=pfs_pb2.Repo(name="in", type="user", project=pfs_pb2.Project(name="default")))
+    whole.branch.CopyFrom(pfs_pb2.Branch(repo=whole.repo, name="master"))
+    for number in range(10):
+        put(client, "/a", b"%d" % number)
+        client.copy_file(whole, "/a", ("in", "master"), "/b")
+        assert client.get_file(("in", "master"), "/b").read() == b"%d" % number
+
+
 def test_a_wait_for_a_commit_ends_with_its_caller(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root", *MINUTES)
     client = server.client()

@@ -143,6 +143,17 @@ def test_copies_of_files_and_directories(client: Client, place: Place) -> None:
     assert len(tree(client, other)) == 6
 
 
+def test_a_copy_from_a_branch_to_itself_reads_its_head_even_if_that_failed(client: Client, place: Place) -> None:
+    repo = place.repo()
+    place.put(repo, a="1")
+    failed = client.start_commit(repo, "master")
+    client.put_file_bytes(failed, "/b", b"2")
+    client.finish_commit(failed, error="half written")
+    client.copy_file(commit_of(repo, branch="master"), "/b", (repo, "master"), "/c")
+    finished(client, repo)
+    assert tree(client, repo) == {"/a": b"1", "/c": b"2"}
+
+
 @pytest.mark.crashes_pachd("a source whose commit has its repo only within its branch")
 def test_the_source_of_a_copy_as_the_client_sends_it(client: Client, place: Place) -> None:
     repo = place.repo()
