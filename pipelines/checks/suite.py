@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.checks import code, datums, gpu_requests, graph, inputs, names, pods, resources, running, users
+from pipelines.checks import code, datums, gpu_requests, graph, inputs, names, pods, resources, running, secrets, users
 from pipelines.checks.datums import Paths
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level, Place
@@ -16,6 +16,7 @@ _OF_ONE: Sequence[Callable[[Draft], Iterable[Flaw]]] = (
     names.check,
     code.check,
     users.check,
+    secrets.check,
     inputs.check,
     running.check,
     resources.check,

@@ -47,6 +47,11 @@ def as_user(user: str, image: str = "shell:1") -> dict[str, Any]:
     return {"transform": {"image": image, "cmd": ["sh"], "user": user}}
 
 
+def mounting(*secrets: tuple[str, str]) -> dict[str, Any]:
+    mounts = [{"name": name, "mount_path": path} for name, path in secrets]
+    return {"transform": {"image": "shell:1", "cmd": ["sh"], "secrets": mounts}}
+
+
 def service(**fields: Any) -> dict[str, Any]:
     return {"service": {"internal_port": 80, "external_port": 30080, **fields}}
 
@@ -208,6 +213,9 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (W, "transform.user", "does not start a container as user 0", "write root", as_user("0"), as_user("root")),
     (W, "transform.user", "runs as lookalike .* cannot become nobody", 'write "lookalike"',
      as_user("nobody:users", OUR_IMAGE), as_user("1000:1000", OUR_IMAGE)),
+    # secrets
+    (W, "transform.secrets[1].mount_path", "again.*Kubernetes refuses two of one name", "a file for each of its keys",
+     mounting(("s3", "/a"), ("s3", "/b")), mounting(("s3", "/a"), ("s4", "/b"), ("s3", ""))),
     # pods
     (E, "pod_spec", "does not parse", "JSON", {"pod_spec": "{"}, {"pod_spec": '{"hostNetwork": true}'}),
     (E, "pod_patch", "does not parse", "JSON", {"pod_patch": "["}, {"pod_patch": "[]"}),
