@@ -7,7 +7,7 @@ from typing import NoReturn
 import grpc
 import typer
 
-from pipelines.client.failures import explain
+from pipelines.client.failures import cause, explain
 from pipelines.commands import interrupts, terminal
 from pipelines.commands.loading import Commands
 from pipelines.errors import LookalikeError
@@ -47,9 +47,8 @@ def _run() -> int:
     except LookalikeError as error:
         terminal.complain(str(error))
     except (grpc.RpcError, ConnectionError) as error:
-        # The client turns some of gRPC's errors into a ConnectionError.
-        cause = error if isinstance(error, grpc.RpcError) else error.__cause__
-        terminal.complain(explain(cause) if isinstance(cause, grpc.RpcError) else str(error))
+        failed = cause(error)
+        terminal.complain(str(error) if failed is None else explain(failed))
     except OSError as error:
         terminal.complain(f"{error.filename or 'the system'}: {error.strerror or error}")
     except Exception as error:

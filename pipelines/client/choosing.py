@@ -4,6 +4,7 @@ directory it is called, and only then the one of pachctl's active context."""
 import base64
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,8 @@ def of_library(root: Path, environment: Mapping[str, str] = os.environ) -> Targe
             "with --address"
         )
     context = contexts.of_address(server.address, environment)
-    return _target(server.address, context, None, f"the library in {root}, at {server.address}")
+    words = f"the library in {root}, at {server.address}"
+    return replace(_target(server.address, context, None, words), local=True)
 
 
 def _of_context(environment: Mapping[str, str]) -> Target:
@@ -61,7 +63,8 @@ def _of_context(environment: Mapping[str, str]) -> Target:
             f"{address}, which belongs to another directory: change to that, name the server with --address {address}, "
             "or start one here with `lookalike up`"
         )
-    return _target(str(address), context, _certificates(context, path), f"{address}, pachctl's context {name}")
+    found = _target(str(address), context, _certificates(context, path), f"{address}, pachctl's context {name}")
+    return replace(found, local=name == local.CONTEXT)
 
 
 def _target(address: str, context: Mapping[str, Any], certificates: bytes | None, words: str) -> Target:
@@ -72,7 +75,7 @@ def _target(address: str, context: Mapping[str, Any], certificates: bytes | None
         context.get("session_token"),
         certificates,
         str(context.get("namespace") or ""),
-        words if project == "default" else f"{words}, project {project}",
+        words=words if project == "default" else f"{words}, project {project}",
     )
 
 

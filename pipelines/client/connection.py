@@ -7,25 +7,30 @@ from dataclasses import dataclass, field
 
 import grpc
 from python_pachyderm import Client
+from python_pachyderm.service import GRPC_CHANNEL_OPTIONS
 
-from pipelines.client.failures import reaching, unreachable
+from pipelines.client.failures import Reached, reaching
 from pipelines.errors import LookalikeError
 
 _CONNECTS_WITHIN = 10.0
 """Seconds within which a connection must be made."""
 
+# By default gRPC lets up to two minutes pass between two attempts to connect again.
+GRPC_CHANNEL_OPTIONS.append(("grpc.max_reconnect_backoff_ms", 3000))
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """A server: its address, the project to work in, and the credentials. `namespace` is its namespace in the
-    Kubernetes cluster, "" if the configuration does not name one. `words` say to people which server it is and why it
-    was chosen."""
+    Kubernetes cluster, "" if the configuration does not name one. `local`: whether it is that of a library on this
+    machine. `words` say to people which server it is and why it was chosen."""
 
     address: str
     project: str = "default"
     token: str | None = None
     root_certificates: bytes | None = None
     namespace: str = ""
+    local: bool = False
     words: str = field(default="", compare=False)
 
 
@@ -58,9 +63,10 @@ def connect(to: Target, waiting: Callable[[str], None] = _quiet) -> Connection:
         ) from error
     # A channel that is open when the interpreter exits can keep gRPC waiting for ever.
     atexit.register(client._channel.close)
-    reaching(address)
+    server = Reached(address, to.local, to.namespace)
+    reaching(server)
     if not _connects(client._channel):
-        raise LookalikeError(unreachable(address))
+        raise LookalikeError(server.absent())
     return Connection(client, address, to.project, waiting, to.namespace)
 
 

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -12,6 +13,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from pipelines.client.connection import Connection
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.specifications.reading import leaves
 
@@ -159,19 +161,21 @@ class Jobs:
 
     def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
-        jobs of services are left out: they never end."""
+        jobs of services are left out: they never end. Outlasts an outage of the server."""
         looks = 0
         busy: dict[tuple[str, str], tuple[Busy, ...]] = {}
         while True:
             closely = looks % _LOOKS_AT_PIPELINES == 0
             if closely:
-                infos = self.pipelines()
+                infos = outlasting(self._connection, self.pipelines)
                 ranks = _ranks(infos)
             looks += 1
-            found = [job for each in commit_sets for job in self.of_set(each) if job.pipeline in ranks]
+            sets = [outlasting(self._connection, partial(self.of_set, each)) for each in commit_sets]
+            found = [job for each in sets for job in each if job.pipeline in ranks]
             found.sort(key=lambda job: ranks[job.pipeline])
             if closely:
-                busy = {(job.pipeline, job.id): self.with_workers(job).busy for job in found}
+                close = [outlasting(self._connection, partial(self.with_workers, job)) for job in found]
+                busy = {(job.pipeline, job.id): job.busy for job in close}
             look([replace(job, busy=busy.get((job.pipeline, job.id), ())) for job in found], infos)
             if all(job.ended for job in found):
                 return found

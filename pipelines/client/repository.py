@@ -86,6 +86,8 @@ class Repository:
 
             try:
                 return Commits(self._connection, self.name).make(content, description)
+            except ConnectionError:  # an OSError, into which the client turns some of gRPC's
+                raise
             except OSError as error:
                 raise LookalikeError(
                     f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put"

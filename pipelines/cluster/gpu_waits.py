@@ -9,6 +9,7 @@ from typing import Any
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.connection import Connection
+from pipelines.client.outages import outlasting
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import Holdings, Node
 from pipelines.errors import LookalikeError
@@ -67,7 +68,7 @@ class GpuWaits:
         if not wishes:
             return {}
         crashing = {name for name in wishes if infos[name].state == pps_pb2.PIPELINE_CRASHING}
-        machine = gpu_holders.local_leases(self._connection)
+        machine = outlasting(self._connection, lambda: gpu_holders.local_leases(self._connection))
         if machine is not None:
             found = {name: on_machine(machine, name, wish, name in crashing) for name, wish in wishes.items()}
             return {name: wait for name, wait in found.items() if wait is not None}

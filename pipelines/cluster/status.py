@@ -3,12 +3,14 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Failure, Job, Jobs
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.cluster import gpu_holders, gpu_waits, kubernetes
 from pipelines.cluster.gpu_waits import GpuWaits, Wait
@@ -112,13 +114,18 @@ def rejections(connection: Connection) -> list[Rejection]:
     """Every rejected file of the library and of the queries, by name."""
     found: list[Rejection] = []
     for pipeline, repo in REJECTING.items():
-        output = Repository(connection, pipeline).good()
-        for _, content in output.read_all("/rejected/*/*.jsonl") if output is not None else ():
+        for content in outlasting(connection, partial(_records, connection, pipeline)):
             lines = map(json.loads, content.decode().splitlines())
             found += [Rejection(repo, line["source"], line["stage"], line["reason"]) for line in lines]
     return sorted(found, key=lambda each: (each.repo, each.source, each.stage))
 
 
+def _records(connection: Connection, pipeline: str) -> list[bytes]:
+    output = Repository(connection, pipeline).good()
+    return [] if output is None else [content for _, content in output.read_all("/rejected/*/*.jsonl")]
+
+
 def notes(connection: Connection) -> list[str]:
     """The empty repos that keep answers away: jobs without datums succeed."""
-    return [note for repo, note in _LACKING.items() if not Repository(connection, repo).exists("/")]
+    there = {repo: outlasting(connection, partial(Repository(connection, repo).exists, "/")) for repo in _LACKING}
+    return [note for repo, note in _LACKING.items() if not there[repo]]

@@ -4,6 +4,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.commands.progress import counting, wait
 from pipelines.commands.terminal import files, near, say, say_all
@@ -103,8 +105,8 @@ def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tu
     """precision@1 and @3 by method: how often the nearest neighbours of the sample queries carry the query's label, by
     our answers and by a plain colour histogram of the same normalised pictures."""
     lines = (sheet.directory / "neighbors.jsonl").read_text().splitlines()
-    library = _pictures(connection, "preprocess", "/library/*/*")
-    asked = _pictures(connection, "preprocess-queries", "/queries/*/*")
+    library = outlasting(connection, partial(_pictures, connection, "preprocess", "/library/*/*"))
+    asked = outlasting(connection, partial(_pictures, connection, "preprocess-queries", "/queries/*/*"))
     ours = {path for line in lines for path in json.loads(line)["sources"]}
     verdicts = {
         "lookalike": quality.judge(lines, samples.label_of),

@@ -93,7 +93,7 @@ def run_demo(
         return
     server, fresh = local.up(where, port)
     _say_server(server, fresh)
-    connection = connected_to(Target(server.address))
+    connection = connected_to(Target(server.address, local=True))
     wanted = demo.wanted(where / "samples", images, queries)
     outcome = demo.run(connection, wanted)
     finish(connection, outcome.jobs, *outcome.put)

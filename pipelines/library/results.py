@@ -4,9 +4,11 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pipelines.client.connection import Connection
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.library.queries import true_name
@@ -39,13 +41,13 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
 
     Raises LookalikeError for an entry that has no sheet.
     """
-    repo = Repository(connection, REPO, at).good()
-    there = {path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")} if repo else set()
-    names = {true_name(connection, entry, at): entry for entry in sorted(there)}
+    repo = outlasting(connection, Repository(connection, REPO, at).good)
+    there = outlasting(connection, lambda: [path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")] if repo else [])
+    names = {outlasting(connection, partial(true_name, connection, entry, at)): entry for entry in sorted(there)}
     missing = [name for name in wanted if name not in names]
     if repo is None or not names or missing:
         return _none(missing, list(names))
-    return [_export_one(repo, names[name], name, to) for name in (wanted or names)]
+    return [_export_one(connection, repo, names[name], name, to) for name in (wanted or names)]
 
 
 def _none(missing: Sequence[str], known: Sequence[str]) -> list[Sheet]:
@@ -61,16 +63,19 @@ def _none(missing: Sequence[str], known: Sequence[str]) -> list[Sheet]:
     )
 
 
-def _export_one(repo: Repository, entry: str, name: str, to: Path) -> Sheet:
+def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> Sheet:
     directory = to / directory_name(name)
     directory.mkdir(parents=True, exist_ok=True)
-    for path in repo.list(f"/{entry}"):
-        file = directory / path.rpartition("/")[2]
-        fresh = file.with_name(f".{file.name}.new")
-        with fresh.open("wb") as target:
-            repo.fetch(path, target)
-        fresh.replace(file)
+    for path in outlasting(connection, lambda: list(repo.list(f"/{entry}"))):
+        outlasting(connection, partial(_export_file, repo, path, directory / path.rpartition("/")[2]))
     return Sheet(name, directory, _notes(directory / ANSWERS))
+
+
+def _export_file(repo: Repository, path: str, file: Path) -> None:
+    fresh = file.with_name(f".{file.name}.new")
+    with fresh.open("wb") as target:
+        repo.fetch(path, target)
+    fresh.replace(file)
 
 
 def _notes(answers: Path) -> tuple[str, ...]:

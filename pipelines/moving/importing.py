@@ -7,12 +7,14 @@ interrupted continues.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pipelines.client import owners
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
 from pipelines.client.history import History, PastCommit
 from pipelines.client.jobs import Jobs
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.moving.bundle import Commit, Output
@@ -99,20 +101,25 @@ def computing(connection: Connection, imported: Imported) -> list[str]:
     """The commit sets that compute the outputs of a tar's pipelines: those of its commits and, for a pipeline created
     later, that of its creation."""
     jobs = Jobs(connection)
-    there = jobs.pipelines()
-    newest = (jobs.newest(each.pipeline) for each in imported.outputs if each.pipeline in there)
+    there = outlasting(connection, jobs.pipelines)
+    names = [each.pipeline for each in imported.outputs if each.pipeline in there]
+    newest = [outlasting(connection, partial(jobs.newest, name)) for name in names]
     ids = (new for _, new in imported.commits)
     return list(dict.fromkeys([*ids, *(job.id for job in newest if job is not None)]))
 
 
 def compare(connection: Connection, outputs: Iterable[Output]) -> Iterator[Comparison]:
     """Each pipeline's present output compared with that in the tar, byte by byte; missing pipelines are left out."""
-    infos = Jobs(connection).pipelines()
+    infos = outlasting(connection, Jobs(connection).pipelines)
     for output in outputs:
-        repo = Repository(connection, output.pipeline).good() if output.pipeline in infos else None
         if output.pipeline in infos:
             same = code_of(infos[output.pipeline]) == output.code
-            yield _compared(output, contents(repo) if repo is not None else {}, same)
+            yield _compared(output, outlasting(connection, partial(_contents, connection, output.pipeline)), same)
+
+
+def _contents(connection: Connection, pipeline: str) -> dict[str, str]:
+    repo = Repository(connection, pipeline).good()
+    return contents(repo) if repo is not None else {}
 
 
 def _compared(output: Output, here: Mapping[str, str], same_code: bool) -> Comparison:

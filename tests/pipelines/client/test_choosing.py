@@ -135,7 +135,7 @@ def test_the_library_of_the_directory_comes_before_pachctls_context(
     for place in (running, running / "trip" / "day 1"):
         monkeypatch.chdir(place)
         found = target("", environment(config))
-        assert found == Target(server.address)
+        assert found == Target(server.address, local=True)
         assert found.words == f"the library in {running / '.lookalike'}, at {server.address}"
     named = target("grpc://there:3", environment(config, PACHD_ADDRESS="grpc://here:3"))
     assert (named.address, named.words) == ("grpc://there:3", "grpc://there:3, which --address names, project prints")

@@ -21,8 +21,13 @@ def test_a_server_that_does_not_listen_is_reported() -> None:
     with socket.socket() as taken:  # bound but not listening: nobody else can take the port meanwhile
         taken.bind(("127.0.0.1", 0))
         address = f"grpc://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(LookalikeError, match=f"no Pachyderm answers at {address}: start localpachd with"):
-            connect(Target(address))
+        for target, advice in (
+            (Target(address), "see with `kubectl get pods` whether pachd is running and ready, restart"),
+            (Target(address, namespace="pach"), "see with `kubectl get pods --namespace pach` whether pachd"),
+            (Target(address, local=True), "start it again with `lookalike up` in the directory of its library"),
+        ):
+            with pytest.raises(LookalikeError, match=re.escape(f"no Pachyderm answers at {address}: {advice}")):
+                connect(target)
 
 
 @pytest.mark.parametrize("address", ["ftp://here:1", "grpc://user@here:1", "grpc://here:1/path", "grpc://here:port"])
