@@ -130,6 +130,9 @@ def test_stop_ends_running_jobs(as_user: Connection, command: Command, tmp_path:
     }
     (tmp_path / "slow.json").write_text(json.dumps(document))
     deploy(as_user, [reading.read(tmp_path / "slow.json")])
+    first = Jobs(as_user).newest("slow")
+    assert first is not None
+    list(as_user.client.inspect_job(first.id, "slow", wait=True, project_name=as_user.project))
     for name in "ab":
         (command.directory / name).write_text(name)
         assert "its jobs are running" in command.says("add", name, "--no-wait")
