@@ -1,27 +1,22 @@
-"""The commands for pictures, queries, results and backbones."""
+"""The commands for pictures, queries and results."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from pipelines.client.local import default_root
-from pipelines.client.repository import Repository
 from pipelines.commands import display, progress
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, SheetsOption, WaitOption, path
-from pipelines.commands.terminal import console, files, near, say, say_all
+from pipelines.commands.terminal import files, near, say, say_all
 from pipelines.commands.waiting import Put, conclude, conclude_all
 from pipelines.errors import LookalikeError
-from pipelines.library import dataset, ingest, models, pictures, queries, results, stl10
+from pipelines.library import dataset, ingest, pictures, queries, results, stl10
 from pipelines.library.stl10 import names_stl10
-from stages.wording import visible
 
 app = typer.Typer()
-model_app = typer.Typer(help="The backbone that makes the embeddings.", no_args_is_help=True)
-app.add_typer(model_app, name="model")
 
 _MOST_UNREADABLE = 20
 """Most unreadable files that are named."""
@@ -149,31 +144,6 @@ def show_results(
     if not sheets:
         say("no result sheets yet: add pictures with `lookalike add`, then search with `lookalike query`")
     display.show_sheets(sheets)
-
-
-@model_app.command("push")
-def push(
-    source: Annotated[str, typer.Argument(help="efficientnet-lite0, resnet50, or a .keras file.")],
-    image_size: Annotated[
-        int | None, typer.Option(help="Side of the pictures in pixels, for a named backbone.")
-    ] = None,
-    weights: Annotated[Path | None, typer.Option(help="A file to take a named backbone's weights from.")] = None,
-    precision: Annotated[
-        models.Precision, typer.Option(help="What a named backbone computes in; any but float32 is another model.")
-    ] = "float32",
-    wait: WaitOption = True,
-    address: AddressOption = "",
-) -> None:
-    """Put a backbone into the repo models; a new one recomputes the features and all below."""
-    connection = connected_to_write(address)
-    with console.status(f"making {escape(visible(source))}"):
-        pushed = models.push(Repository(connection, models.REPO), source, image_size, weights, precision)
-    if pushed.change:
-        say(f"{precision}: {pushed.change}")
-    if not pushed.commit:
-        say(f"{pushed.spec.name} is there already: nothing to do")
-        return
-    conclude(connection, f"pushed {pushed.spec.name} into models", pushed.commit, wait)
 
 
 def _say_unreadable(unreadable: Mapping[str, str]) -> None:

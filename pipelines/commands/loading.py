@@ -31,7 +31,7 @@ COMMANDS = {
     "remove": Entry("library", "Remove pictures from the library, or queries."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
     "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
-    "model": Entry("library", "Make a backbone and push it."),
+    "model": Entry("models", "Make a backbone and push it."),
     "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
     "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
     "export": Entry("moving", "Write the library with its history as one tar."),
