@@ -10,7 +10,7 @@ from localpachd.api.log_levels import LogLevels
 from localpachd.api.schema import BytesValue, debug_pb2
 from localpachd.api.times import seconds
 from localpachd.diagnosis import profiles, program
-from localpachd.diagnosis.archive import Archive
+from localpachd.diagnosis.archive import Archive, packed
 from localpachd.errors import Unimplemented
 
 _CHUNK = 1 << 18
@@ -61,13 +61,10 @@ class DebugServicer:
         asked = request.profile
         duration = seconds(asked.duration) or profiles.DEFAULT_SECONDS
         text = profiles.profile(asked.name, duration, context.is_active)
-        archive = Archive()
-        archive.add(asked.name, [text])
-        archive.close()
-        yield from map(_bytes, _pieces(archive.take()))
+        yield from map(_bytes, _pieces(packed([(asked.name, text)])))
 
     def Binary(self, request: debug_pb2.BinaryRequest, context: grpc.ServicerContext) -> Iterator[BytesValue]:
-        yield from map(_bytes, _pieces(program.archived()))
+        yield from map(_bytes, _pieces(packed(program.files())))
 
     def SetLogLevel(
         self, request: debug_pb2.SetLogLevelRequest, context: grpc.ServicerContext

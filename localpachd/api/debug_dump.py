@@ -19,7 +19,7 @@ from localpachd.api.schema import debug_pb2, pfs_pb2, pps_pb2
 from localpachd.api.times import seconds
 from localpachd.db import Database
 from localpachd.diagnosis import facts, profiles, program
-from localpachd.diagnosis.archive import Archive
+from localpachd.diagnosis.archive import Archive, packed
 from localpachd.diagnosis.redaction import Redaction, telling_values
 from localpachd.errors import PachError, Unimplemented
 from localpachd.pps import job_rows, logs
@@ -230,7 +230,7 @@ def _version() -> Files:
 
 
 def _binary() -> Files:
-    yield "binary", [program.archived()]
+    yield "binary", [packed(program.files())]
 
 
 def _script(script: debug_pb2.Starlark) -> Step:

@@ -42,3 +42,12 @@ class Archive:
         """Ends the archive; its last bytes are still to be taken."""
         self._tar.close()
         self._gzip.close()
+
+
+def packed(files: Iterable[tuple[str, str | bytes]]) -> bytes:
+    """An archive of files, each a name and a content."""
+    archive = Archive()
+    for name, content in files:
+        archive.add(name, [content])
+    archive.close()
+    return archive.take()

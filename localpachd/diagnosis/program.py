@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from localpachd.diagnosis.archive import Archive
-
 PACKAGES = ("localpachd", "speclang")
 _HERE = Path(__file__).resolve().parents[2]
 
@@ -19,15 +17,6 @@ def files() -> Iterator[tuple[str, bytes]]:
         for path in sorted((_HERE / package).rglob("*.py")):
             yield path.relative_to(_HERE).as_posix(), path.read_bytes()
     yield "versions.txt", versions().encode()
-
-
-def archived() -> bytes:
-    """The files as one archive."""
-    archive = Archive()
-    for name, content in files():
-        archive.add(name, [content])
-    archive.close()
-    return archive.take()
 
 
 def versions() -> str:

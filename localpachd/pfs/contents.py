@@ -56,8 +56,7 @@ def fileset(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
 
 def settled(conn: sqlite3.Connection, info: CommitInfo) -> FileSet:
     """As `fileset`, of a commit that is open or finished: StillFinishing for one in between."""
-    if info.finishing is not None and info.finished is None:
-        raise StillFinishing(info.commit)
+    check_settled(info)
     return fileset(conn, info)
 
 
@@ -152,6 +151,12 @@ def bound(conn: sqlite3.Connection, info: CommitInfo) -> int:
     ).fetchone()[0]
     below = conn.execute("SELECT size FROM commits WHERE seq = ?", (base,)).fetchone()[0] if base is not None else 0
     return int(below + written)
+
+
+def check_settled(info: CommitInfo) -> None:
+    """Raises StillFinishing for a commit that is closed and not finished."""
+    if info.closed:
+        raise StillFinishing(info.commit)
 
 
 def check_open(info: CommitInfo) -> None:

@@ -71,6 +71,11 @@ class CommitInfo:
     size: int | None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed, but not finished yet."""
+        return self.finishing is not None and self.finished is None
+
 
 @dataclass(frozen=True, slots=True)
 class BranchInfo:

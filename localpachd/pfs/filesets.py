@@ -4,14 +4,13 @@ A file set is a change as well as a tree: on top of another file set, or in a co
 removed, replaces those that it replaced, and appends to those that it only appended to.
 """
 
-import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localpachd import ids
-from localpachd.errors import InvalidArgument, NotFound, PachError
-from localpachd.pfs import commits, contents
+from localpachd.errors import NotFound, PachError
+from localpachd.pfs import commits, contents, expressions
 from localpachd.pfs.entities import FILE_SETS, Commit, CommitInfo
 from localpachd.pfs.transaction import Transaction
 from localpachd.storage.chunks import Chunks
@@ -144,7 +143,7 @@ def select(files: FileSet, ranges: Iterable[tuple[str, str]], patterns: Iterable
     bounds = list(ranges)
     lower = max((each for each, _ in bounds), default="")
     upper = min((each for _, each in bounds if each), default=None)
-    compiled = [_compiled(each) for each in patterns]
+    compiled = [expressions.compiled(each) for each in patterns]
     return (file for file in files.walk("/", lower, upper) if all(each.search(file.path) for each in compiled))
 
 
@@ -169,13 +168,6 @@ def parse(text: str) -> str:
     if bad is not None:
         raise PachError(f"encoding/hex: invalid byte: U+{ord(bad):04X} {bad!r}")
     return plain.lower()
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise InvalidArgument(f"invalid regular expression {pattern!r}: {error}") from None
 
 
 def _stored(conn: sqlite3.Connection, fileset: str, part: str) -> FileSetRef:

@@ -44,7 +44,7 @@ class Finisher:
     def _finish(self, closed: CommitInfo) -> None:
         def step(txn: Transaction) -> None:
             info = commits.find(txn.conn, closed.commit.repo, closed.commit.id)
-            if info is not None and info.finishing is not None and info.finished is None:  # not deleted meanwhile
+            if info is not None and info.closed:  # not deleted meanwhile
                 commits.complete(txn, info)
 
         with suppress(BaseUnfinished):  # the end of that commit is a change, too, and starts another round

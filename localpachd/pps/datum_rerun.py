@@ -11,7 +11,7 @@ from localpachd.pfs import filesets
 from localpachd.pfs.filesets import Layers
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import datum_tasks, job_base, job_rows, pipelines, records
+from localpachd.pps import datum_tasks, job_base, job_rows, pipeline_rows, records
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Job
 from localpachd.pps.skipping import Numbered
@@ -51,7 +51,7 @@ class DatumRerun:
             info = job_rows.inspect(conn, job)
             found = job_base.record(conn, self._pfs.chunks, job, identity)
             heads = job_base.inputs(conn, job)
-            marker = pipelines.spec_commit(conn, job.pipeline, info.version)
+            marker = pipeline_rows.spec_commit(conn, job.pipeline, info.version)
             self._files = job_base.layers(conn, heads.values())
         gone = sorted({each.name for each in found.inputs if datum_tasks.repo_of(each) not in heads})
         if gone:

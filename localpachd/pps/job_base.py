@@ -131,8 +131,7 @@ def _base(conn: sqlite3.Connection, info: CommitInfo) -> CommitInfo | None:
     if base is None:
         return None
     found = commits.by_seq(conn, base["seq"])
-    if found.finishing is not None and found.finished is None:
-        raise contents.StillFinishing(found.commit)
+    contents.check_settled(found)
     return found
 
 

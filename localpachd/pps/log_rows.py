@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from localpachd.pfs.transaction import Transaction
+from localpachd.pps import pipeline_rows
 from localpachd.pps.entities import Activity, Job, Level, LogMessage, Pipeline
 
 COLUMNS = "ts, project, pipeline, job, datum, worker, user, master, level, data, message"
@@ -40,7 +41,7 @@ def write(conn: sqlite3.Connection, lines: Iterable[LogMessage]) -> None:
 def add(txn: Transaction, lines: Sequence[LogMessage]) -> None:
     """Stores lines, without those of pipelines that were deleted in the meantime: they do not belong in the log of a
     later pipeline of the same name."""
-    alive = {each for each in {line.pipeline for line in lines} if each is None or _exists(txn.conn, each)}
+    alive = {each for each in {line.pipeline for line in lines} if each is None or pipeline_rows.exists(txn.conn, each)}
     write(txn.conn, [line for line in lines if line.pipeline in alive])
     txn.changed.update(map(Activity, alive))
 
@@ -75,10 +76,3 @@ _pipeline = lru_cache(maxsize=100)(Pipeline)
 @lru_cache(maxsize=100)
 def _data(text: str) -> tuple[tuple[str, bytes], ...]:
     return tuple((path, bytes.fromhex(digest)) for path, digest in json.loads(text))
-
-
-def _exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
-    found = conn.execute(
-        "SELECT 1 FROM pipelines WHERE project = ? AND name = ? LIMIT 1", (pipeline.project, pipeline.name)
-    )
-    return found.fetchone() is not None

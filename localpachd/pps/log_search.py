@@ -1,12 +1,11 @@
 """Searching the log over pipelines and jobs by time, text and origin, as `logs.API` of Pachyderm 2.10 does."""
 
-import re
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from localpachd.errors import InvalidArgument
+from localpachd.pfs import expressions
 from localpachd.pps import log_rows
 from localpachd.pps.entities import Level, LogMessage
 
@@ -36,10 +35,7 @@ class LogSearch:
 
 def search(conn: sqlite3.Connection, wanted: LogSearch) -> Iterator[LogMessage]:
     """The lines found, in the direction of the search. Raises InvalidArgument for an invalid pattern."""
-    try:
-        pattern = re.compile(wanted.pattern)
-    except re.error as error:
-        raise InvalidArgument(f"invalid regular expression {wanted.pattern!r}: {error}") from None
+    pattern = expressions.compiled(wanted.pattern)
     backwards = wanted.start is not None and wanted.end is not None and wanted.start > wanted.end
     low, high = (wanted.end, wanted.start) if backwards else (wanted.start, wanted.end)
     terms: dict[str, str | int] = {"ts >= ?": low or 0, "ts <= ?": _END_OF_TIME if high is None else high}

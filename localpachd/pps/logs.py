@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs.changes import Changes
-from localpachd.pps import job_rows, log_rows, pipelines
+from localpachd.pps import job_rows, log_rows, pipeline_rows, pipelines
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Activity, Job, LogMessage, Pipeline
 from localpachd.pps.server_log import ServerLog, ServerTail
@@ -47,7 +47,7 @@ def read(
     """
     with db.read() as conn:
         pipeline, since = _subject(conn, query)
-        life = pipelines.life(conn, pipeline) if pipeline else None
+        life = pipeline_rows.life(conn, pipeline) if pipeline else None
     tail: _Tail | ServerTail
     if pipeline is None:
         tail = own.tail(since)
@@ -67,7 +67,7 @@ def _over(db: Database, pipeline: Pipeline | None, life: int | None) -> bool:
     if pipeline is None:
         return False
     with db.read() as conn:
-        return life is None or pipelines.life(conn, pipeline) != life
+        return life is None or pipeline_rows.life(conn, pipeline) != life
 
 
 def newest(conn: sqlite3.Connection, pipeline: Pipeline, most: int) -> list[LogMessage]:

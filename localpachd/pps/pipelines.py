@@ -8,7 +8,7 @@ from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, metadata, names, repos
 from localpachd.pfs.entities import Branch, Commit
 from localpachd.pfs.transaction import Transaction
-from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, spec
+from localpachd.pps import job_rows, jobs, log_rows, pipeline_repos, pipeline_rows, spec
 from localpachd.pps.entities import JobStates, Level, Pipeline, PipelineInfo, PipelineState, Written
 from speclang.names import DEFAULT_PROJECT
 
@@ -19,7 +19,7 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
     """Creates the pipeline of a CreatePipelineRequest (protojson, snake_case names) or, if its `update` is set, the
     next version. `written` is stored with it."""
     pipeline = _asked(request)
-    old = _newest(txn.conn, pipeline)
+    old = pipeline_rows.newest(txn.conn, pipeline)
     if old is not None and not request.get("update"):
         raise AlreadyExists(f'pipeline "{pipeline}" already exists')
     new = spec.parse(request, txn.now, spec.from_json(old["spec"]) if old else None)
@@ -60,14 +60,14 @@ def create(txn: Transaction, request: Mapping[str, Any], written: Written) -> No
 
 def rerun(txn: Transaction, pipeline: Pipeline, reprocess: bool = False) -> None:
     """Creates a next version of a pipeline that equals the last one; that makes a new job."""
-    row = _version(txn.conn, pipeline)
+    row = pipeline_rows.version(txn.conn, pipeline)
     request = {**spec.from_json(row["spec"]).raw, "update": True, "reprocess": reprocess}
     create(txn, request, Written(row["user_spec"], row["effective_spec"]))
 
 
 def start(txn: Transaction, pipeline: Pipeline) -> None:
     """Starts a stopped pipeline: its output follows the inputs again. Commits from the meantime make one job."""
-    row = _version(txn.conn, pipeline)
+    row = pipeline_rows.version(txn.conn, pipeline)
     pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=False)
     txn.conn.execute("UPDATE pipelines SET stopped = 0 WHERE seq = ?", (row["seq"],))
     txn.changed.add(pipeline)
@@ -76,7 +76,7 @@ def start(txn: Transaction, pipeline: Pipeline) -> None:
 def stop(txn: Transaction, pipeline: Pipeline, must_exist: bool = False) -> None:
     """Stops a pipeline: its output follows nothing, and its jobs are killed. An unknown one is ignored, or NotFound
     with `must_exist`."""
-    row = _version(txn.conn, pipeline) if must_exist else _newest(txn.conn, pipeline)
+    row = pipeline_rows.version(txn.conn, pipeline) if must_exist else pipeline_rows.newest(txn.conn, pipeline)
     if row is not None:
         pipeline_repos.follow_inputs(txn, pipeline, spec.from_json(row["spec"]), stopped=True)
         txn.conn.execute("UPDATE pipelines SET stopped = 1 WHERE seq = ?", (row["seq"],))
@@ -90,9 +90,9 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
     With `keep_repo` the output repo stays as an ordinary one. Branches downstream of the output forbid it unless
     `force`; then they only lose that provenance.
     """
-    if _newest(txn.conn, pipeline) is None:
+    if pipeline_rows.newest(txn.conn, pipeline) is None:
         return
-    ticks = pipeline_repos.cron_repos(spec.from_json(_version(txn.conn, pipeline)["spec"]))
+    ticks = pipeline_repos.cron_repos(spec.from_json(pipeline_rows.version(txn.conn, pipeline)["spec"]))
     stop(txn, pipeline)
     for table, column in (("jobs", "pipeline"), ("logs", "pipeline"), ("pipelines", "name")):
         txn.conn.execute(f"DELETE FROM {table} WHERE project = ? AND {column} = ?", (pipeline.project, pipeline.name))
@@ -104,25 +104,9 @@ def delete(txn: Transaction, pipeline: Pipeline, force: bool = False, keep_repo:
 
 def downstream_first(conn: sqlite3.Connection, found: Collection[Pipeline]) -> list[Pipeline]:
     """Pipelines in an order in which each comes before those that it reads from."""
-    output = {Branch(each.repo, spec.from_json(_version(conn, each)["spec"]).output_branch): each for each in found}
+    specs = {each: spec.from_json(pipeline_rows.version(conn, each)["spec"]) for each in found}
+    output = {Branch(each.repo, of_it.output_branch): each for each, of_it in specs.items()}
     return [output[branch] for branch in branches.downstream_first(conn, list(output))]
-
-
-def exists(conn: sqlite3.Connection, pipeline: Pipeline) -> bool:
-    """Whether the pipeline exists."""
-    return _newest(conn, pipeline) is not None
-
-
-def life(conn: sqlite3.Connection, pipeline: Pipeline) -> int | None:
-    """A number that tells a pipeline from an earlier and a later one of its name; None while it is stopped, or if it
-    does not exist."""
-    row = _newest(conn, pipeline)
-    if row is None or row["stopped"]:
-        return None
-    found: int = conn.execute(
-        "SELECT MIN(seq) FROM pipelines WHERE project = ? AND name = ?", (pipeline.project, pipeline.name)
-    ).fetchone()[0]
-    return found
 
 
 def inspect(conn: sqlite3.Connection, pipeline: Pipeline) -> PipelineInfo:
@@ -131,7 +115,7 @@ def inspect(conn: sqlite3.Connection, pipeline: Pipeline) -> PipelineInfo:
     if ancestors < 0:
         raise PachError("cannot inspect future pipelines")
     plain = Pipeline(pipeline.project, name)
-    return _info(conn, _version(conn, plain, ancestors))
+    return _info(conn, pipeline_rows.version(conn, plain, ancestors))
 
 
 def listed(
@@ -143,7 +127,7 @@ def listed(
 ) -> list[PipelineInfo]:
     """Pipelines, newest stored version first; `history` is the number of older versions of each to add, or
     ALL_VERSIONS. With `commit_set`, the versions at that commit set."""
-    if pipeline is not None and not exists(conn, pipeline):
+    if pipeline is not None and not pipeline_rows.exists(conn, pipeline):
         raise NotFound(f'pipeline "{pipeline}" not found')
     newest: dict[Pipeline, int] = {}
     found = []
@@ -154,19 +138,9 @@ def listed(
             continue
         if history != ALL_VERSIONS and latest - row["version"] > history:
             continue
-        shown = _at(conn, each, commit_set) if commit_set else row
+        shown = pipeline_rows.at(conn, each, commit_set) if commit_set else row
         if shown is not None:
             found.append(_info(conn, shown, bool(commit_set)))
-    return found
-
-
-def spec_commit(conn: sqlite3.Connection, pipeline: Pipeline, version: int) -> str:
-    """The id of the commit that marks a version."""
-    row = conn.execute(
-        "SELECT spec_commit FROM pipelines WHERE project = ? AND name = ? AND version = ?",
-        (pipeline.project, pipeline.name, version),
-    ).fetchone()
-    found: str = row["spec_commit"]
     return found
 
 
@@ -188,45 +162,6 @@ def _asked(request: Mapping[str, Any]) -> Pipeline:
     named = request.get("pipeline") or {}
     project = (named.get("project") or {}).get("name") or DEFAULT_PROJECT
     return Pipeline(project, named.get("name") or "")
-
-
-def _newest(conn: sqlite3.Connection, pipeline: Pipeline) -> sqlite3.Row | None:
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM pipelines WHERE project = ? AND name = ? ORDER BY version DESC LIMIT 1",
-        (pipeline.project, pipeline.name),
-    ).fetchone()
-    return row
-
-
-def _version(conn: sqlite3.Connection, pipeline: Pipeline, ancestors: int = 0) -> sqlite3.Row:
-    row = _newest(conn, pipeline)
-    if row is None:
-        raise NotFound(
-            f'pipeline was not inspected: couldn\'t find up to date spec for pipeline "{pipeline}": '
-            f'branch "master" not found in repo {pipeline.spec_repo}'
-        )
-    wanted = row["version"] - ancestors
-    if wanted < 1:
-        raise PachError(
-            f'pipeline "{pipeline}" has only {row["version"]} versions, not enough to find ancestor {ancestors}'
-        )
-    found: sqlite3.Row = conn.execute(
-        "SELECT * FROM pipelines WHERE project = ? AND name = ? AND version = ?",
-        (pipeline.project, pipeline.name, wanted),
-    ).fetchone()
-    return found
-
-
-def _at(conn: sqlite3.Connection, pipeline: Pipeline, commit_set: str) -> sqlite3.Row | None:
-    try:
-        marker = commits.resolve(conn, Commit(pipeline.spec_repo, commit_set))
-    except NotFound:
-        return None
-    row: sqlite3.Row | None = conn.execute(
-        "SELECT * FROM pipelines WHERE project = ? AND name = ? AND spec_commit = ?",
-        (pipeline.project, pipeline.name, marker.commit.id),
-    ).fetchone()
-    return row
 
 
 def _info(conn: sqlite3.Connection, row: sqlite3.Row, then: bool = False) -> PipelineInfo:

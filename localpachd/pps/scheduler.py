@@ -6,7 +6,7 @@ from localpachd.errors import NotFound
 from localpachd.pfs.changes import EVERYTHING, Changed
 from localpachd.pfs.loop import Loop
 from localpachd.pfs.service import Pfs
-from localpachd.pps import job_rows, jobs, pipelines
+from localpachd.pps import job_rows, jobs, pipeline_rows, pipelines
 from localpachd.pps.entities import Job, JobState, JobStates, Pipeline
 from localpachd.pps.job_run import JobRun
 from localpachd.pps.pacing import Pacing
@@ -127,7 +127,7 @@ class Scheduler:
             return
         with self._pfs.db.read() as conn:
             info = job_rows.inspect(conn, job)
-            marker = pipelines.spec_commit(conn, job.pipeline, info.version)
+            marker = pipeline_rows.spec_commit(conn, job.pipeline, info.version)
         pod = Pod(job.pipeline.project, job.pipeline.name, marker, server_port=self._server_port)
         kind = ServiceRun if info.spec.kind is Kind.SERVICE else JobRun
         run = kind(self._pfs, self._runner, info, pod, self._over)

@@ -53,24 +53,22 @@ class Commits:
             base, ready = self._prepare(content)
             commit = self._start(description)
             add = pfs_pb2.AddFileSetRequest(commit=commit)
-            finish = pfs_pb2.FinishCommitRequest(commit=commit, description=str(self._owner))
             try:
                 parent = str(self._inspect(commit).parent_commit.id)
                 add.file_set_id = ready if parent == base else content(parent)
                 if self._while_open(self._stub.AddFileSet, add):
-                    finish.description = description or finish.description
-                    self._while_open(self._stub.FinishCommit, finish)
+                    self._finish(commit, description)
                     if self._found(commit):
                         return str(commit.id)
             except BaseException:
-                self._while_open(self._stub.FinishCommit, finish)
+                self._finish(commit)
                 raise
 
     def finish_abandoned(self) -> None:
         """Finishes the open commit of a process that is gone, if there is one: it would hold up everything downstream,
         until somebody writes to this repo again."""
-        head = self._head()
-        owner = owners.read(head.description) if head is not None and not head.HasField("finishing") else None
+        head = self._open_head()
+        owner = None if head is None else owners.read(head.description)
         if owner is not None and owner.gone:
             self._take_over(head, owner)
 
@@ -93,7 +91,7 @@ class Commits:
         if info is None:
             self._must_exist()
             return ""
-        return str(info.commit.id if info.HasField("finishing") else info.parent_commit.id)
+        return str(info.parent_commit.id if _is_open(info) else info.commit.id)
 
     def _while_open(self, call: Callable[[Any], object], request: Any) -> bool:
         """Makes a call about an open commit; False if somebody else has finished or deleted the commit."""
@@ -101,10 +99,15 @@ class Commits:
             call(request)
         except grpc.RpcError:
             info = self._found(request.commit)
-            if info is not None and not info.HasField("finishing"):
+            if _is_open(info):
                 raise
             return False
         return True
+
+    def _finish(self, commit: Any, description: str = "") -> bool:
+        """Finishes an open commit, by default with this process as its description; False as from `_while_open`."""
+        request = pfs_pb2.FinishCommitRequest(commit=commit, description=description or str(self._owner))
+        return self._while_open(self._stub.FinishCommit, request)
 
     def _start(self, description: str) -> Any:
         """A new open commit. It has the description that it is to have in the end, after its owner: an import finds out
@@ -118,7 +121,7 @@ class Commits:
                 if head is None:
                     self._must_exist()
                     raise
-                if not head.HasField("finishing"):
+                if _is_open(head):
                     self._wait(head)
                 elif "has not been finished" not in str(error.details()):  # or it was finished in this moment
                     raise
@@ -129,10 +132,9 @@ class Commits:
     def _abandon(self, description: str) -> None:
         """Finishes the head if it is open and has this description: of a start that was interrupted, nobody knows the
         commit."""
-        head = self._head()
-        if head is not None and not head.HasField("finishing") and head.description == description:
-            finish = pfs_pb2.FinishCommitRequest(commit=head.commit, description=str(self._owner))
-            self._while_open(self._stub.FinishCommit, finish)
+        head = self._open_head()
+        if head is not None and head.description == description:
+            self._finish(head.commit)
 
     def _wait(self, head: Any) -> None:
         """Waits until the open head is finished, or finishes it if its writer is gone."""
@@ -144,14 +146,13 @@ class Commits:
                 return
             self._connection.waiting(self._reason(head, owner) if waited >= _LOOK_EVERY else "")
             info = self._found(head.commit)
-            if info is None or info.HasField("finishing"):
+            if not _is_open(info):
                 return
             time.sleep(pause)
             pause = min(2 * pause, _LOOK_EVERY)
 
     def _take_over(self, head: Any, owner: owners.Owner) -> None:
-        finish = pfs_pb2.FinishCommitRequest(commit=head.commit, description=str(owner))
-        if self._while_open(self._stub.FinishCommit, finish):
+        if self._finish(head.commit, str(owner)):
             self._connection.waiting(
                 f"{self._repo.name}: finished commit {head.commit.id}, which {owner.user} (process {owner.process}) "
                 "had left open"
@@ -168,6 +169,11 @@ class Commits:
     def _head(self) -> Any | None:
         """The head of master; None without a branch or a repo."""
         return self._found(pfs_pb2.Commit(repo=self._repo, branch=self._branch))
+
+    def _open_head(self) -> Any | None:
+        """The head of master if it is open."""
+        head = self._head()
+        return head if _is_open(head) else None
 
     def _found(self, commit: Any) -> Any | None:
         try:
@@ -189,3 +195,8 @@ class Commits:
                     f"the repo {self._repo.name} does not exist: create the repos and pipelines with `lookalike deploy`"
                 ) from error
             raise
+
+
+def _is_open(info: Any | None) -> bool:
+    """Whether a commit exists and is not closed."""
+    return info is not None and not info.HasField("finishing")

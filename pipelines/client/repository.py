@@ -152,22 +152,17 @@ class Repository:
     def list(self, path: str = "/") -> Iterator[str]:
         """The paths directly in a directory, those of directories with a trailing slash; none in a repo without
         files."""
-        return self._paths(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
+        return (info.file.path for info in self._listed(path))
 
     def entries(self) -> dict[str, bytes]:
         """The hash of each top-level file and directory, by its path without the first slash; a directory's has one at
         its end. None in a repo without files."""
-        try:
-            listed = list(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file("/"))))
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
-            return {}
-        return {info.file.path.removeprefix("/"): info.hash for info in listed}
+        return {info.file.path.removeprefix("/"): info.hash for info in self._listed("/")}
 
     def glob(self, pattern: str) -> Iterator[str]:
         """The paths that match a pattern."""
-        return self._paths(self._stub.GlobFile(pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)))
+        request = pfs_pb2.GlobFileRequest(commit=self._commit, pattern=pattern)
+        return (info.file.path for info in _found(self._stub.GlobFile(request)))
 
     def read(self, path: str) -> bytes:
         """A file's whole content."""
@@ -211,23 +206,13 @@ class Repository:
     def hashes(self, path: str) -> dict[str, bytes]:
         """The hash of every file below a directory, by path."""
         walk = self._stub.WalkFile(pfs_pb2.WalkFileRequest(file=self._file(path)))
-        try:
-            return {info.file.path: info.hash for info in walk if info.file_type == pfs_pb2.FILE}
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
-            return {}
+        return {info.file.path: info.hash for info in _found(walk) if info.file_type == pfs_pb2.FILE}
 
     def _inspect(self, commit: Any) -> Any:
         return self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED))
 
-    def _paths(self, found: Iterable[Any]) -> Iterator[str]:
-        try:
-            for info in found:
-                yield info.file.path
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
+    def _listed(self, path: str) -> Iterator[Any]:
+        return _found(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
 
     def pieces(self, path: str) -> Iterator[bytes]:
         """A file's content, piece by piece."""
@@ -251,6 +236,15 @@ class Repository:
             case Copy(path, repo, commit, source):
                 of = Repository(self._connection, repo, commit)._file(source)
                 yield pfs_pb2.ModifyFileRequest(copy_file=pfs_pb2.CopyFile(dst=path, src=of))
+
+
+def _found(infos: Iterable[Any]) -> Iterator[Any]:
+    """The infos that a call streams; none if the server does not find the path."""
+    try:
+        yield from infos
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.NOT_FOUND:
+            raise
 
 
 def _pieces_of(content: bytes | Path | Iterable[bytes]) -> Iterator[bytes]:
