@@ -23,8 +23,14 @@ DOCUMENTS = (
     "docs/api-coverage.md",
     "docs/benchmarks.md",
     "docs/cluster.md",
+    "docs/commands.md",
     "docs/differences.md",
+    "docs/formats.md",
     "docs/images.md",
+    "docs/install.md",
+    "docs/localpachd.md",
+    "docs/overlays.md",
+    "docs/pipelines.md",
     "docs/tutorial.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")
@@ -84,9 +90,15 @@ def test_commands_and_their_options_exist(document: str) -> None:
             assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", typed)) <= options, f"{document}: lookalike {typed}"
 
 
-def test_every_command_is_in_the_readme() -> None:
-    said = "\n".join(code("README.md"))
-    assert all(re.search(rf"lookalike {name}\b|make {name}\b", said) for name in loading.COMMANDS)
+def test_every_document_is_listed_and_linked_from_the_readme() -> None:
+    there = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    assert there == {name for name in DOCUMENTS if name.startswith("docs/")}
+    assert there <= set(re.findall(r"\]\(([^)#]+)\)", text("README.md")))
+
+
+def test_every_command_is_in_the_list_of_commands() -> None:
+    said = "\n".join(code("docs/commands.md"))
+    assert not [name for name in loading.COMMANDS if not re.search(rf"^lookalike {name}\b", said, re.MULTILINE)]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
@@ -172,7 +184,7 @@ def _leaves(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _input(tree: dict[str, Any]) -> str:
-    """A specification's input in the form of the README."""
+    """A specification's input in the form of docs/pipelines.md."""
     leaves = [
         f"`{leaf['repo']}:{leaf['glob']}`"
         + (" (lazy)" if leaf.get("lazy") else "")
@@ -188,7 +200,7 @@ def _input(tree: dict[str, Any]) -> str:
 
 
 def test_the_table_of_pipelines_matches_the_specifications() -> None:
-    said = {row[0].strip("`"): (row[1], int(row[3])) for row in rows("README.md", "| pipeline | input |")}
+    said = {row[0].strip("`"): (row[1], int(row[3])) for row in rows("docs/pipelines.md", "| pipeline | input |")}
     so = {
         name: (_input(spec["input"]), spec.get("resource_limits", {}).get("gpu", {}).get("number", 0))
         for name, spec in specs().items()
@@ -198,7 +210,7 @@ def test_the_table_of_pipelines_matches_the_specifications() -> None:
 
 def test_the_table_of_parameters_matches_the_specifications() -> None:
     said = {}
-    for variable, value, where, _ in rows("README.md", "| variable | is |"):
+    for variable, value, where, _ in rows("docs/pipelines.md", "| variable | is |"):
         names = specs() if where == "all" else where.split(", ")
         said[variable.strip("`")] = {name: value.strip("`") for name in names}
     so: dict[str, dict[str, str]] = {}
@@ -211,7 +223,7 @@ def test_the_table_of_parameters_matches_the_specifications() -> None:
 def test_the_table_of_overlays_matches_the_files() -> None:
     said = {
         row[0].strip("`"): dict(re.findall(r"`([A-Z_]+)`(?: \(`(.*?)`\))?", row[2]))
-        for row in rows("README.md", "| overlay | does |")
+        for row in rows("docs/overlays.md", "| overlay | does |")
     }
     so = {
         path.stem: dict(re.findall(r"\$\{([A-Z_]+)(?::-([^}]*))?\}", path.read_text()))
@@ -230,7 +242,7 @@ def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
 
 
 def test_the_table_of_limits_matches_the_stages() -> None:
-    assert rows("README.md", "| limit |") == [
+    assert rows("docs/formats.md", "| limit |") == [
         ["file of one picture", f"{limits.MAX_PICTURE_BYTES >> 20} MiB"],
         [
             "pixels of one picture",
