@@ -3,27 +3,19 @@
 Equal models give equal bytes, so pushing one again changes nothing. Knows no architecture and no Pachyderm.
 """
 
-import hashlib
-import io
 import json
 import tempfile
 import zipfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import h5py
 import keras
 
-from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, Weights, format_spec
+from stages.backbonefile import canonical, check, identity
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
 
 BATCH = 32  # pictures of one forward pass; see embedders
-_IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise it if vectors can change
-_WEIGHTS_MEMBER = "model.weights.h5"
-# Layers that share one of these compute the same as layers with equal ones, and Keras does not restore the sharing.
-_STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
 
 
 def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> BackboneSpec:
@@ -69,12 +61,12 @@ def load_backbone(path: Path, spec: BackboneSpec) -> keras.Model:
 
     Raises StageError if the file is damaged or holds another model.
     """
-    found = identity(path, spec)
-    if found != spec.sha256:
-        raise StageError(
-            f"{MODEL_FILE} and {SPEC_FILE} in the repo models do not belong together: the file is {found}, the "
-            f"description says {spec.sha256}. Push the two in one commit: lookalike model push"
-        )
+    check(path, spec)
+    return load_checked(path, spec)
+
+
+def load_checked(path: Path, spec: BackboneSpec) -> keras.Model:
+    """`load_backbone` for a file that `check` has found to be the one that the spec describes."""
     model = load_keras(path)
     seen = describe(model, spec.name, spec.pooling, spec.weights)
     if (seen.image_size, seen.dimension) != (spec.image_size, spec.dimension):
@@ -104,41 +96,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def identity(path: Path, spec: BackboneSpec) -> str:
-    """The hash, 64 hex digits, of a .keras file's configuration and weights and of the way to run them.
-
-    The file's bytes are not hashed, since they change with every save. Raises StageError if it is not a .keras file.
-    """
-    how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            config = _canonical(json.loads(archive.read("config.json")))
-            weights = _weights(archive.read(_WEIGHTS_MEMBER))
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({error}); {PUSH}") from error
-    whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(whole.encode()).hexdigest()
-
-
-def _weights(hdf5: bytes) -> dict[str, list[Any]]:
-    """Type, shape and sha256 of every array in an HDF5 file, by its path there."""
-    found: dict[str, list[Any]] = {}
-
-    def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
-        if isinstance(item, h5py.Dataset):
-            values = item[()]
-            found[name] = [str(values.dtype), list(values.shape), hashlib.sha256(values.tobytes()).hexdigest()]
-
-    with h5py.File(io.BytesIO(hdf5)) as file:
-        file.visititems(visit)
-    return found
-
-
 def _normalise(source: Path, target: Path) -> None:
     """Rewrites a .keras file so that equal models give equal bytes: no dates, no memory addresses, one order."""
     with zipfile.ZipFile(source) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    members["config.json"] = json.dumps(_canonical(json.loads(members["config.json"])), sort_keys=True).encode()
+    members["config.json"] = json.dumps(canonical(json.loads(members["config.json"])), sort_keys=True).encode()
     version = json.loads(members["metadata.json"])["keras_version"]
     members["metadata.json"] = json.dumps({"keras_version": version}).encode()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
@@ -147,20 +109,3 @@ def _normalise(source: Path, target: Path) -> None:
             entry.create_system = 3  # the same on every operating system
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, members[name])
-
-
-def _canonical(config: Any) -> Any:
-    """The configuration with shared objects, which Keras marks by memory address, numbered by first use."""
-    numbers: dict[int, int] = {}
-
-    def walk(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            stateless = value.get("module") in _STATELESS or str(value.get("class_name")).endswith("DTypePolicy")
-            return {
-                key: numbers.setdefault(value[key], len(numbers)) if key == "shared_object_id" else walk(value[key])
-                for key in sorted(value)
-                if not (stateless and key == "shared_object_id")
-            }
-        return [walk(item) for item in value] if isinstance(value, list) else value
-
-    return walk(config)

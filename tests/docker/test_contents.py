@@ -73,6 +73,11 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
     assert set(loaded.stdout.split()) == {each.removesuffix(".__init__") for each in files}
 
 
+def test_the_modules_that_features_imports_late_are_included() -> None:
+    names = {each.stem for each in contents(["stages.features"]).modules}
+    assert {"features", "embedding", "backbonefile", "backbones", "devices"} <= names
+
+
 def test_modules_chosen_at_run_time_are_included(tmp_path: Path) -> None:
     package = tmp_path / "house"
     (package / "rooms").mkdir(parents=True)

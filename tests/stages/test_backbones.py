@@ -9,7 +9,8 @@ import keras
 import numpy as np
 import pytest
 
-from stages.backbones import describe, identity, load_backbone, load_keras, save_backbone
+from stages.backbonefile import identity
+from stages.backbones import describe, load_backbone, load_keras, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec, parse_spec
 from stages.contract import StageError
 from tests.stages.models import SmallModel

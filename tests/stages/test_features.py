@@ -3,6 +3,7 @@
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -230,8 +231,40 @@ def test_a_broken_model_fails_with_a_reason(broken_models: dict[str, tuple[Path,
 
 def test_pictures_of_another_size_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "a.png"}, size=64)
-    with pytest.raises(StageError, match=r"64 × 64 pixels, but the model .* takes 32 × 32: set IMAGE_SIZE=32"):
+    with pytest.raises(StageError, match=r"64 × 64 pixels, but the model small takes 32 × 32: `lookalike model push"):
         features.start({})(datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out"))
+
+
+def test_a_flaw_in_the_set_up_is_found_before_costly_imports(
+    broken_models: dict[str, tuple[Path, str]], models: dict[str, Path], tmp_path: Path
+) -> None:
+    """A job with a wrong model fails datum by datum, each in a process of its own, and others wait behind it."""
+    pack(tmp_path / "ab/aaaa", {1: "a.png"})
+    pack(tmp_path / "cd/aaaa", {1: "a.png"}, size=64)
+    (tmp_path / "ef").mkdir()
+    (tmp_path / "ef/aaaa.npy").write_bytes(b"damaged")
+    flaws = [(models["first"], "cd", "64 × 64 pixels"), (models["first"], "ef", r"aaaa\.npy cannot be read")]
+    flaws += [(directory, "ab", reason) for directory, reason in broken_models.values()]
+    runs = [
+        [f"--input=models={model}", f"--input=pictures={tmp_path}::library/{part}", f"--out={tmp_path}/out"]
+        for model, part, _ in flaws
+    ]
+    (tmp_path / "library").symlink_to(tmp_path)
+    code = (
+        "import sys\n"
+        "from stages import contract\n"
+        f"print([contract.run('stages.features', each) for each in {runs[:2]}])\n"
+        "print([name for name in ('numpy', 'tensorflow', 'keras') if name in sys.modules])\n"
+        f"print([contract.run('stages.features', each) for each in {runs[2:]}])\n"
+        "print([name for name in ('tensorflow', 'keras') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    said = [line for line in done.stdout.splitlines() if line.startswith("[")]
+    assert said == [str([1, 1]), "[]", str([1] * len(broken_models)), "[]"]
+    complaints = done.stderr.splitlines()
+    assert len(complaints) == len(flaws)
+    for complaint, (_, _, reason) in zip(complaints, flaws, strict=True):
+        assert re.search(reason, complaint)
 
 
 def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
@@ -247,7 +280,7 @@ def test_a_wrong_spec_fails_with_a_reason(models: dict[str, Path], tmp_path: Pat
 def test_packages_that_no_backbone_needs_are_not_loaded_and_can_be_later() -> None:
     code = (
         "import sys\n"
-        "import stages.features\n"
+        "import stages.embedding\n"
         "print([name for name in ('sklearn', 'scipy.stats') if name in sys.modules])\n"
         "import sklearn.neighbors\n"
     )

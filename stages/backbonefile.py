@@ -1,0 +1,79 @@
+"""The file of a backbone, backbone.keras, as an archive: its identity, and its damage. Does not know Keras.
+
+So the features stage finds a damaged file before it imports TensorFlow.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec
+from stages.contract import StageError
+
+_IDENTITY = "lookalike-backbone-1"  # float32 without TF32, deterministic operations; raise it if vectors can change
+_WEIGHTS_MEMBER = "model.weights.h5"
+# Layers that share one of these compute the same as layers with equal ones, and Keras does not restore the sharing.
+_STATELESS = ("keras.initializers", "keras.regularizers", "keras.constraints", "keras.dtype_policies")
+
+
+def check(path: Path, spec: BackboneSpec) -> None:
+    """Raises StageError if the file is damaged or holds another model than the spec describes."""
+    found = identity(path, spec)
+    if found != spec.sha256:
+        raise StageError(
+            f"{MODEL_FILE} and {SPEC_FILE} in the repo models do not belong together: the file is {found}, the "
+            f"description says {spec.sha256}. Push the two in one commit: lookalike model push"
+        )
+
+
+def identity(path: Path, spec: BackboneSpec) -> str:
+    """The hash, 64 hex digits, of a .keras file's configuration and weights and of the way to run them.
+
+    The file's bytes are not hashed, since they change with every save. Raises StageError if it is not a .keras file.
+    """
+    how = {"batch": spec.batch, "precision": spec.precision, "identity": _IDENTITY}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            config = canonical(json.loads(archive.read("config.json")))
+            weights = _weights(archive.read(_WEIGHTS_MEMBER))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise StageError(f"{path.name} is not a .keras file of Keras 3, or it is damaged ({error}); {PUSH}") from error
+    whole = json.dumps({"how": how, "config": config, "weights": weights}, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(whole.encode()).hexdigest()
+
+
+def canonical(config: Any) -> Any:
+    """The configuration with shared objects, which Keras marks by memory address, numbered by first use."""
+    numbers: dict[int, int] = {}
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            stateless = value.get("module") in _STATELESS or str(value.get("class_name")).endswith("DTypePolicy")
+            return {
+                key: numbers.setdefault(value[key], len(numbers)) if key == "shared_object_id" else walk(value[key])
+                for key in sorted(value)
+                if not (stateless and key == "shared_object_id")
+            }
+        return [walk(item) for item in value] if isinstance(value, list) else value
+
+    return walk(config)
+
+
+def _weights(hdf5: bytes) -> dict[str, list[Any]]:
+    """Type, shape and sha256 of every array in an HDF5 file, by its path there."""
+    found: dict[str, list[Any]] = {}
+
+    def visit(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        if isinstance(item, h5py.Dataset):
+            values = item[()]
+            found[name] = [str(values.dtype), list(values.shape), hashlib.sha256(values.tobytes()).hexdigest()]
+
+    with h5py.File(io.BytesIO(hdf5)) as file:
+        file.visititems(visit)
+    return found

@@ -1,0 +1,122 @@
+"""The part of the features stage that computes: a model in memory, a datum's pictures in, its vectors and tables out.
+
+Imports TensorFlow, so `stages.features` imports it only for datums without a flaw in their set-up. Owns the files that
+the stage writes. Knows nothing about how a model computes.
+"""
+
+import io
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+# Keras imports scikit-learn, and with it SciPy's statistics, for wrappers that no backbone uses: a fifth of the time
+# that every job waits for TensorFlow.
+_HIDDEN = "sklearn" not in sys.modules
+if _HIDDEN:
+    sys.modules["sklearn"] = None  # type: ignore[assignment]  # makes its import fail
+
+from stages import devices
+from stages.backbones import load_checked
+from stages.backbonespec import BackboneSpec
+from stages.embedders import Embedder
+from stages.packs import Pixels, read_packs, read_rejections, write_rejections
+from stages.sources import Source, unite
+from stages.tables.images import Images, write_images
+
+if _HIDDEN:
+    del sys.modules["sklearn"]
+
+_THUMBNAIL_QUALITY = 85
+_BATCHES_PER_LINE = 20  # of progress
+
+
+@dataclass(frozen=True)
+class _Picture:
+    pixels: Pixels  # (H, W, 3), a view of its pack
+    sources: tuple[Source, ...]
+
+
+class Embedding:
+    """A loaded model, which computes the vectors of one datum at a time. Its pictures must have the model's size."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.spec = embedder.spec
+
+    def library(self, packs: Path, part: str, out: Path, segment_digits: int) -> None:
+        """Writes library/<segment>/<part>.npy and .parquet below `out` for each segment with pictures of the packs."""
+        vectors, images = _embed(self._embedder, _united(packs))
+        segments = [id[:segment_digits] for id in images.ids]
+        for segment in sorted(set(segments)):
+            rows = slice(bisect_left(segments, segment), bisect_right(segments, segment))
+            target = out / "library" / segment
+            _write(target / f"{part}.npy", vectors[rows], target / f"{part}.parquet", images.part(rows))
+
+    def query(self, packs: Path, out: Path) -> None:
+        """Writes vectors.npy, images.parquet and, if something was rejected, rejected.jsonl to `out`."""
+        vectors, images = _embed(self._embedder, _united(packs))
+        _write(out / "vectors.npy", vectors, out / "images.parquet", images)
+        rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
+        if rejected:
+            write_rejections(out / "rejected.jsonl", rejected)
+
+
+def load(file: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embedding:
+    """Loads the model from its file, which `stages.backbonefile.check` has checked, and reads the GPU settings.
+
+    Raises StageError if the settings are wrong or Keras cannot load the file.
+    """
+    print(devices.prepare(environment))
+    return Embedding(Embedder(load_checked(file, spec), spec, devices.passes_at_once()))
+
+
+def _united(directory: Path) -> dict[str, _Picture]:
+    """The distinct pictures of all packs by id, in ascending order; one in several packs has all its sources."""
+    found: dict[str, _Picture] = {}
+    for pack in read_packs(directory):
+        for pixels, picture in zip(pack.pixels, pack.pictures, strict=True):
+            before = found.get(picture.id)
+            # Equal ids mean equal pixels, so any of the packs will do.
+            found[picture.id] = _Picture(pixels, unite(picture.sources, before.sources if before else ()))
+    return dict(sorted(found.items()))
+
+
+def _embed(embedder: Embedder, pictures: Mapping[str, _Picture]) -> tuple[NDArray[np.float32], Images]:
+    spec = embedder.spec
+    ids, values = list(pictures), [each.pixels for each in pictures.values()]
+    vectors, thumbnails = np.empty((len(ids), spec.dimension), np.float32), list[bytes]()
+    batches = (np.stack(values[begin : begin + spec.batch]) for begin in range(0, len(ids), spec.batch))
+    for number, some in enumerate(embedder.stream(batches), 1):
+        begin, end = len(thumbnails), len(thumbnails) + len(some)
+        vectors[begin:end] = some
+        thumbnails += [_thumbnail(pixels) for pixels in values[begin:end]]  # while the next batch is computed
+        if number % _BATCHES_PER_LINE == 0 or end == len(ids):
+            print(f"  {end} of {len(ids)} pictures")
+    images = Images(
+        ids=ids,
+        sources=[each.sources for each in pictures.values()],
+        thumbnails=thumbnails,
+        model=spec.sha256,
+        image_size=spec.image_size,
+        dimension=spec.dimension,
+    )
+    return vectors, images
+
+
+def _thumbnail(pixels: Pixels) -> bytes:
+    """A JPEG file, whose bytes depend on the pixels and on Pillow's libjpeg alone."""
+    file = io.BytesIO()
+    Image.fromarray(np.asarray(pixels)).save(file, "JPEG", quality=_THUMBNAIL_QUALITY)
+    return file.getvalue()
+
+
+def _write(vectors_file: Path, vectors: NDArray[np.float32], images_file: Path, images: Images) -> None:
+    vectors_file.parent.mkdir(parents=True, exist_ok=True)
+    np.save(vectors_file, vectors)
+    write_images(images, images_file)
