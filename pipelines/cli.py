@@ -2,30 +2,43 @@
 
 import os
 import sys
-from typing import NoReturn
+from importlib import metadata
+from typing import Annotated, NoReturn
 
 import grpc
 import typer
 
 from pipelines.client.failures import cause, explain
 from pipelines.commands import interrupts, terminal
+from pipelines.commands.app import SETTINGS
 from pipelines.commands.loading import Commands
 from pipelines.errors import LookalikeError
 
+_NAME = "lookalike"
+_DEBUG = "LOOKALIKE_DEBUG"
+
 app = typer.Typer(
-    name="lookalike",
+    name=_NAME,
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings=SETTINGS,
     rich_markup_mode=None,
 )
 
-_DEBUG = "LOOKALIKE_DEBUG"
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        terminal.say(f"{_NAME} {metadata.version(_NAME)}")
+        raise typer.Exit
 
 
 @app.callback()
-def lookalike() -> None:
+def lookalike(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Image-similarity search as a Pachyderm pipeline, on this machine or on a cluster."""
 
 
@@ -41,7 +54,7 @@ def main() -> NoReturn:
 def _run() -> int:
     """Runs the command; returns its exit status."""
     try:
-        app()
+        app(prog_name=_NAME)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except LookalikeError as error:

@@ -1,8 +1,10 @@
 """The documents are true: commands, options, make targets, paths, names in the code, links, limits and tables."""
 
 import ast
+import contextlib
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -99,6 +101,32 @@ def test_every_document_is_listed_and_linked_from_the_readme() -> None:
 def test_every_command_is_in_the_list_of_commands() -> None:
     said = "\n".join(code("docs/commands.md"))
     assert not [name for name in loading.COMMANDS if not re.search(rf"^lookalike {name}\b", said, re.MULTILINE)]
+
+
+def _commands(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """Every command with its name, those of groups too."""
+    if not hasattr(command, "commands"):
+        yield name, command
+        return
+    for below, each in command.commands.items():
+        yield from _commands(f"{name} {below}", each)
+
+
+def test_every_help_has_examples_which_can_be_typed(tmp_path: Path) -> None:
+    with contextlib.chdir(tmp_path):
+        (tmp_path / "specs").symlink_to(ROOT / "specs")
+        for name, command in (each for top in loading.COMMANDS for each in _commands(top, loading.load(top))):
+            examples = (command.epilog or "").splitlines()
+            assert examples, f"lookalike {name} has no examples"
+            for line in examples:
+                assert len(line) <= 78, line
+                typed = shlex.split(line, comments=True)
+                words = ["lookalike", *name.split()]
+                assert typed[: len(words)] == words, line
+                rest = typed[len(words) :]
+                if rest[:1] not in (["|"], [">"]):
+                    rest = rest[: rest.index(">")] if ">" in rest else rest
+                    command.make_context(name, rest)  # exits for a wrong command line
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

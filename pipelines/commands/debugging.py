@@ -8,21 +8,28 @@ import typer
 from pipelines.client import debugging, dumping
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import console, files, near, say
 from pipelines.errors import LookalikeError
 from stages.wording import visible
 
-app = typer.Typer()
-debug_app = typer.Typer(help="Find the cause of a failure.", no_args_is_help=True)
+app = App()
+debug_app = App(help="Find the cause of a failure.", no_args_is_help=True)
 app.add_typer(debug_app, name="debug")
 
 _SHORT = 12
 """Digits of a datum's id in its directory's name."""
 
 
-@debug_app.command("datum")
+@debug_app.command(
+    "datum",
+    examples=(
+        "lookalike debug datum features",
+        "lookalike debug datum features@4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7 0c1d",
+    ),
+)
 def datum(
     job: Annotated[
         str,
@@ -31,12 +38,12 @@ def datum(
     identity: Annotated[
         str,
         typer.Argument(
-            metavar="[DATUM]", help="The id of the datum, or its beginning [default: the first failed datum]."
+            metavar="DATUM", help="The id of the datum, or its beginning [default: the first failed datum]."
         ),
     ] = "",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A new directory for its files [default: debug/...]."),
+        typer.Option("--output", "-o", metavar="DIR", help="A new directory for its files [default: debug/...]."),
     ] = None,
     address: AddressOption = "",
 ) -> None:
@@ -74,9 +81,12 @@ def datum(
         say("it succeeded, with the same output as in its job")
 
 
-@debug_app.command("dump")
+@debug_app.command(
+    "dump",
+    examples=("lookalike debug dump report.tgz",),
+)
 def dump(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="A new .tgz file.")] = Path("debug.tgz"),
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A new .tgz file.")] = Path("debug.tgz"),
     address: AddressOption = "",
 ) -> None:
     """Write everything that a report of a bug needs into one archive: versions, history, logs, the state of the server.

@@ -11,6 +11,7 @@ from pipelines.client import deployment
 from pipelines.client.repository import Repository
 from pipelines.cluster import preflight, status
 from pipelines.commands import display, reporting
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import near, say, say_all
@@ -21,9 +22,17 @@ from pipelines.specifications.findings import Level
 from pipelines.specifications.overlays import Overlay
 from speclang.fields import dotted
 
-app = typer.Typer()
+app = App()
 
-SpecsOption = Annotated[Path, typer.Option("--specs", help="The directory of specifications.")]
+SpecsOption = Annotated[
+    Path,
+    typer.Option(
+        "--specs",
+        metavar="DIR",
+        show_default=False,
+        help="The directory of specifications [default: those of lookalike].",
+    ),
+]
 OverlaysOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,7 +43,12 @@ OverlaysOption = Annotated[
 ]
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike deploy",
+        "lookalike deploy --overlay gke --overlay pull-secret",
+    ),
+)
 def deploy(
     directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
@@ -58,9 +72,12 @@ def deploy(
     say_all(status.notes(connection))
 
 
-@app.command("specs")
+@app.command(
+    "specs",
+    examples=("lookalike specs --output out --overlay cpu",),
+)
 def write_specs(
-    output: Annotated[Path, typer.Option("--output", "-o", help="The directory to write to.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to.")],
     directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
 ) -> None:
@@ -74,7 +91,13 @@ def write_specs(
     say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top))
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike check",
+        "lookalike check specs/ --overlay cpu",
+        "lookalike check specs/preprocess.json --against photos/",
+    ),
+)
 def check(
     paths: Annotated[
         list[Path] | None,
@@ -107,7 +130,10 @@ def check(
         raise typer.Exit(1)
 
 
-@app.command("status")
+@app.command(
+    "status",
+    examples=("lookalike status",),
+)
 def show_status(address: AddressOption = "") -> None:
     """Show every pipeline with its newest job, and the reasons of failures and rejections."""
     connection = connected(address)

@@ -9,15 +9,18 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import Node
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import console, say
 from stages.wording import counted, visible
 
-app = typer.Typer()
+app = App()
 
 
-@app.command()
+@app.command(
+    examples=("lookalike gpus --details",),
+)
 def gpus(
     details: Annotated[bool, typer.Option("--details", "-d", help="Show the pipelines that hold them.")] = False,
     address: AddressOption = "",

@@ -8,6 +8,7 @@ import typer
 
 from pipelines.client.local import default_root
 from pipelines.commands import display, progress
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, SheetsOption, WaitOption, path
 from pipelines.commands.terminal import files, near, say, say_all
@@ -16,21 +17,31 @@ from pipelines.errors import LookalikeError
 from pipelines.library import dataset, ingest, pictures, queries, results, stl10
 from pipelines.library.stl10 import names_stl10
 
-app = typer.Typer()
+app = App()
 
 _MOST_UNREADABLE = 20
 """Most unreadable files that are named."""
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike add holiday/ cat.jpg",
+        "lookalike add stl10 --split 0.8",
+    ),
+)
 def add(
     paths: Annotated[
         list[str],
-        typer.Argument(help="Pictures, directories, archives or STL-10 files; or the word stl10, the data set itself."),
+        typer.Argument(
+            metavar="PATH",
+            help="Pictures, directories, archives or STL-10 files; or the word stl10, the data set itself.",
+        ),
     ],
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="With stl10: the directory of its files [default: stl10 in the local server's state]."),
+        typer.Option(
+            metavar="DIR", help="With stl10: the directory of its files [default: stl10 in the local server's state]."
+        ),
     ] = None,
     split: Annotated[
         float | None, typer.Option(help="With stl10: the share of its pictures for the library [default: 0.9].")
@@ -77,12 +88,18 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: st
     conclude_all(connection, done, wait)
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike remove holiday/beach.jpg",
+        "lookalike remove holiday 'trip/*.png'",
+        "lookalike remove --query mine.jpg",
+    ),
+)
 def remove(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[NAME|FOLDER|GLOB]...",
+            metavar="NAME|FOLDER|GLOB",
             help="Names in the library, as result sheets show them; folders of such names; quoted globs: 'trip/*.jpg'.",
         ),
     ] = None,
@@ -110,10 +127,16 @@ def remove(
         conclude(connection, "removed everything from images", ingest.remove_all(connection), wait)
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike query mine.jpg others/",
+        "lookalike query mine.jpg --output sheets",
+    ),
+)
 def query(
     paths: Annotated[
-        list[Path], typer.Argument(parser=path, help="Pictures, or directories of them; each is one entry.")
+        list[Path],
+        typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them; each is one entry."),
     ],
     output: SheetsOption = Path("results"),
     wait: WaitOption = True,
@@ -132,11 +155,19 @@ def query(
     _end(asked.unreadable)
 
 
-@app.command("results")
+@app.command(
+    "results",
+    examples=(
+        "lookalike results",
+        "lookalike results mine.jpg --at 4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7",
+    ),
+)
 def show_results(
-    entries: Annotated[list[str] | None, typer.Argument(help="Query entries by name [default: all].")] = None,
+    entries: Annotated[
+        list[str] | None, typer.Argument(metavar="ENTRY", help="Query entries by name [default: all].")
+    ] = None,
     output: SheetsOption = Path("results"),
-    at: Annotated[str, typer.Option(help="A commit's id: the sheets as they were then.")] = "",
+    at: Annotated[str, typer.Option(metavar="COMMIT", help="A commit's id: the sheets as they were then.")] = "",
     address: AddressOption = "",
 ) -> None:
     """Write result sheets, as they are now or were at an older commit, to a directory."""

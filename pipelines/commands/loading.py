@@ -8,7 +8,9 @@ import importlib
 from typing import Any, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand
+
+from pipelines.commands.app import App, Group
 
 
 class Entry(NamedTuple):
@@ -40,7 +42,7 @@ COMMANDS = {
 }
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """The group of all commands. Lists them by their summaries, and loads the one that is called."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -55,6 +57,6 @@ class Commands(TyperGroup):
 
 def load(name: str) -> Any:
     """The command of that name, or the group of commands, imported from its module."""
-    parent = typer.Typer(rich_markup_mode=None)
+    parent = App()
     parent.add_typer(importlib.import_module(f"pipelines.commands.{COMMANDS[name].module}").app)
     return typer.main.get_group(parent).commands[name]

@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from pipelines.client.repository import Repository
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
 from pipelines.commands.options import AddressOption, WaitOption
 from pipelines.commands.terminal import console, say
@@ -14,18 +15,27 @@ from pipelines.commands.waiting import conclude
 from pipelines.library import models
 from stages.wording import visible
 
-app = typer.Typer()
-model_app = typer.Typer(help="The backbone that makes the embeddings.", no_args_is_help=True)
+app = App()
+model_app = App(help="The backbone that makes the embeddings.", no_args_is_help=True)
 app.add_typer(model_app, name="model")
 
 
-@model_app.command("push")
+@model_app.command(
+    "push",
+    examples=(
+        "lookalike model push resnet50",
+        "lookalike model push efficientnet-lite0 --image-size 160",
+        "lookalike model push mine.keras",
+    ),
+)
 def push(
-    source: Annotated[str, typer.Argument(help="efficientnet-lite0, resnet50, or a .keras file.")],
+    source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="efficientnet-lite0, resnet50, or a .keras file.")],
     image_size: Annotated[
         int | None, typer.Option(help="Side of the pictures in pixels, for a named backbone.")
     ] = None,
-    weights: Annotated[Path | None, typer.Option(help="A file to take a named backbone's weights from.")] = None,
+    weights: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file to take a named backbone's weights from.")
+    ] = None,
     precision: Annotated[
         models.Precision, typer.Option(help="What a named backbone computes in; any but float32 is another model.")
     ] = "float32",

@@ -10,6 +10,7 @@ import typer
 
 from pipelines.client.connection import Connection
 from pipelines.commands import progress
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, WaitOption
 from pipelines.commands.terminal import console, errors, files, near, say
@@ -22,7 +23,7 @@ from pipelines.moving.unpacking import Reader
 from pipelines.specifications import reading
 from stages.wording import counted
 
-app = typer.Typer()
+app = App()
 
 _MOST_PATHS = 5
 """Most differing files of a pipeline that are named."""
@@ -30,9 +31,17 @@ _MOST_PATHS = 5
 _STREAM = Path("-")
 
 
-@app.command("export")
+@app.command(
+    "export",
+    examples=(
+        "lookalike export library.tar",
+        "lookalike export - > library.tar",
+    ),
+)
 def export_library(
-    file: Annotated[Path, typer.Argument(help="The tar to write, or - for the standard output.", dir_okay=False)],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The tar to write, or - for the standard output.", dir_okay=False)
+    ],
     address: AddressOption = "",
 ) -> None:
     """Write the library, queries and backbones with their history, and the hashes of all outputs, as one tar.
@@ -55,11 +64,21 @@ def export_library(
     say(f"wrote {commits} with {changed}, and the hashes of the output of {outputs}, to {to}", on)
 
 
-@app.command("import")
+@app.command(
+    "import",
+    examples=(
+        "lookalike import library.tar",
+        "lookalike import library.tar --address grpc://pachd.example:30650",
+    ),
+)
 def import_library(
-    file: Annotated[Path, typer.Argument(help="The tar that `lookalike export` wrote, or - for the standard input.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The tar that `lookalike export` wrote, or - for the standard input.")
+    ],
     wait: WaitOption = True,
-    ids: Annotated[Path | None, typer.Option(help="A file for the table of the commits' ids there and here.")] = None,
+    ids: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file for the table of the commits' ids there and here.")
+    ] = None,
     address: AddressOption = "",
 ) -> None:
     """Make the commits of an exported library again on this server, in order, and compare their outputs.

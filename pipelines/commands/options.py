@@ -9,6 +9,7 @@ RootOption = Annotated[
     Path | None,
     typer.Option(
         "--root",
+        metavar="DIR",
         help="The directory of the local server's state [default: $LOOKALIKE_ROOT, else .lookalike here or above].",
     ),
 ]
@@ -25,9 +26,12 @@ AddressOption = Annotated[
     str,
     typer.Option(
         "--address",
+        metavar="ADDRESS",
         help="The server's address [default: PACHD_ADDRESS, else that of the library here or above, else pachctl's].",
     ),
 ]
 PortOption = Annotated[int, typer.Option(help="The local server's port; 0 takes a free one.")]
-SheetsOption = Annotated[Path, typer.Option("--output", "-o", help="The directory to write result sheets to.")]
+SheetsOption = Annotated[
+    Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write result sheets to.")
+]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until every job that this starts has ended.")]

@@ -11,6 +11,7 @@ from pipelines.client import local
 from pipelines.client.connection import Target
 from pipelines.client.jobs import Jobs
 from pipelines.commands import demo, display
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to, connected_to_library, connected_to_write
 from pipelines.commands.options import AddressOption, PortOption, RootOption, SheetsOption, WaitOption, path
 from pipelines.commands.terminal import console, files, near, say, say_all
@@ -18,7 +19,7 @@ from pipelines.commands.waiting import conclude_all, finish
 from pipelines.errors import LookalikeError
 from pipelines.library import results
 
-app = typer.Typer()
+app = App()
 
 
 class Runner(StrEnum):
@@ -28,11 +29,18 @@ class Runner(StrEnum):
     DOCKER = "docker"
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike up",
+        "lookalike up --port 0 --runner docker",
+    ),
+)
 def up(
     root: RootOption = None,
     port: PortOption = 30650,
-    gpus: Annotated[str, typer.Option(help="How many GPUs the pipelines may use: auto or a number.")] = "auto",
+    gpus: Annotated[
+        str, typer.Option(metavar="auto|NUMBER", help="How many GPUs the pipelines may use: auto or a number.")
+    ] = "auto",
     strict_gpus: Annotated[
         bool, typer.Option("--strict-gpus", help="Let GPU pipelines wait where there is no GPU, as on a cluster.")
     ] = False,
@@ -51,14 +59,18 @@ def up(
     say_all(local.overridden(server))
 
 
-@app.command()
+@app.command(
+    examples=("lookalike down",),
+)
 def down(root: RootOption = None) -> None:
     """Stop the local server. Its repos and results stay on disk."""
     where = root or local.default_root()
     say(f"localpachd {'has stopped' if local.down(where) else f'is not running on {near(where)}'}")
 
 
-@app.command()
+@app.command(
+    examples=("lookalike stop",),
+)
 def stop(address: AddressOption = "") -> None:
     """Stop all running and waiting jobs.
 
@@ -70,13 +82,21 @@ def stop(address: AddressOption = "") -> None:
     say("the next change of the library or of the queries computes the rest" if stopped else "no job is running")
 
 
-@app.command("demo")
+@app.command(
+    "demo",
+    examples=(
+        "lookalike demo",
+        "lookalike demo --images holiday/ --queries mine.jpg",
+        "lookalike demo --remove",
+    ),
+)
 def run_demo(
     images: Annotated[
-        Path | None, typer.Option(parser=path, help="A directory of your own for the library; also to search for.")
+        Path | None,
+        typer.Option(parser=path, metavar="DIR", help="A directory of your own for the library; also to search for."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option(parser=path, help="A picture or directory of your own to search for.")
+        Path | None, typer.Option(parser=path, metavar="PATH", help="A picture or directory of your own to search for.")
     ] = None,
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the sample pictures and the sample queries from the library again.")

@@ -5,21 +5,31 @@ from typing import Annotated
 
 import typer
 
+from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption
 from pipelines.commands.terminal import console, near, say
 from pipelines.library import showing
 
-app = typer.Typer()
+app = App()
 
 
-@app.command()
+@app.command(
+    examples=(
+        "lookalike show holiday/beach.jpg a.png",
+        "lookalike show train_X.bin/000123 --output shown",
+    ),
+)
 def show(
     images: Annotated[
-        list[str], typer.Argument(help="Picture files, records of STL-10 files, or names of pictures in the library.")
+        list[str],
+        typer.Argument(
+            metavar="PICTURE", help="Picture files, records of STL-10 files, or names of pictures in the library."
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="A directory for PNG files, instead of the terminal.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="A directory for PNG files, instead of the terminal."),
     ] = None,
     address: AddressOption = "",
 ) -> None:

@@ -1,0 +1,108 @@
+"""The form of all commands: `-h`, types in words, summaries that are not cut off, and examples at the end of a help."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup
+
+SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+"""For the command at the top; those below inherit them."""
+
+_WORDS = {
+    "<str>": "TEXT", "<int>": "NUMBER", "<float>": "NUMBER", "<int range>": "NUMBER", "<float range>": "NUMBER",
+    "<path>": "PATH", "<file>": "FILE", "<directory>": "DIR", "<list[str]>": "TEXT", "<list[Path]>": "PATH",
+}  # fmt: skip
+"""Types as Typer writes them, in words."""
+
+_NOT_VALID = {"Input should be a valid integer": "a whole number", "Input should be a valid number": "a number"}
+"""The starts of Typer's messages about numbers, and the words for what is taken."""
+
+
+class App(typer.Typer):
+    """Commands of one module. `examples`: command lines, each of which may end with a comment."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=Group, rich_markup_mode=None, **settings)
+
+    def command(
+        self, name: str | None = None, *, examples: Sequence[str] = (), **settings: Any
+    ) -> Callable[[Any], Any]:
+        return super().command(name, cls=Command, epilog="\n".join(examples), **settings)
+
+
+class Command(TyperCommand):
+    """A command whose help names its arguments as its usage does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Reads the command line; words the errors of values for people."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            kind = next((kind for start, kind in _NOT_VALID.items() if error.message.startswith(start)), None)
+            error.message = error.message.removeprefix("Value error, ") if kind is None else f"it takes {kind}"
+            raise
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words of the usage: NAME for an argument that must be there, [NAME] for another."""
+        named = [_argument(each) for each in self.get_params(ctx) if isinstance(each, TyperArgument)]
+        return [*([self.options_metavar] if self.options_metavar else []), *named]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Writes the arguments and the options, with the types of the latter in words."""
+        arguments, options = [], []
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is None:
+                continue
+            if isinstance(each, TyperArgument):
+                arguments.append((each.display_name_raw, record[1]))
+            else:
+                options.append((_in_words(record[0]), record[1]))
+        _list(formatter, "Arguments", arguments)
+        _list(formatter, "Options", options)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Writes the examples, each in its line."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                for line in self.epilog.splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+
+
+class Group(TyperGroup):
+    """A group whose help has the whole summary of each command."""
+
+    command_class = Command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Writes the commands with their summaries."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        _list(formatter, "Commands", [(name, _summary(each)) for name, each in commands if each and not each.hidden])
+
+
+def _argument(argument: TyperArgument) -> str:
+    name = argument.display_name_raw
+    return (name if argument.required else f"[{name}]") + ("..." if argument.nargs == -1 else "")
+
+
+def _in_words(record: str) -> str:
+    """The names of an option with its type in words; those of a choice without brackets."""
+    names, space, kind = record.rpartition(" ")
+    if not kind.endswith(">") or not space:
+        return record
+    if record.endswith(" range>"):
+        names, space, kind = record.rpartition(" <")[0], " ", "<int range>"
+    return names + space + _WORDS.get(kind, kind.strip("<>"))
+
+
+def _summary(command: Any) -> str:
+    """The first paragraph of a command's help."""
+    text = command.short_help or (command.help or "").strip().partition("\n\n")[0]
+    return " ".join(text.split())
+
+
+def _list(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
+        with formatter.section(title):
+            formatter.write_dl(rows)
