@@ -138,9 +138,9 @@ def terminal_of(columns: int) -> Iterator[None]:
 @contextlib.contextmanager
 def _interrupts_kept() -> Iterator[None]:
     """Restores the handling of Ctrl-C, which the command changes for the rest of its process."""
-    handler, hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    handler, hooks = signal.getsignal(signal.SIGINT), (sys.excepthook, sys.unraisablehook)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        sys.unraisablehook = hook
+        sys.excepthook, sys.unraisablehook = hooks

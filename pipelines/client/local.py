@@ -142,8 +142,12 @@ def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True, text=True
         )
     assert process.stdout is not None
-    with process.stdout:
-        line = process.stdout.readline().strip()
+    try:
+        with process.stdout:
+            line = process.stdout.readline().strip()
+    except KeyboardInterrupt:  # nobody would know the server
+        process.kill()
+        raise
     if not line.startswith(_FIRST_LINE):
         process.kill()
         process.wait()

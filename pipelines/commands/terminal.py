@@ -25,12 +25,6 @@ def say_all(lines: Iterable[str]) -> None:
         say(line)
 
 
-def say_interrupted(text: str) -> None:
-    """Prints one line after Ctrl-C. It has a console of its own: one that was interrupted while it printed still holds
-    those lines, and would print them again."""
-    say(text, Console())
-
-
 def complain(text: str) -> None:
     """Prints one line about a failure, on stderr."""
     errors.print("lookalike: ", style="bold red", end="", highlight=False)

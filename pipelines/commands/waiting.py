@@ -8,8 +8,8 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
 from pipelines.cluster import status
 from pipelines.cluster.status import Rejection
-from pipelines.commands import display, progress
-from pipelines.commands.terminal import console, say, say_all, say_interrupted
+from pipelines.commands import display, interrupts, progress
+from pipelines.commands.terminal import console, say, say_all
 from pipelines.errors import LookalikeError
 
 
@@ -40,7 +40,7 @@ def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool, 
         say_all(f"{what}: commit {commit}" for commit, what in done.items())
         jobs = progress.wait(connection, list(done)) if wanted else []
     except KeyboardInterrupt:
-        say_interrupted("no longer waiting; the jobs continue: see `lookalike status`")
+        interrupts.explain("no longer waiting; the jobs continue: see `lookalike status`")
         raise
     if not wanted:
         say("its jobs are running: see `lookalike status`")

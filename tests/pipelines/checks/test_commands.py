@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.cli import app
+from pipelines.commands.program import app
 from pipelines.errors import LookalikeError
 from tests.command import terminal_of
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from pipelines.cli import app
 from pipelines.commands.loading import COMMANDS, load
+from pipelines.commands.program import app
 from tests.command import Command
 
 

@@ -1,15 +1,22 @@
-"""Ctrl-C pressed where Python drops its exception."""
+"""Ctrl-C pressed at any moment, and where Python drops its exception."""
 
+import os
+import re
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
 
 import grpc
 import pytest
 
+from pipelines.client.connection import Connection
+from pipelines.library.samples import library_crops, open_photograph
+from tests.amounts import examples
 from tests.command import HEED_INTERRUPTS, Command
 
 PROGRAM = """
@@ -23,6 +30,7 @@ class Finalised:
             pass
 
 interrupts.listen()
+interrupts.begin()
 interrupts.check()
 Finalised()
 print("went on", flush=True)
@@ -99,6 +107,7 @@ def close():
     time.sleep(60)
 
 interrupts.listen()
+interrupts.begin()
 atexit.register(close)
 try:
     if sys.argv[1] == "before":
@@ -113,13 +122,108 @@ interrupts.leave(130)
 
 def test_an_interrupted_command_does_not_wait_at_its_end() -> None:
     with started(STUCK, "before") as process:
-        assert process.communicate(timeout=50) == ("interrupted\n", "")
+        assert process.communicate(timeout=50) == ("interrupted\n", "lookalike: interrupted\n")
     assert process.returncode == 130
 
 
-def test_an_interrupt_at_the_end_kills_the_command() -> None:
+def test_an_interrupt_at_the_end_ends_the_command_without_a_word() -> None:
     with started(STUCK, "at the end") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "closing\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(50) == -signal.SIGINT
+        assert process.communicate(timeout=50) == ("", "")
+    assert process.returncode == 130
+
+
+PRESSED = """
+import os, signal, sys
+moment, happened = int(sys.argv.pop(1)), 0
+
+def happen(event, arguments):
+    global happened
+    happened += 1
+    if happened == moment:
+        os.kill(0, signal.SIGINT)  # to the group, as a terminal does
+
+from pipelines.cli import main
+sys.addaudithook(happen)
+try:
+    main()
+finally:
+    if not moment:
+        print(happened, file=sys.stderr)
+"""
+"""The entry point of the command, for which Ctrl-C is pressed at a moment of its life. Moments are counted by what
+Python audits: imports, opened files, sockets, programs, sleeps. With 0, their number is printed at the end."""
+
+
+@dataclass
+class Keyboard:
+    """Types commands in a directory, and presses Ctrl-C while they run."""
+
+    command: Command
+
+    def press(self, moment: int, *arguments: str) -> tuple[int, str]:
+        """Presses it at a moment; the exit status and stderr."""
+        with subprocess.Popen(
+            [sys.executable, "-P", "-c", f"{HEED_INTERRUPTS}\n{PRESSED}", str(moment), *arguments],
+            cwd=self.command.directory,
+            env={**os.environ, **self.command.environment},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                _, complained = process.communicate(timeout=50)
+            finally:
+                process.kill()
+        return process.returncode, complained
+
+    def press_often(self, times: int, *arguments: str) -> None:
+        """Presses it at moments spread over the whole life of a command that succeeds, in a run for each."""
+        status, complained = self.press(0, *arguments)
+        assert status == 0, complained
+        whole = int(complained)
+        for number in range(times):
+            moment = 1 + int(whole * (number * GOLDEN % 1))
+            status, complained = self.press(moment, *arguments)
+            if status == 0:
+                assert not complained
+            else:
+                assert status == 130, (moment, whole, complained)
+                assert re.fullmatch(r"(lookalike: (interrupted|no longer waiting; .*)\n)?", complained), complained
+
+
+GOLDEN = 0.618
+"""Its multiples fill the unit interval evenly, however many there are."""
+
+
+@pytest.fixture
+def keyboard(command: Command) -> Keyboard:
+    return Keyboard(command)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["specs", "-o", "there"], ["check"]], ids=lambda words: words[0])
+def test_ctrl_c_while_the_command_starts(keyboard: Keyboard, arguments: list[str]) -> None:
+    keyboard.press_often(examples(5), *arguments)
+
+
+LONG = (["add", "new"], ["query", "new"], ["export", "library.tar"], ["import", "whole.tar"], ["status"])
+"""Commands that read or write on the server, and wait for it."""
+
+
+@pytest.mark.parametrize("arguments", LONG, ids=lambda words: words[0])
+def test_ctrl_c_during_a_long_command(
+    as_user: Connection, sheets: Connection, preprocessing: Connection, keyboard: Keyboard, arguments: list[str]
+) -> None:
+    command = keyboard.command
+    (command.directory / "new").mkdir()
+    for number, crop in enumerate(islice(library_crops(open_photograph("cat"), "cat", 0), 5)):
+        crop.save(command.directory / "new" / f"{number}.png")
+    if arguments[0] != "add":
+        command.says("query", "new")
+    command.says("export", "whole.tar")
+    keyboard.press_often(examples(3), *arguments)
+    done = command.run(*arguments)
+    assert (done.returncode, done.stderr) == (0, "")

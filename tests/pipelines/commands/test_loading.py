@@ -8,8 +8,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from pipelines.cli import app
 from pipelines.commands.loading import COMMANDS
+from pipelines.commands.program import app
 
 HEAVY = {
     "numpy",
@@ -27,7 +27,7 @@ HEAVY = {
 
 
 def test_the_start_of_the_command_imports_no_numerical_package() -> None:
-    code = "import sys, pipelines.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import sys, pipelines.commands.program; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True).stdout
     assert HEAVY.isdisjoint(loaded.split())
 

@@ -146,12 +146,13 @@ def test_ctrl_c_ends_the_wait_for_a_server(waiting: "subprocess.Popen[str]", ser
     server.kill()
     seen(lines, " does not answer")
     waiting.send_signal(signal.SIGINT)
-    rest = list(lines)
+    assert not list(lines)
     _, complained = waiting.communicate(timeout=60)
     assert waiting.returncode == 130
-    assert "Traceback" not in complained
-    assert rest in ([], ["no longer waiting; the jobs continue: see `lookalike status`"])
-    assert len(complained.splitlines()) <= 1
+    assert complained in (
+        "lookalike: interrupted\n",
+        "lookalike: no longer waiting; the jobs continue: see `lookalike status`\n",
+    )
 
 
 def test_a_file_whose_stream_breaks_is_fetched_again(server: Server, command: Command, tmp_path: Path) -> None:
