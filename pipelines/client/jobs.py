@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from graphlib import TopologicalSorter
+from itertools import takewhile
 from typing import Any
 
 import grpc
@@ -114,14 +115,14 @@ class Jobs:
     def unfinished(self) -> list[Job]:
         """The jobs that have not ended, upstream first; those of services never end and are left out."""
         ranks = _ranks(self.pipelines())
-        found: list[Job] = []
-        for pipeline in sorted(ranks, key=ranks.__getitem__):
-            for info in self._stub.ListJob(pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline))):
-                job = _job(info)
-                if job.state in _COMPUTED:
-                    break  # a pipeline's jobs end in order, unless they are stopped
-                found += [] if job.ended else [job]
-        return found
+        return [job for pipeline in sorted(ranks, key=ranks.__getitem__) for job in self.queue(pipeline)]
+
+    def queue(self, pipeline: str) -> list[Job]:
+        """The jobs of a pipeline that have not ended, newest first. Pachyderm takes them in the other order."""
+        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline))
+        # A pipeline's jobs end in order, unless they are stopped.
+        found = list(takewhile(lambda job: job.state not in _COMPUTED, map(_job, self._stub.ListJob(request))))
+        return [job for job in found if not job.ended]
 
     def stop(self, job: Job, reason: str) -> bool:
         """Stops a job; False if it has ended."""

@@ -1,4 +1,4 @@
-"""The status: every pipeline with its newest job, the reasons of failed datums, rejected files, empty repos."""
+"""The status: every pipeline with its running and newest jobs, reasons of failures, rejected files, empty repos."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,8 @@ _LACKING = {
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
     """A pipeline: its state in lower case, "waiting" for a wait that ends by itself, and the reason for it, its newest
-    job with its busy workers, some of that job's failed datums, and Kubernetes' reasons for workers that cannot run."""
+    job, the older jobs that this one waits behind (first the one that is at work), some of the failed datums of the job
+    at work, or of the newest, and Kubernetes' reasons for workers that cannot run."""
 
     name: str
     state: str
@@ -40,6 +41,12 @@ class PipelineStatus:
     job: Job | None
     failures: Sequence[Failure] = ()
     troubles: Sequence[str] = ()
+    ahead: Sequence[Job] = ()
+
+    @property
+    def current(self) -> Job | None:
+        """The job at work, with its busy workers; the newest if there is none."""
+        return self.ahead[0] if self.ahead else self.job
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +76,17 @@ def read(connection: Connection, names: Sequence[str], namespace: str = "") -> S
     said, unknown = _troubles(connection, namespace)
     troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
     newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
-    running = {name for name, job in newest.items() if job is not None and job.state == "running"}
-    idle = {name for name, job in newest.items() if job is None or job.ended}
+    queues = {name: jobs.queue(name) for name in newest}
+    running = {name for name, queue in queues.items() if any(job.state == "running" for job in queue)}
+    idle = {name for name, queue in queues.items() if not queue}
     waits = GpuWaits(connection).look(there, running, idle, troubles)
     found = [
-        _pipeline(jobs, there[name], newest[name], troubles[name], waits.get(name)) for name in names if name in there
+        _pipeline(jobs, there[name], newest[name], queues[name], troubles[name], waits.get(name))
+        for name in names
+        if name in there
     ]
     missing = [name for name in names if name not in there]
-    late = [_COUNTS] if said is not None and any(each.job and each.job.busy for each in found) else []
+    late = [_COUNTS] if said is not None and any(each.current and each.current.busy for each in found) else []
     return Status(found, missing, rejections(connection), [*late, *unknown, *notes(connection)])
 
 
@@ -95,12 +105,17 @@ def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequ
         return {}, [f"the reasons for which workers wait are unknown: {error}"]
 
 
-def _pipeline(jobs: Jobs, info: Any, job: Job | None, troubles: Sequence[str], wait: Wait | None) -> PipelineStatus:
+def _pipeline(
+    jobs: Jobs, info: Any, newest: Job | None, queue: Sequence[Job], troubles: Sequence[str], wait: Wait | None
+) -> PipelineStatus:
     state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
-    failures = jobs.failures(job, MOST_FAILURES) if job is not None and job.failed else []
-    found = PipelineStatus(info.pipeline.name, state, info.reason, job, failures, troubles)
-    if job is not None:
-        found = replace(found, job=jobs.with_workers(job))
+    found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), troubles, _ahead(newest, queue))
+    current = found.current
+    if current is not None:
+        failures = jobs.failures(current, MOST_FAILURES) if current.failed else []
+        current = jobs.with_workers(current)
+        found = replace(found, failures=failures)
+        found = replace(found, ahead=[current, *found.ahead[1:]]) if found.ahead else replace(found, job=current)
     if wait is not None:
         kind = info.details.resource_limits.gpu.type
         others = [each for each in troubles if not gpu_waits.is_short(each, kind)]
@@ -108,6 +123,13 @@ def _pipeline(jobs: Jobs, info: Any, job: Job | None, troubles: Sequence[str], w
     if state == "crashing" and troubles:  # which Pachyderm repeats
         return replace(found, reason="")
     return found
+
+
+def _ahead(newest: Job | None, queue: Sequence[Job]) -> list[Job]:
+    """The jobs of a queue, newest first, that come before the newest job: the one at work first."""
+    if newest is None or newest.ended:
+        return []
+    return [job for job in reversed(queue) if job.id != newest.id]
 
 
 def rejections(connection: Connection) -> list[Rejection]:

@@ -135,7 +135,7 @@ def check(
     examples=("lookalike status",),
 )
 def show_status(address: AddressOption = "") -> None:
-    """Show every pipeline with its newest job, and the reasons of failures and rejections."""
+    """Show every pipeline with its running and newest jobs, and the reasons of failures and rejections."""
     connection = connected(address)
     say(f"{connection.address}, project {connection.project}")
     display.show_status(status.read(connection, [spec.name for spec in reading.load()], connection.namespace))

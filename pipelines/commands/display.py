@@ -8,6 +8,7 @@ from pipelines.client.jobs import Busy, Failure, Job
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
 from pipelines.commands.terminal import coloured, console, files, near, say
 from pipelines.library.results import Sheet
+from stages.wording import counted
 
 _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
@@ -39,12 +40,14 @@ def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
 def show_status(status: Status) -> None:
     """Prints every pipeline, and the reasons of failures and rejections."""
     if status.pipelines:
-        table = _table("pipeline", "state", "newest job")
+        table = _table("pipeline", "state", "job")
         table.collapse_padding = True  # or the names do not fit into 80 columns
         for each in status.pipelines:
-            newest = coloured(each.job.state) if each.job else "none"
-            counts = _counts([each.job] if each.job else [])
-            table.add_row(each.name, coloured(each.state), newest, *counts, _rejected(each.name, status.rejected))
+            shown = [*each.ahead[:1], *([each.job] if each.job else [])]
+            first, *more = [(coloured(job.state), *_counts([job])) for job in shown] or [("none", *_counts([]))]
+            table.add_row(each.name, coloured(each.state), *first, _rejected(each.name, status.rejected))
+            for row in more:
+                table.add_row("", "", *row, "")
         console.print(table)
     if status.missing:
         say(f"not deployed: {', '.join(status.missing)}; run `lookalike deploy`")
@@ -97,10 +100,12 @@ def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
     for trouble, names in by_trouble.items():
         say(f"workers of {', '.join(names)} cannot start: {trouble}")
     for each in pipelines:
-        if each.job is not None:
+        if each.job is not None and each.ahead:
+            say(f"{each.name}: commit {each.job.id[:12]} waits behind {behind(each.ahead)}")
+        if each.current is not None:
             if each.state != "waiting":
-                _show_workers(each.job)
-            _show_failures(each.job, each.failures)
+                _show_workers(each.current)
+            _show_failures(each.current, each.failures)
 
 
 def _show_workers(job: Job) -> None:
@@ -110,6 +115,14 @@ def _show_workers(job: Job) -> None:
     longest = sorted(job.busy, key=lambda each: -each.seconds)
     more = f" and {len(longest) - _MOST_WORKERS} more" if len(longest) > _MOST_WORKERS else ""
     say(f"{job.pipeline} is at work: {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
+
+
+def behind(ahead: Sequence[Job]) -> str:
+    """The jobs that another one waits behind, the one at work first."""
+    first = ahead[0]
+    datums = f", {first.done:,} of {counted(first.total, 'datum', 'datums')} done" if first.started else ""
+    more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+    return f"commit {first.id[:12]} ({first.state}{datums}){more}"
 
 
 def at_work(worker: Busy) -> str:

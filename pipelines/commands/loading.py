@@ -28,7 +28,7 @@ COMMANDS = {
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
-    "status": Entry("deployment", "Show every pipeline, its newest job and its failures."),
+    "status": Entry("deployment", "Show every pipeline, its running and newest jobs, and its failures."),
     "add": Entry("library", "Add pictures to the library."),
     "remove": Entry("library", "Remove pictures from the library, or queries."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),

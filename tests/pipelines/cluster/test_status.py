@@ -141,7 +141,7 @@ def test_names_are_not_cut_on_a_terminal_of_80_columns(monkeypatch: pytest.Monke
     standing = [status.PipelineStatus(name, "crashing", "", job) for name in names]
     display.show_status(status.Status(standing, [], [], []))
     heading, *rows = written.getvalue().splitlines()[: 1 + len(names)]
-    assert "newest job" in heading and [row.split()[0] for row in rows] == names
+    assert "job" in heading and [row.split()[0] for row in rows] == names
     assert rows[0].split()[1:7] == ["crashing", "success", "100000", "2000", "3", "12345.6"]
 
 
