@@ -1,62 +1,28 @@
 """Decodes the bytes of a picture file to normalised pixels, and hashes these to an id. Knows no files and no archives.
 
-Normalised: first frame, EXIF orientation applied, alpha over white, RGB, centre crop to a square, Lanczos to
+Normalised: first frame, upright, alpha over white, RGB, centre crop to a square, Lanczos to
 side × side pixels. The steps and the decoder's options are part of the id's definition: changing one changes every id.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
 import struct
 import warnings
-from typing import Any
 
 import numpy as np
-from PIL import ExifTags, Image, ImageFile
-from PIL.BmpImagePlugin import BmpImageFile
-from PIL.GifImagePlugin import GifImageFile
-from PIL.JpegImagePlugin import JpegImageFile
-from PIL.PngImagePlugin import PngImageFile
-from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION, TiffImageFile
-from PIL.WebPImagePlugin import WebPImageFile
+from PIL import Image
+from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 
+from stages import decoders, raw
+from stages.decoders import BadPicture
 from stages.kinds import Kind
-from stages.limits import MAX_JPEG_PIXELS, MAX_PIXELS, MAX_WEBP_PIXELS
 from stages.packs import Pixels
 
-# Decoders by name, not Image.open, which tries every plugin and rejects a JPEG whose extra frames are damaged.
-_DECODERS: dict[Kind, type[ImageFile.ImageFile]] = {
-    Kind.JPEG: JpegImageFile,
-    Kind.PNG: PngImageFile,
-    Kind.WEBP: WebPImageFile,
-    Kind.GIF: GifImageFile,
-    Kind.BMP: BmpImageFile,
-    Kind.TIFF: TiffImageFile,
-}
-_MOST_PIXELS = {Kind.JPEG: MAX_JPEG_PIXELS, Kind.WEBP: MAX_WEBP_PIXELS}
 _GAP = 3  # a picture is first shrunk cheaply to at least this many times the side, then by Lanczos
+_OF_MANY_KINDS = (Kind.TIFF, Kind.HEIC, Kind.JPEG_2000)  # containers of more than their decoders read
 _STRIP = 256  # rows converted at a time, so that a large picture is not in memory in three modes at once
-_TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
-# PNG gives the transparent sample value in the file's depth, but Pillow compares it at 8 bits.
-_TRANSPARENT_TO_8_BITS = {
-    "L;2": lambda value: value * 85,
-    "L;4": lambda value: value * 17,
-    "RGB;16B": lambda value: value >> 8,
-}
-
-
-class BadPicture(Exception):
-    """A picture that is rejected; the text is the reason for the user, the same for the same bytes."""
 
 
 def picture_id(pixels: Pixels) -> str:
@@ -70,6 +36,7 @@ def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
 
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
     """
+    kind = Kind.RAW if kind is Kind.TIFF and raw.is_raw(data) else kind
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd metadata, which is harmless here
         try:
@@ -77,7 +44,7 @@ def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
         except Exception as failure:  # on hostile bytes decoders raise every kind of error
-            unusual = ", or of an unusual kind: save it as PNG" if kind is Kind.TIFF else ""
+            unusual = ", or of an unusual kind: save it as PNG" if kind in _OF_MANY_KINDS else ""
             raise BadPicture(f"damaged or truncated {kind.value} picture{unusual}") from failure
 
 
@@ -87,41 +54,8 @@ def resize(pixels: Pixels, side: int) -> Pixels:
 
 
 def _normalise(data: bytes, kind: Kind, side: int) -> Pixels:
-    picture = _DECODERS[kind](io.BytesIO(data))
-    _check_size(picture, kind)
-    if isinstance(picture, JpegImageFile):
-        picture.draft(None, (_GAP * side, _GAP * side))
-    _fix_transparency(picture)
-    picture.load()
-    return _resized(_in_rgb(_square(_upright(picture))), side)
-
-
-def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
-    width, height = picture.size
-    most = _MOST_PIXELS.get(kind, MAX_PIXELS)
-    if width * height > most:
-        raise BadPicture(f"{width:,} × {height:,} pixels: a {kind.value} picture may have at most {most:,}")
-    if width < 1 or height < 1:
-        raise BadPicture("a picture without pixels")
-
-
-def _fix_transparency(picture: ImageFile.ImageFile) -> None:
-    value = picture.info.get("transparency")
-    if not isinstance(picture, PngImageFile) or value is None or not picture.tile:
-        return
-    to_8_bits = _TRANSPARENT_TO_8_BITS.get(str(picture.tile[0].args))
-    if to_8_bits:
-        fixed: Any = tuple(map(to_8_bits, value)) if isinstance(value, tuple) else to_8_bits(value)
-        picture.info["transparency"] = fixed
-
-
-def _upright(picture: ImageFile.ImageFile) -> Image.Image:
-    """Applies the EXIF orientation. (For TIFF the decoder has applied it and reports 1.)"""
-    try:
-        turn = _TURNS.get(picture.getexif().get(ExifTags.Base.Orientation, 1))
-    except Exception:  # the metadata are damaged, but the pixels are good
-        turn = None
-    return picture if turn is None else picture.transpose(turn)
+    picture, turn = decoders.opened(data, kind).load(least=(_GAP * side, _GAP * side))
+    return _resized(_in_rgb(_square(picture if turn is None else picture.transpose(turn))), side)
 
 
 def _square(picture: Image.Image) -> Image.Image:

@@ -18,6 +18,7 @@ from stages import names, pictures, stl10, stl10records
 from stages.archives.archive import members
 from stages.archives.member import DAMAGED_MEMBER, BadArchive, BadMember, Member, unsafe_name
 from stages.contract import Input, spool
+from stages.decoders import BadPicture
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import LIMITS, Limits
 from stages.packs import Pixels
@@ -154,7 +155,7 @@ class _Reader:
         data = head + stream.read(size - len(head))
         try:
             pixels = pictures.normalise(data, kind, self.side)
-        except pictures.BadPicture as failure:
+        except BadPicture as failure:
             return Refused(true, str(failure))
         return Decoded(Source(true, hashlib.sha256(data).hexdigest()), pixels)
 

@@ -15,6 +15,7 @@ import yaml
 
 from pipelines.commands import loading
 from stages import limits
+from stages.kinds import Kind
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -270,19 +271,29 @@ def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
 
 
 def test_the_table_of_limits_matches_the_stages() -> None:
-    assert rows("docs/formats.md", "| limit |") == [
+    assert rows("docs/formats.md", "| other limits |") == [
         ["file of one picture", f"{limits.MAX_PICTURE_BYTES >> 20} MiB"],
-        [
-            "pixels of one picture",
-            f"{limits.MAX_PIXELS // 10**6} million; JPEG {limits.MAX_JPEG_PIXELS // 10**6} million, "
-            f"WebP {limits.MAX_WEBP_PIXELS // 10**6} million",
-        ],
         ["members of an archive", f"{limits.MAX_MEMBERS:,}"],
         [
             "size of an archive when expanded",
             f"{limits.MIN_EXPANSION_BYTES >> 30} GiB, or {limits.MAX_EXPANSION} times its size if that is more",
         ],
     ]
+
+
+def test_the_table_of_pictures_matches_the_decoders() -> None:
+    table = rows("docs/formats.md", "| pictures |")
+    assert [row[2] for row in table] == [
+        f"{limits.MAX_JPEG_PIXELS // 10**6}",
+        f"{limits.MAX_PIXELS // 10**6}; WebP {limits.MAX_WEBP_PIXELS // 10**6}",
+        f"{limits.MAX_PIXELS // 10**6}",
+        f"{limits.MAX_HEIC_PIXELS // 10**6}",
+        f"{limits.MAX_AVIF_PIXELS // 10**6}",
+        f"{limits.MAX_JPEG_2000_PIXELS // 10**6}",
+        f"{limits.MAX_JPEG_PIXELS // 10**6}",
+    ]
+    named = " ".join(row[0] for row in table)
+    assert all(kind.value in named for kind in Kind if kind.is_picture)
 
 
 def test_the_table_of_markers_matches_the_configuration() -> None:

@@ -81,7 +81,7 @@ def test_a_picture_is_recognised_under_any_name(file: Path, name: str) -> None:
         (b"", "the file is empty"),
         (b"hello", why_unreadable(b"hello")),
         (jpeg()[:200], "damaged or truncated JPEG picture"),
-        (b"%PDF-1.4", "a PDF document"),
+        (b"%PDF-1.4", "a PDF document: save its pages as PNG"),
         (b"PK\x03\x04 and no more", "damaged or truncated zip archive"),
         (gzip.compress(jpeg()), "gzip data that is not a tar archive"),
     ],

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import pillow_heif
 import pytest
+from PIL import Image
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
@@ -13,6 +15,7 @@ from pipelines.library import ingest, pictures
 from pipelines.library.samples import library_crops, open_photograph
 from pipelines.specifications import reading
 from tests.command import Command
+from tests.stages import rawfiles
 
 
 @pytest.fixture
@@ -72,6 +75,28 @@ def test_only_this_commands_files_are_counted(
     said = command.says("query", "bad.png", "--no-wait")
     assert "rejected:" not in said
     assert "1 file rejected:\n  images: bad.png: the file is empty\n" in command.says("add", "bad.png")
+
+
+def test_pictures_of_phones_and_cameras_are_read_and_drawings_refused(
+    as_user: Connection, preprocessing: Connection, command: Command, trip: Path
+) -> None:
+    picture = Image.open(trip / "a.png").convert("RGB")
+    pillow_heif.from_pillow(picture).save(trip / "phone.HEIC")
+    picture.save(trip / "web.avif")
+    picture.save(trip / "scan.jp2")
+    picture.save(trip / "preview.jpg")
+    (trip / "camera.nef").write_bytes(rawfiles.nef((trip / "preview.jpg").read_bytes(), 1))
+    (trip / "logo.svg").write_text('<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>')
+    (trip / "letter.pdf").write_bytes(b"%PDF-1.7\n")
+    (trip / "cut.heic").write_bytes((trip / "phone.HEIC").read_bytes()[:300])
+    said = command.says("add", "trip")
+    assert "put 10 files into images" in said
+    assert (
+        "3 files rejected:\n"
+        "  images: trip/cut.heic: damaged or truncated HEIC picture, or of an unusual kind: save it as PNG\n"
+        "  images: trip/letter.pdf: a PDF document: save its pages as PNG\n"
+        "  images: trip/logo.svg: an SVG drawing: save it as PNG\n"
+    ) in said
 
 
 def test_files_folders_globs_and_all_are_removed(repos: Connection, command: Command, trip: Path) -> None:
