@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 import yaml
 
+from pipelines.client.history import Record
+from pipelines.client.jobs import Datum, Job
+from pipelines.client.logs import LogLine
 from pipelines.commands import loading
 from stages import limits
 from stages.kinds import Kind
@@ -128,6 +132,12 @@ def test_every_help_has_examples_which_can_be_typed(tmp_path: Path) -> None:
                 if rest[:1] not in (["|"], [">"]):
                     rest = rest[: rest.index(">")] if ">" in rest else rest
                     command.make_context(name, rest)  # exits for a wrong command line
+
+
+def test_the_table_of_json_matches_the_values() -> None:
+    said = {row[0].strip("`"): re.findall(r"`(\w+)`", row[2]) for row in rows("docs/commands.md", "| command | JSON |")}
+    values = {"commits": Record, "jobs": Job, "jobs PIPELINE@JOB": Datum, "logs": LogLine}
+    assert said == {command: [each.name for each in fields(value)] for command, value in values.items()}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -106,13 +106,17 @@ class Commits:
 
     def _finish(self, commit: Any, description: str = "") -> bool:
         """Finishes an open commit, by default with this process as its description; False as from `_while_open`."""
-        request = pfs_pb2.FinishCommitRequest(commit=commit, description=description or str(self._owner))
+        request = pfs_pb2.FinishCommitRequest(commit=commit, description=description or self._signed())
         return self._while_open(self._stub.FinishCommit, request)
+
+    def _signed(self, description: str = "") -> str:
+        """The description of a commit of this process: its owner, then the words, by default the command's."""
+        return f"{self._owner} {description or self._connection.doing}".rstrip()
 
     def _start(self, description: str) -> Any:
         """A new open commit. It has the description that it is to have in the end, after its owner: an import finds out
         by it what it has begun."""
-        request = pfs_pb2.StartCommitRequest(branch=self._branch, description=f"{self._owner} {description}".rstrip())
+        request = pfs_pb2.StartCommitRequest(branch=self._branch, description=self._signed(description))
         while True:
             try:
                 return self._stub.StartCommit(request)
@@ -163,7 +167,8 @@ class Commits:
             return f"waiting for {owner.user} (process {owner.process}), who is writing to {self._repo.name}"
         return (
             f"waiting for commit {head.commit.id} of {self._repo.name}, which another client has open: nothing can be "
-            f"written before `pachctl finish commit {self._repo.name}@master`"
+            f"written before that client, or `pachctl finish commit {self._repo.name}@master`, finishes it; `lookalike "
+            f"commits {self._repo.name}` lists it"
         )
 
     def _head(self) -> Any | None:

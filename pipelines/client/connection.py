@@ -42,13 +42,14 @@ def _quiet(_: str) -> None:
 class Connection:
     """A client and its project. `address` is for messages; `namespace` see Target. `waiting` is
     called again and again while a call waits for something, with the reason in words, or with "" before the wait is
-    worth a word."""
+    worth a word. `doing`: the command in words, which its commits have in their descriptions."""
 
     client: Client
     address: str
     project: str
     waiting: Callable[[str], None] = _quiet
     namespace: str = ""
+    doing: str = ""
 
 
 def connect(to: Target, waiting: Callable[[str], None] = _quiet) -> Connection:

@@ -29,23 +29,29 @@ class Rerun:
     changed: tuple[str, ...] = ()
 
 
+def job_of(jobs: Jobs, pipeline: str, job: str) -> Job:
+    """A job whose datums are known, by default the newest. Raises LookalikeError if there is none."""
+    found = jobs.of(pipeline, job) if job else jobs.newest(pipeline)
+    if found is None:
+        named = f"job {job}" if job else "job"
+        raise LookalikeError(f"{pipeline} has no {named}: `lookalike jobs {pipeline}` lists its jobs")
+    if not found.started:
+        raise LookalikeError(
+            f"{pipeline}@{found.id} has not started, so its datums are not known yet: wait for it, or see in "
+            "`lookalike status` what it is waiting for"
+        )
+    return found
+
+
 def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
     """The job and the datum: by default the newest job and its first failed datum; the beginning of a datum's id is
     enough. Raises LookalikeError if either does not exist, the beginning is ambiguous, or the datums are not known
     yet."""
-    found = jobs.of(pipeline, job) if job else jobs.newest(pipeline)
-    if found is None:
-        named = f"job {job}" if job else "job"
-        raise LookalikeError(f"{pipeline} has no {named}: `pachctl list job -p {pipeline}` lists its jobs")
+    found = job_of(jobs, pipeline, job)
     where = f"{pipeline}@{found.id}"
-    if not found.started:
-        raise LookalikeError(
-            f"{where} has not started, so its datums are not known yet: wait for it, or see in `lookalike status` what "
-            "it is waiting for"
-        )
     try:
         failed = [] if datum else [each.datum for each in jobs.failures(found, 1)]
-        known = [each for each in jobs.datums(found) if each.startswith(datum)] if datum else failed
+        known = [each.id for each in jobs.datums(found) if each.id.startswith(datum)] if datum else failed
     except grpc.RpcError as error:
         if found.ended or error.code() is grpc.StatusCode.UNAVAILABLE:
             raise
@@ -54,9 +60,9 @@ def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
             "shows its state"
         ) from error
     if not known and not datum:
-        raise LookalikeError(f"no datum of {where} failed: name one that `pachctl list datum {where}` lists")
+        raise LookalikeError(f"no datum of {where} failed: name one that `lookalike jobs {where}` lists")
     if not known:
-        raise LookalikeError(f"{where} has no datum {datum}: `pachctl list datum {where}` lists its datums")
+        raise LookalikeError(f"{where} has no datum {datum}: `lookalike jobs {where}` lists its datums")
     if len(known) > 1:
         raise LookalikeError(f"{len(known)} datums of {where} begin with {datum}: give more of the id")
     return found, known[0]

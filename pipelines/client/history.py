@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
+from pipelines.client import owners
 from pipelines.client.connection import Connection
 
 
@@ -19,6 +21,23 @@ class PastCommit:
     id: str
     started: datetime
     description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Any commit of a repo, for people: its start and its end (UTC; None before it is finished), whether files can
+    still be added, its author, "" if the description does not name one, the description without that, its error, and
+    the size of its files, at most."""
+
+    repo: str
+    id: str
+    open: bool
+    started: datetime
+    finished: datetime | None
+    author: str
+    description: str
+    error: str
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +60,11 @@ class History:
     def commits(self, repo: str) -> list[PastCommit]:
         """The finished commits on master that users made and that have no error; none for a missing repo."""
         return [_commit(repo, info) for info in self._listed(repo) if info.HasField("finished") and not info.error]
+
+    def last(self, repo: str, most: int) -> list[Record]:
+        """The last commits on master, at most `most`, the newest first, without those that Pachyderm itself made in a
+        repo for users; none for a missing repo."""
+        return [_record(repo, info) for info in islice(filter(_is_for_people, self._infos(repo)), most)]
 
     def left_open(self, repo: str) -> PastCommit | None:
         """The commit on master to which files can still be added, if there is one."""
@@ -66,15 +90,20 @@ class History:
     def _listed(self, repo: str) -> list[Any]:
         """The commits on master that users made, once those that the server is finishing are finished; none for a
         missing repo."""
+        return [self._ended(info) for info in self._infos(repo, pfs_pb2.USER)][::-1]
+
+    def _infos(self, repo: str, kind: int = pfs_pb2.ORIGIN_KIND_UNKNOWN) -> Iterator[Any]:
+        """The commits on master, the newest first; none for a missing repo."""
         named = self._repo(repo)
         head = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named, name="master"))
-        request = pfs_pb2.ListCommitRequest(repo=named, to=head, all=True, origin_kind=pfs_pb2.USER)
+        call = self._stub.ListCommit(pfs_pb2.ListCommitRequest(repo=named, to=head, all=True, origin_kind=kind))
         try:
-            return [self._ended(info) for info in self._stub.ListCommit(request)][::-1]
+            yield from call
         except grpc.RpcError as error:
-            if error.code() == grpc.StatusCode.NOT_FOUND:
-                return []
-            raise
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+        finally:
+            call.cancel()  # the rest, if there is any
 
     def _ended(self, info: Any) -> Any:
         if info.HasField("finishing") and not info.HasField("finished"):
@@ -85,5 +114,24 @@ class History:
         return pfs_pb2.Repo(name=name, type="user", project=self._project)
 
 
+def _is_for_people(info: Any) -> bool:
+    return bool(info.origin.kind == pfs_pb2.USER or info.direct_provenance)
+
+
 def _commit(repo: str, info: Any) -> PastCommit:
     return PastCommit(repo, info.commit.id, info.started.ToDatetime(tzinfo=UTC), info.description)
+
+
+def _record(repo: str, info: Any) -> Record:
+    owner = owners.read(info.description)
+    return Record(
+        repo=repo,
+        id=info.commit.id,
+        open=not info.HasField("finishing"),
+        started=info.started.ToDatetime(tzinfo=UTC),
+        finished=info.finished.ToDatetime(tzinfo=UTC) if info.HasField("finished") else None,
+        author=owner.user if owner else "",
+        description=owners.words(info.description),
+        error=info.error,
+        bytes=info.details.size_bytes if info.HasField("details") else info.size_bytes_upper_bound,
+    )

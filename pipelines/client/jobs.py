@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from graphlib import TopologicalSorter
 from itertools import takewhile
@@ -42,7 +43,7 @@ class Busy:
 class Job:
     """A pipeline's job: `state` in lower case without Pachyderm's prefix, counts of datums, `seconds` of running (None
     before it started). The counts of a cluster change only when a datum set ends; until then the busy workers, if they
-    were asked for, are all that moves."""
+    were asked for, are all that moves. Times are in UTC."""
 
     pipeline: str
     id: str
@@ -54,6 +55,8 @@ class Job:
     seconds: float | None
     reason: str
     busy: tuple[Busy, ...] = ()
+    created: datetime | None = None
+    finished: datetime | None = None
 
     @property
     def ended(self) -> bool:
@@ -68,6 +71,17 @@ class Job:
     def done(self) -> int:
         """Datums that are finished, in whichever way."""
         return self.processed + self.skipped + self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Datum:
+    """A datum of a job: its id, its state in lower case, the paths of its inputs, and the seconds of its processing,
+    None where it was not processed."""
+
+    id: str
+    state: str
+    paths: tuple[str, ...]
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +123,12 @@ class Jobs:
 
     def newest(self, pipeline: str) -> Job | None:
         """A pipeline's newest job."""
-        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=1)
-        return next(map(_job, self._stub.ListJob(request)), None)
+        return next(iter(self.last(pipeline, 1)), None)
+
+    def last(self, pipeline: str, most: int) -> list[Job]:
+        """A pipeline's last jobs, at most `most`, the newest first."""
+        request = pps_pb2.ListJobRequest(pipeline=self._pipeline(pipeline), number=most)
+        return [_job(info) for info in self._stub.ListJob(request)]
 
     def unfinished(self) -> list[Job]:
         """The jobs that have not ended, upstream first; those of services never end and are left out."""
@@ -155,10 +173,10 @@ class Jobs:
             raise
         return replace(job, busy=tuple(map(_busy, info.details.worker_status)))
 
-    def datums(self, job: Job) -> Iterator[str]:
-        """The ids of a job's datums."""
+    def datums(self, job: Job) -> Iterator[Datum]:
+        """A job's datums."""
         of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
-        return (info.datum.id for info in self._stub.ListDatum(pps_pb2.ListDatumRequest(job=of)))
+        return map(_datum, self._stub.ListDatum(pps_pb2.ListDatumRequest(job=of)))
 
     def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
@@ -218,6 +236,23 @@ def _job(info: Any) -> Job:
         total=info.data_total,
         seconds=_seconds(info),
         reason=info.reason,
+        created=_moment(info, "created"),
+        finished=_moment(info, "finished"),
+    )
+
+
+def _moment(info: Any, field: str) -> datetime | None:
+    found: datetime | None = getattr(info, field).ToDatetime(tzinfo=UTC) if info.HasField(field) else None
+    return found
+
+
+def _datum(info: Any) -> Datum:
+    timed = info.stats.HasField("process_time")
+    return Datum(
+        id=info.datum.id,
+        state=pps_pb2.DatumState.Name(info.state).lower(),
+        paths=tuple(data.file.path for data in info.data),
+        seconds=info.stats.process_time.ToNanoseconds() / 1e9 if timed else None,
     )
 
 
@@ -240,7 +275,7 @@ def reason_of(meta: Repository, datum: str) -> str:
     try:
         record = json.loads(meta.read(f"/meta/{datum}/meta"))
     except (grpc.RpcError, ValueError):
-        return "the pipeline's meta commit does not record the reason; see `pachctl logs`"
+        return f"the pipeline's meta commit does not record the reason; see `lookalike logs {meta.name}`"
     if "state" not in record:  # PROCESSED is the default, which JSON leaves out
         return ""
     return str(record.get("reason") or "no reason was recorded")

@@ -15,7 +15,7 @@ from pathlib import Path
 _PROCESSES = Path("/proc")
 _BOOT = _PROCESSES / "sys" / "kernel" / "random" / "boot_id"
 _UNKNOWN = "-"
-_TEXT = re.compile(r"written with lookalike by (.+?), process (\d+)/(\d+) of (-|[0-9a-f]{12})(?: .*)?\Z", re.DOTALL)
+_TEXT = re.compile(r"written with lookalike by (.+?), process (\d+)/(\d+) of (-|[0-9a-f]{12})(?: (.*))?\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,12 @@ def read(description: str) -> Owner | None:
     """The owner that a commit's description names first; None for a commit that lookalike did not open."""
     found = _TEXT.fullmatch(description)
     return Owner(found[1], int(found[2]), int(found[3]), "" if found[4] == _UNKNOWN else found[4]) if found else None
+
+
+def words(description: str) -> str:
+    """A commit's description without its owner."""
+    found = _TEXT.fullmatch(description)
+    return (found[5] or "") if found else description
 
 
 def _user() -> str:

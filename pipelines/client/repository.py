@@ -124,7 +124,7 @@ class Repository:
                 return None
             if self.at:
                 raise LookalikeError(
-                    f"{self.name} has no commit {self.at}: `pachctl list commit {self.name}@master` lists them"
+                    f"{self.name} has no commit {self.at}: `lookalike commits {self.name}` lists them"
                 ) from error
             raise
         if info.error:

@@ -1,5 +1,6 @@
 """The form of all commands: `-h`, types in words, summaries that are not cut off, and examples at the end of a help."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ _WORDS = {
 
 _NOT_VALID = {"Input should be a valid integer": "a whole number", "Input should be a valid number": "a number"}
 """The starts of Typer's messages about numbers, and the words for what is taken."""
+
+_LEAST = re.compile(r"\bx>=(\S+)(?=\])")
 
 
 class App(typer.Typer):
@@ -58,7 +61,7 @@ class Command(TyperCommand):
             if isinstance(each, TyperArgument):
                 arguments.append((each.display_name_raw, record[1]))
             else:
-                options.append((_in_words(record[0]), record[1]))
+                options.append((_in_words(record[0]), _LEAST.sub(r"at least \1", record[1])))
         _list(formatter, "Arguments", arguments)
         _list(formatter, "Options", options)
 

@@ -1,6 +1,9 @@
 """Connections of commands: to the server that is chosen for the directory they are called in, with waits that are said
 and end with Ctrl-C."""
 
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pipelines.client.choosing import of_library, target
@@ -9,6 +12,10 @@ from pipelines.client.connection import Connection, Target, connect
 from pipelines.commands import interrupts
 from pipelines.commands.terminal import say
 from pipelines.specifications.reading import SOURCES
+from stages.wording import visible
+
+_LONGEST = 100
+"""Most characters of a command in the description of its commits."""
 
 
 class _Waiting:
@@ -41,7 +48,13 @@ def connected_to_library(root: Path) -> Connection:
 
 def connected_to(server: Target) -> Connection:
     """A connection to a server that was chosen already."""
-    return connect(server, _Waiting())
+    return replace(connect(server, _Waiting()), doing=_typed())
+
+
+def _typed() -> str:
+    """The command as it was typed, shortened."""
+    words = visible(shlex.join(sys.argv[1:]))
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
 def _said(server: Target) -> Connection:

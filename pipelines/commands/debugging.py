@@ -56,7 +56,7 @@ def datum(
     if gpu_holders.local_leases(connection) is None:
         raise LookalikeError(
             f"only localpachd can run a datum alone, and {connection.address} is another server: `lookalike status` "
-            f"shows the reasons of failures, `pachctl logs --pipeline {pipeline}` what the datums wrote"
+            f"shows the reasons of failures, `lookalike logs {pipeline}` what the datums wrote"
         )
     found, chosen = debugging.choose(Jobs(connection), pipeline, named, identity)
     to = output or _free(Path("debug") / f"{pipeline}-{chosen[:_SHORT]}")

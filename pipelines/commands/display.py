@@ -135,7 +135,7 @@ def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
         say(f"{job.pipeline} failed on {_datum(each)}: {_line(each.reason)}")
     more = job.failed - len(failures)
     if more > 0:
-        say(f"{job.pipeline} failed on {more:,} more: see `pachctl list datum {job.pipeline}@{job.id}`")
+        say(f"{job.pipeline} failed on {more:,} more: see `lookalike jobs {job.pipeline}@{job.id}`")
     if job.reason and not failures:
         say(f"{job.pipeline}: {_line(job.reason)}")
 
@@ -156,4 +156,4 @@ def show_rejections(rejected: Sequence[Rejection]) -> None:
     for each in rejected[:_MOST_REJECTIONS]:
         say(f"  {each.repo}: {each.source}: {each.reason}")
     if len(rejected) > _MOST_REJECTIONS:
-        say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `pachctl glob file 'preprocess@master:/rejected/**'`")
+        say(f"  and {len(rejected) - _MOST_REJECTIONS} more: `lookalike status --json` lists all")

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from pipelines.commands import terminal
+from pipelines.specifications.reading import HERE
+
 RootOption = Annotated[
     Path | None,
     typer.Option(
@@ -35,3 +38,23 @@ SheetsOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write result sheets to.")
 ]
 WaitOption = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until every job that this starts has ended.")]
+
+
+def _only_data(wanted: bool) -> bool:
+    terminal.only_data(wanted)
+    return wanted
+
+
+def _pipelines() -> list[str]:
+    return sorted(path.stem for path in HERE.glob("*.json"))
+
+
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", callback=_only_data, is_eager=True, help="Print JSON, and everything else on stderr."),
+]
+PipelineArgument = Annotated[
+    str,
+    typer.Argument(metavar="PIPELINE", autocompletion=_pipelines, help="The name of a pipeline [default: all]."),
+]
+LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="The most to show, the newest ones.")]

@@ -1,7 +1,11 @@
 """Lines on the terminal: what is printed, coloured and shortened in one way everywhere. Knows no server."""
 
+import json
 import os
+import sys
 from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -17,6 +21,26 @@ _COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable":
 def say(text: str, on: Console | None = None) -> None:
     """Prints one line, with no markup interpreted, on this console or else the standard output."""
     (on or console).print(visible(text), markup=False, emoji=False, highlight=False, soft_wrap=True)
+
+
+def only_data(wanted: bool) -> None:
+    """Prints all but `say_json` on stderr from now on, for readers that are programs; or all on stdout again."""
+    console.stderr = wanted
+
+
+def say_json(value: object, indent: int | None = 2) -> None:
+    """Prints a value as JSON: values with fields as objects, times as in RFC 3339. One line without `indent`."""
+    sys.stdout.write(json.dumps(value, indent=indent, default=_plain) + "\n")
+
+
+def _plain(value: object) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def say_all(lines: Iterable[str]) -> None:
@@ -40,6 +64,11 @@ def coloured(state: str) -> str:
 def files(number: int) -> str:
     """A number of files in words."""
     return counted(number, "file", "files")
+
+
+def when(moment: datetime) -> str:
+    """A time for people, in this machine's zone."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
 
 
 def near(path: Path) -> Path:

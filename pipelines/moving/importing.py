@@ -142,8 +142,8 @@ def _close(connection: Connection, repo: str, history: History) -> None:
         return
     if not _was(found):
         raise LookalikeError(
-            f"commit {found.id} of {repo} is open: finish it with `pachctl finish commit {repo}@{found.id}`, then "
-            "import again"
+            f"commit {found.id} of {repo} is open: wait for its writer (`lookalike commits {repo}` lists it), or "
+            f"finish it with `pachctl finish commit {repo}@{found.id}`; then import again"
         )
     Repository(connection, repo).drop(found.id)
 

@@ -80,7 +80,7 @@ def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
 def test_its_output_is_compared_with_the_record(judged: Job, connection: Connection, tmp_path: Path) -> None:
     jobs = Jobs(connection)
     failed = {each.datum for each in jobs.failures(judged, 2)}
-    (good,) = set(jobs.datums(judged)) - failed
+    (good,) = {each.id for each in jobs.datums(judged)} - failed
     job, datum = debugging.choose(jobs, "judge", judged.id, good[:20])
     assert datum == good
     rerun = debugging.run(connection, job, datum, tmp_path / "kept", lambda text, user: None)
@@ -122,7 +122,7 @@ def test_the_command_reports_it(judged: Job, as_user: Connection, command: Comma
     unknown = command.run("debug", "datum", "none")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr == f'lookalike: pipeline "{as_user.project}/none" not found\n'
-    (good,) = set(Jobs(as_user).datums(judged)) - {Jobs(as_user).failures(judged, 1)[0].datum}
+    (good,) = {each.id for each in Jobs(as_user).datums(judged)} - {Jobs(as_user).failures(judged, 1)[0].datum}
     well = command.run("debug", "datum", f"judge@{judged.id}", good)
     assert (well.returncode, well.stderr) == (0, "")
     assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")

@@ -148,7 +148,7 @@ def test_a_commit_of_somebody_else_stays_open(library: Connection, other: Connec
     exported(library, tmp_path / "library.tar")
     other.client.create_repo("images", project_name=other.project)
     opened = other.client.start_commit("images", "master", project_name=other.project)
-    with pytest.raises(LookalikeError, match=f"commit {opened.id} of images is open: finish it"):
+    with pytest.raises(LookalikeError, match=f"commit {opened.id} of images is open: wait for its writer"):
         imported(other, tmp_path / "library.tar")
 
 
