@@ -49,6 +49,7 @@ class Answers:
     entry: str  # the entry's true name
     k: int  # how many neighbours were asked for
     model: str | None  # None if there is neither a query nor a result
+    fit: str | None  # how the pictures fill their squares, one of stages.framing.FITS; None as for the model
     metric: str | None  # None if nothing was searched
     answers: tuple[Answer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
@@ -73,17 +74,24 @@ class _Merge:
 
     k: int
     model: str | None = None
+    fit: str | None = None
     metric: str | None = None
     best: dict[str, list[Match]] = field(default_factory=dict)
 
-    def expect_model(self, model: str) -> None:
+    def expect(self, model: str, fit: str) -> None:
+        """Raises StageError unless everything so far comes from this model, and from pictures of this fit."""
         if self.model not in (None, model):
             raise StageError(
                 f"results of two models cannot be mixed: {self.model} and {model}. Both must come from one commit of "
                 "the repo models; wait until features, features-queries and search have recomputed everything, or "
                 "start the search again with: pachctl run pipeline search"
             )
-        self.model = model
+        if self.fit not in (None, fit):
+            raise StageError(
+                f"results of pictures with FIT={self.fit} and with FIT={fit} cannot be mixed: set the same FIT in the "
+                "specs of preprocess and preprocess-queries and run: lookalike deploy"
+            )
+        self.model, self.fit = model, fit
 
     def wanted(self, queries: Sequence[str], distances: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Which rows of a further table may be among the best: with 16 segments, a quarter of them."""
@@ -92,7 +100,7 @@ class _Merge:
         return distances <= limits
 
     def add(self, table: Neighbours) -> None:
-        self.expect_model(table.model)
+        self.expect(table.model, table.fit)
         if self.metric not in (None, table.metric):
             raise StageError(
                 f"distances of two metrics cannot be mixed: {self.metric} and {table.metric}. Reprocess the search: "
@@ -116,12 +124,12 @@ def merge(
 
     Reads one segment after the other, only the rows that may still be among the best. Equal ids are one neighbour with
     all their sources. `queries` is None if the entry's own table is missing (the join is an outer one); the answers
-    then lack the queries' names and pictures. Raises StageError if the tables come from different models or metrics, or
-    were made for fewer than `k` neighbours.
+    then lack the queries' names and pictures. Raises StageError if the tables come from different models, fits or
+    metrics, or were made for fewer than `k` neighbours.
     """
     merged = _Merge(k)
     if queries is not None:
-        merged.expect_model(queries.model)
+        merged.expect(queries.model, queries.fit)
     for read in segments:
         merged.add(read(merged.wanted))
     known = _Query.table(queries)
@@ -129,7 +137,7 @@ def merge(
     for query in sorted({*known, *merged.best}):
         own = known.get(query, _Query())
         answers.append(Answer(query, own.sources, own.thumbnail, tuple(merged.best.get(query, ()))))
-    return Answers(entry, k, merged.model, merged.metric, tuple(answers), tuple(rejected))
+    return Answers(entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected))
 
 
 def json_lines(answers: Answers) -> Iterator[str]:

@@ -31,7 +31,7 @@ def describe(model: keras.Model, name: str, pooling: str, weights: Weights) -> B
     shape = tuple(taken.shape)
     if len(shape) != 4 or shape[3] != 3 or shape[1] != shape[2] or shape[1] is None or shape[0] not in (None, BATCH):
         raise StageError(
-            f"{name} takes {shape}; it must take pictures of one fixed square size, colours last: (None, 96, 96, 3)"
+            f"{name} takes {shape}; it must take pictures of one fixed square size, colours last: (None, 224, 224, 3)"
         )
     if len(given.shape) != 2 or given.shape[1] is None:
         raise StageError(

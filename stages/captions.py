@@ -6,8 +6,14 @@ Knows the answers' values only: no drawing, no markup. Returns plain text; whoev
 from __future__ import annotations
 
 from stages.answers import Answer, Answers, Match
+from stages.framing import CROP, PAD
 from stages.sources import paths
 from stages.wording import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
+
+_FRAMING = {
+    PAD: "Pictures are shown scaled down, as they are compared; there, a square is filled by repeating their edges.",
+    CROP: "Pictures are shown as they are compared: cropped to the central square and scaled down.",
+}
 
 UNNAMED = "(name unknown)"
 """Shown for a query whose own table is missing."""
@@ -47,6 +53,11 @@ def notes(answers: Answers, shown: int) -> list[str]:
     if shown < total:
         said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl has all of them.")
     return said
+
+
+def framing(answers: Answers) -> list[str]:
+    """A sentence on the part of a picture that is shown and compared; none for an entry without pictures."""
+    return [_FRAMING[answers.fit]] if answers.fit in _FRAMING else []
 
 
 def name(pictured: Answer | Match) -> str:

@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from stages.packs import Picture, Pixels
+from stages.framing import Framed
+from stages.packs import Picture
 from stages.pictures import picture_id
 from stages.sources import Source
 
@@ -24,6 +25,7 @@ class DistinctPictures:
         self._row_size = side * side * 3
         self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
         self._rows: dict[str, int] = {}
+        self._sizes: dict[str, tuple[int, int]] = {}
         self._sources: dict[str, set[Source]] = {}
 
     def __enter__(self) -> DistinctPictures:
@@ -35,17 +37,20 @@ class DistinctPictures:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, source: Source, pixels: Pixels) -> None:
-        """Adds a picture, uint8 (side, side, 3), or only its source if an equal picture is here already."""
-        digest = picture_id(pixels)
+    def add(self, source: Source, framed: Framed) -> None:
+        """Adds a picture, or only its source if an equal picture is here already."""
+        digest = picture_id(framed)
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
-            self._pixels.write(pixels.tobytes())
+            self._sizes[digest] = framed.size
+            self._pixels.write(framed.pixels.tobytes())
         self._sources.setdefault(digest, set()).add(source)
 
     def pictures(self) -> list[Picture]:
         """All pictures so far, sorted by id."""
-        return [Picture(digest, tuple(sorted(self._sources[digest]))) for digest in sorted(self._rows)]
+        return [
+            Picture(digest, tuple(sorted(self._sources[digest])), self._sizes[digest]) for digest in sorted(self._rows)
+        ]
 
     def by_prefix(self, digits: int) -> Iterator[tuple[str, list[Picture]]]:
         """All pictures so far by the first hex digits of their ids, both sorted."""

@@ -24,22 +24,33 @@ if _HIDDEN:
 from stages import devices
 from stages.backbones import load_checked
 from stages.backbonespec import BackboneSpec
+from stages.contract import StageError
 from stages.embedders import Embedder
-from stages.packs import Pixels, read_packs, read_rejections, write_rejections
+from stages.framing import Framed, unpadded
+from stages.packs import read_packs, read_rejections, write_rejections
 from stages.sources import Source, unite
 from stages.tables.images import Images, write_images
 
 if _HIDDEN:
     del sys.modules["sklearn"]
 
+_THUMBNAIL_SIDE = 224  # pixels at most: a page shows no larger ones
 _THUMBNAIL_QUALITY = 85
 _BATCHES_PER_LINE = 20  # of progress
 
 
 @dataclass(frozen=True)
 class _Picture:
-    pixels: Pixels  # (H, W, 3), a view of its pack
+    framed: Framed  # its pixels are a view of its pack
     sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True)
+class _Pictures:
+    """The distinct pictures of one datum by id, in ascending order, and their common fit."""
+
+    by_id: Mapping[str, _Picture]
+    fit: str
 
 
 class Embedding:
@@ -76,43 +87,57 @@ def load(file: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embe
     return Embedding(Embedder(load_checked(file, spec), spec, devices.passes_at_once()))
 
 
-def _united(directory: Path) -> dict[str, _Picture]:
-    """The distinct pictures of all packs by id, in ascending order; one in several packs has all its sources."""
+def _united(directory: Path) -> _Pictures:
+    """The distinct pictures of all packs; one in several packs has all its sources."""
     found: dict[str, _Picture] = {}
+    fits: set[str] = set()
     for pack in read_packs(directory):
-        for pixels, picture in zip(pack.pixels, pack.pictures, strict=True):
+        fits.add(pack.fit)
+        for picture, framed in pack.framed():
             before = found.get(picture.id)
             # Equal ids mean equal pixels, so any of the packs will do.
-            found[picture.id] = _Picture(pixels, unite(picture.sources, before.sources if before else ()))
-    return dict(sorted(found.items()))
+            found[picture.id] = _Picture(framed, unite(picture.sources, before.sources if before else ()))
+    if len(fits) != 1:
+        raise StageError(
+            f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "
+            "pipelines that pack pictures: pachctl update pipeline --reprocess -f specs/preprocess.json, and the same "
+            "for preprocess-queries"
+        )
+    return _Pictures(dict(sorted(found.items())), fits.pop())
 
 
-def _embed(embedder: Embedder, pictures: Mapping[str, _Picture]) -> tuple[NDArray[np.float32], Images]:
+def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32], Images]:
     spec = embedder.spec
-    ids, values = list(pictures), [each.pixels for each in pictures.values()]
+    ids, values = list(pictures.by_id), [each.framed for each in pictures.by_id.values()]
     vectors, thumbnails = np.empty((len(ids), spec.dimension), np.float32), list[bytes]()
-    batches = (np.stack(values[begin : begin + spec.batch]) for begin in range(0, len(ids), spec.batch))
+    batches = (
+        np.stack([each.pixels for each in values[begin : begin + spec.batch]])
+        for begin in range(0, len(ids), spec.batch)
+    )
     for number, some in enumerate(embedder.stream(batches), 1):
         begin, end = len(thumbnails), len(thumbnails) + len(some)
         vectors[begin:end] = some
-        thumbnails += [_thumbnail(pixels) for pixels in values[begin:end]]  # while the next batch is computed
+        thumbnails += [_thumbnail(each) for each in values[begin:end]]  # while the next batch is computed
         if number % _BATCHES_PER_LINE == 0 or end == len(ids):
             print(f"  {end} of {len(ids)} pictures")
     images = Images(
         ids=ids,
-        sources=[each.sources for each in pictures.values()],
+        sources=[each.sources for each in pictures.by_id.values()],
         thumbnails=thumbnails,
         model=spec.sha256,
         image_size=spec.image_size,
+        fit=pictures.fit,
         dimension=spec.dimension,
     )
     return vectors, images
 
 
-def _thumbnail(pixels: Pixels) -> bytes:
-    """A JPEG file, whose bytes depend on the pixels and on Pillow's libjpeg alone."""
+def _thumbnail(framed: Framed) -> bytes:
+    """A JPEG file of the picture alone, whose bytes depend on the pixels and on Pillow's libjpeg alone."""
+    picture = Image.fromarray(np.ascontiguousarray(unpadded(framed)))
+    picture.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE), Image.Resampling.LANCZOS)
     file = io.BytesIO()
-    Image.fromarray(np.asarray(pixels)).save(file, "JPEG", quality=_THUMBNAIL_QUALITY)
+    picture.save(file, "JPEG", quality=_THUMBNAIL_QUALITY)
     return file.getvalue()
 
 

@@ -56,6 +56,7 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     facts = {
         "count": len(images),
         "dimension": images.dimension,
+        "fit": images.fit,
         "image_size": images.image_size,
         "k": chosen.k,
         "metric": chosen.metric,

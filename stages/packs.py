@@ -1,8 +1,9 @@
 """The files between preprocess and features: packs of one datum's normalised pictures, and lists of rejections.
 
 A pack is one file: NumPy's `.npy` (uint8, C-order, n × H × W × 3, rows sorted by id), which `np.load` reads as it is,
-followed by a line of JSON for each picture, in the same order. It is one file and not two because every file of a large
-library costs Pachyderm time. Knows no decoding, no parts and no Pachyderm. Equal content gives equal bytes.
+followed by lines of JSON: one with the pictures' fit, and one for each picture, in the same order. It is one file and
+not two because every file of a large library costs Pachyderm time. Knows no decoding, no parts and no Pachyderm. Equal
+content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stages.contract import StageError
+from stages.framing import FITS, Framed, Framing, Pixels
 from stages.sources import Source
-
-Pixels = NDArray[np.uint8]
 
 # ASCII, so that names that are not valid UTF-8 (lone surrogates) survive, too.
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 
 
 class Picture(NamedTuple):
-    """One distinct picture: its id (64 hex: a hash of its normalised pixels) and all its sources, sorted."""
+    """One distinct picture: its id (64 hex: a hash of its normalised pixels), all its sources, sorted, and the (width,
+    height) of the picture in the middle of its square."""
 
     id: str
     sources: tuple[Source, ...]
+    size: tuple[int, int]
 
 
 class Rejection(NamedTuple):
@@ -44,26 +45,36 @@ class Rejection(NamedTuple):
 
 @dataclass(frozen=True)
 class Pack:
-    """pixels: uint8 (n, H, W, 3) RGB, a read-only memory map where n > 0. pictures: n of them in the same order."""
+    """pixels: uint8 (n, H, W, 3) RGB, a read-only memory map where n > 0. pictures: n of them in the same order.
+    fit: how they fill their squares, one of stages.framing.FITS."""
 
     pixels: Pixels
     pictures: tuple[Picture, ...]
+    fit: str
+
+    def framed(self) -> Iterator[tuple[Picture, Framed]]:
+        """Each picture with its square."""
+        for pixels, picture in zip(self.pixels, self.pictures, strict=True):
+            yield picture, Framed(pixels, picture.size)
 
 
-def write_pack(npy: Path, shape: tuple[int, int], pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
+def write_pack(npy: Path, framing: Framing, pictures: Sequence[Picture], rows: Iterable[bytes]) -> None:
     """Writes the pack `npy`, making the directory.
 
-    shape: (H, W) in pixels. pictures: sorted by id. rows: the H × W × 3 RGB bytes of each, in the same order, written
-    one at a time, so a pack may be larger than memory.
+    pictures: sorted by id. rows: the side × side × 3 RGB bytes of each, in the same order, written one at a time, so a
+    pack may be larger than memory.
     """
     npy.parent.mkdir(parents=True, exist_ok=True)
-    header = {"descr": "|u1", "fortran_order": False, "shape": (len(pictures), *shape, 3)}
+    shape = (len(pictures), framing.side, framing.side, 3)
+    header = {"descr": "|u1", "fortran_order": False, "shape": shape}
     with npy.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)  # type: ignore[no-untyped-call]
         for row in rows:
             file.write(row)
+        file.write(_line({"fit": framing.fit}))
         for each in pictures:
-            file.write(_line({"id": each.id, "sources": [source._asdict() for source in each.sources]}))
+            sources = [source._asdict() for source in each.sources]
+            file.write(_line({"id": each.id, "size": each.size, "sources": sources}))
 
 
 def read_pack(npy: Path) -> Pack:
@@ -87,11 +98,13 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
         shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
         begin = file.tell()
         file.seek(begin + math.prod(shape))
-        pictures = tuple(
-            Picture(line["id"], tuple(Source(each["path"], each["sha256"]) for each in line["sources"]))
-            for line in map(json.loads, file)
-        )
-        if dtype != np.uint8 or fortran or len(shape) != 4 or shape[3] != 3 or shape[0] != len(pictures):
+        if dtype != np.uint8 or fortran or len(shape) != 4 or shape[3] != 3:
+            raise ValueError(f"it holds {dtype} {shape}")
+        fit = json.loads(file.readline() or b"{}").get("fit")
+        if fit not in FITS:
+            raise ValueError("another version of lookalike wrote it")
+        pictures = tuple(map(_picture, file))
+        if shape[0] != len(pictures):
             raise ValueError(f"it holds {dtype} {shape} for {len(pictures)} pictures")
         pixels: Pixels
         if path is not None and math.prod(shape):  # an empty range cannot be mapped
@@ -99,9 +112,9 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
         else:
             file.seek(begin)
             pixels = np.frombuffer(file.read(math.prod(shape)), np.uint8).reshape(shape)
-    except (OSError, ValueError, KeyError, TypeError) as failure:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as failure:
         raise StageError(f"the pack {name} cannot be read ({failure}); run preprocess again") from failure
-    return Pack(pixels, pictures)
+    return Pack(pixels, pictures, fit)
 
 
 def read_packs(directory: Path) -> Iterator[Pack]:
@@ -124,6 +137,14 @@ def read_rejections(path: Path) -> list[Rejection]:
             return [Rejection(line["source"], line["stage"], line["reason"]) for line in map(json.loads, file)]
     except (ValueError, KeyError, TypeError) as failure:
         raise StageError(f"{path.name} is not a list of rejections ({failure}); run preprocess again") from failure
+
+
+def _picture(line: bytes) -> Picture:
+    value = json.loads(line)
+    width, height = value["size"]
+    return Picture(
+        value["id"], tuple(Source(each["path"], each["sha256"]) for each in value["sources"]), (width, height)
+    )
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -29,7 +29,7 @@ def page(answers: Answers, queries: Sequence[str]) -> str:
     """
     by_id = {answer.query: answer for answer in answers.answers}
     shown = sorted((by_id[query] for query in queries), key=lambda answer: (paths(answer.sources), answer.query))
-    return "\n".join([*_head(answers, len(shown)), "<main>", *_body(answers, shown), "</main>", *_foot(), ""])
+    return "\n".join([*_head(answers, len(shown)), "<main>", *_body(answers, shown), "</main>", *_foot(answers), ""])
 
 
 def _head(answers: Answers, shown: int) -> Iterator[str]:
@@ -112,11 +112,11 @@ def _rejected(rejected: Iterable[Rejection]) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _foot() -> Iterator[str]:
+def _foot(answers: Answers) -> Iterator[str]:
     yield "<footer><p>"
-    yield "Pictures are shown as they are compared: cropped to the central square and scaled down. Equal pictures"
-    yield "count as one neighbour with all their names. <code>neighbors.jsonl</code>, next to this page, lists them all"
-    yield "by id."
+    yield from map(_text, captions.framing(answers))
+    yield "Equal pictures count as one neighbour with all their names. <code>neighbors.jsonl</code>, next to this page,"
+    yield "lists them all by id."
     yield "</p></footer>"
     yield "</body>"
     yield "</html>"

@@ -1,7 +1,7 @@
 """Decodes the bytes of a picture file to normalised pixels, and hashes these to an id. Knows no files and no archives.
 
-Normalised: first frame, upright, alpha over white, RGB, centre crop to a square, Lanczos to
-side × side pixels. The steps and the decoder's options are part of the id's definition: changing one changes every id.
+Normalised: first frame, upright, alpha over white, RGB, Lanczos, and a square of one size, which the picture fills as
+the framing says. The steps and the decoder's options are part of the id's definition: changing one changes every id.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 
 from stages import decoders, raw
 from stages.decoders import BadPicture
+from stages.framing import Framed, Framing, Pixels
 from stages.kinds import Kind
-from stages.packs import Pixels
 
-_GAP = 3  # a picture is first shrunk cheaply to at least this many times the side, then by Lanczos
+_GAP = 3  # a picture is first shrunk cheaply to at least this many times its size, then by Lanczos
 _OF_MANY_KINDS = (Kind.TIFF, Kind.HEIC, Kind.JPEG_2000)  # containers of more than their decoders read
 _STRIP = 256  # rows converted at a time, so that a large picture is not in memory in three modes at once
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
 
 
-def picture_id(pixels: Pixels) -> str:
-    """The id (64 hex) of normalised pixels, uint8 (H, W, 3): equal pictures have equal ids, whatever their source."""
-    height, width, _ = pixels.shape
-    return hashlib.sha256(b"lookalike-picture-1\0" + struct.pack(">II", height, width) + pixels.tobytes()).hexdigest()
+def picture_id(framed: Framed) -> str:
+    """The id (64 hex) of a normalised picture: equal pictures have equal ids, whatever their source.
+
+    It covers the picture's size in its square, too, so that pictures with one id also look equal without the padding.
+    """
+    facts = struct.pack(">IIII", *framed.pixels.shape[:2], *framed.size)
+    return hashlib.sha256(b"lookalike-picture-2\0" + facts + framed.pixels.tobytes()).hexdigest()
 
 
-def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
-    """Decodes the bytes of a picture file of that kind to uint8 (side, side, 3) RGB.
+def normalise(data: bytes, kind: Kind, framing: Framing) -> Framed:
+    """Decodes the bytes of a picture file of that kind, scales the picture and frames it.
 
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
     """
@@ -40,7 +43,7 @@ def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd metadata, which is harmless here
         try:
-            return _normalise(data, kind, side)
+            return _normalise(data, kind, framing)
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
         except Exception as failure:  # on hostile bytes decoders raise every kind of error
@@ -48,21 +51,22 @@ def normalise(data: bytes, kind: Kind, side: int) -> Pixels:
             raise BadPicture(f"damaged or truncated {kind.value} picture{unusual}") from failure
 
 
-def resize(pixels: Pixels, side: int) -> Pixels:
-    """Square pixels, uint8 (n, n, 3) RGB, resized to side × side in the same way as a decoded picture."""
-    return pixels if len(pixels) == side else _resized(Image.fromarray(pixels), side)
+def reframe(pixels: Pixels, framing: Framing) -> Framed:
+    """Square pixels, uint8 (n, n, 3) RGB, scaled and framed in the same way as a decoded picture."""
+    size = framing.side, framing.side
+    return framing.frame(pixels if pixels.shape[:2] == size else _resized(Image.fromarray(pixels), size))
 
 
-def _normalise(data: bytes, kind: Kind, side: int) -> Pixels:
-    picture, turn = decoders.opened(data, kind).load(least=(_GAP * side, _GAP * side))
-    return _resized(_in_rgb(_square(picture if turn is None else picture.transpose(turn))), side)
-
-
-def _square(picture: Image.Image) -> Image.Image:
-    width, height = picture.size
-    side = min(width, height)
-    left, top = (width - side) // 2, (height - side) // 2
-    return picture if width == height else picture.crop((left, top, left + side, top + side))
+def _normalise(data: bytes, kind: Kind, framing: Framing) -> Framed:
+    opened = decoders.opened(data, kind)
+    width, height = framing.scaled(opened.size)
+    picture, turn = opened.load(least=(_GAP * width, _GAP * height))
+    upright = picture if turn is None else picture.transpose(turn)
+    if turn in decoders.ON_THEIR_SIDES:
+        width, height = height, width
+    kept = framing.kept(upright.size)
+    rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
+    return framing.frame(_resized(rgb, (width, height)))
 
 
 def _in_rgb(picture: Image.Image) -> Image.Image:
@@ -96,7 +100,7 @@ def _from_16_bits(strip: Image.Image, picture: Image.Image) -> Image.Image:
     return Image.fromarray(grey)
 
 
-def _resized(square: Image.Image, side: int) -> Pixels:
-    if square.size != (side, side):
-        square = square.resize((side, side), Image.Resampling.LANCZOS, reducing_gap=float(_GAP))
-    return np.asarray(square)
+def _resized(picture: Image.Image, size: tuple[int, int]) -> Pixels:
+    if picture.size != size:
+        picture = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=float(_GAP))
+    return np.asarray(picture)

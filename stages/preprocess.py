@@ -16,8 +16,9 @@ from pathlib import Path
 
 from stages.contract import Datum, Input, StageError
 from stages.distinct import DistinctPictures
+from stages.framing import FITS, Framing
 from stages.packs import Rejection, write_pack, write_rejections
-from stages.parameters import integer
+from stages.parameters import integer, one_of
 from stages.reading import Decoded, read
 
 STAGE = "preprocess"
@@ -29,9 +30,11 @@ _BUCKET_DIGITS = 4  # of an id: they determine its bucket
 
 
 def start(environment: Mapping[str, str]) -> Preprocess:
-    """Reads IMAGE_SIZE (pixels a side, 96) and BUCKETS (the number of parts that share the lone pictures, 64)."""
+    """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop) and BUCKETS (the number of parts that share the lone
+    pictures, 64)."""
+    side = integer(environment, "IMAGE_SIZE", default=224, lowest=8, highest=1024)
     return Preprocess(
-        side=integer(environment, "IMAGE_SIZE", default=96, lowest=8, highest=1024),
+        Framing(side, one_of(environment, "FIT", FITS)),
         buckets=integer(environment, "BUCKETS", default=64, lowest=1, highest=16**_BUCKET_DIGITS),
     )
 
@@ -49,9 +52,9 @@ class Preprocess:
     of their own, about one for each PART pictures, so that pictures added later do not compute them again.
     """
 
-    def __init__(self, side: int, buckets: int, part: int = PART) -> None:
-        """side: of the normalised pictures, in pixels. part: about how many pictures make a part."""
-        self.side = side
+    def __init__(self, framing: Framing, buckets: int, part: int = PART) -> None:
+        """part: about how many pictures make a part."""
+        self.framing = framing
         self.buckets = buckets
         self.part = part
 
@@ -60,10 +63,10 @@ class Preprocess:
         given = _only_input(datum)
         src = hashlib.sha256(given.repo_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         rejections: list[Rejection] = []
-        with DistinctPictures(self.side) as distinct:
-            for each in read(given, self.side):
+        with DistinctPictures(self.framing.side) as distinct:
+            for each in read(given, self.framing):
                 if isinstance(each, Decoded):
-                    distinct.add(each.source, each.pixels)
+                    distinct.add(each.source, each.framed)
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
             if given.name == "images":
@@ -78,11 +81,11 @@ class Preprocess:
         lone = len(distinct) == 1
         for prefix, members in distinct.by_prefix(_digits(len(distinct), self.part)):
             part = _bucket(members[0].id, self.buckets) if lone else "-".join(filter(None, (src, prefix)))
-            write_pack(library / part / f"{src}.npy", (self.side, self.side), members, distinct.rows(members))
+            write_pack(library / part / f"{src}.npy", self.framing, members, distinct.rows(members))
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
         members = distinct.pictures()
-        write_pack(entry / f"{src}.npy", (self.side, self.side), members, distinct.rows(members))
+        write_pack(entry / f"{src}.npy", self.framing, members, distinct.rows(members))
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
 

@@ -19,18 +19,18 @@ from stages.archives.archive import members
 from stages.archives.member import DAMAGED_MEMBER, BadArchive, BadMember, Member, unsafe_name
 from stages.contract import Input, spool
 from stages.decoders import BadPicture
+from stages.framing import Framed, Framing
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import LIMITS, Limits
-from stages.packs import Pixels
 from stages.sources import Source
 
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded picture. source: its true path and the sha256 of its file's (or record's) bytes. pixels: normalised."""
+    """A decoded picture. source: its true path and the sha256 of its file's (or record's) bytes. framed: normalised."""
 
     source: Source
-    pixels: Pixels
+    framed: Framed
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Refused:
     reason: str
 
 
-def read(given: Input, side: int, limits: Limits = LIMITS) -> Iterator[Decoded | Refused]:
-    """Everything in a datum's file or directory, pictures normalised to uint8 (side, side, 3).
+def read(given: Input, framing: Framing, limits: Limits = LIMITS) -> Iterator[Decoded | Refused]:
+    """Everything in a datum's file or directory, pictures normalised.
 
     A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
     member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
     its number, also where a block holds it under that name. Raises OSError if the machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        reader = _Reader(side, limits, Path(scratch))
+        reader = _Reader(framing, limits, Path(scratch))
         for repo_path, path in _files(given):
             yield from reader.datum_file(path, repo_path)
 
@@ -77,8 +77,8 @@ def _fail(failure: OSError) -> None:
 class _Reader:
     """Reads one file after the other. scratch: a directory for temporary files."""
 
-    def __init__(self, side: int, limits: Limits, scratch: Path) -> None:
-        self.side = side
+    def __init__(self, framing: Framing, limits: Limits, scratch: Path) -> None:
+        self.framing = framing
         self.limits = limits
         self.scratch = scratch
 
@@ -154,13 +154,13 @@ class _Reader:
             return Refused(true, f"{size:,} bytes: the limit for a picture's file is {self.limits.picture_bytes:,}")
         data = head + stream.read(size - len(head))
         try:
-            pixels = pictures.normalise(data, kind, self.side)
+            framed = pictures.normalise(data, kind, self.framing)
         except BadPicture as failure:
             return Refused(true, str(failure))
-        return Decoded(Source(true, hashlib.sha256(data).hexdigest()), pixels)
+        return Decoded(Source(true, hashlib.sha256(data).hexdigest()), framed)
 
     def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Decoded | Refused]:
         alone = stl10.is_record_name(true)
         for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
             path = true if alone else stl10.record_name(true, number)
-            yield Decoded(Source(path, hashlib.sha256(record).hexdigest()), pictures.resize(pixels, self.side))
+            yield Decoded(Source(path, hashlib.sha256(record).hexdigest()), pictures.reframe(pixels, self.framing))

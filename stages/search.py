@@ -171,13 +171,12 @@ def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
 
 def _check_models(segment: Segment, queries: Queries) -> None:
     ours, theirs = segment.images, queries.images
-    if (ours.model, ours.image_size, ours.dimension) != (theirs.model, theirs.image_size, theirs.dimension):
+    if ours.origin != theirs.origin:
         raise StageError(
-            f"segment {segment.name} was computed with the model {ours.model} (image size {ours.image_size}, "
-            f"{ours.dimension} dimensions), the entry {queries.entry} with {theirs.model} (image size "
-            f"{theirs.image_size}, {theirs.dimension} dimensions): their distances would be meaningless. "
-            "Both come from the repo models, and IMAGE_SIZE must be the same in all specs; wait for both features "
-            "pipelines, or reprocess the older one: pachctl update pipeline --reprocess -f its spec"
+            f"segment {segment.name} was computed with the model {ours.described}, the entry {queries.entry} with "
+            f"{theirs.described}: their distances would be meaningless. Set the same IMAGE_SIZE and FIT in the specs "
+            "of preprocess and preprocess-queries and run: lookalike deploy. If they are the same, wait for both "
+            "features pipelines, or reprocess the older one: pachctl update pipeline --reprocess -f its spec"
         )
 
 
@@ -194,6 +193,7 @@ def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) ->
         sources=[segment.images.sources[row] for row in rows],
         thumbnails=[segment.images.thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
         model=queries.images.model,
+        fit=queries.images.fit,
         metric=chosen.metric,
         k=chosen.k,
     )

@@ -14,6 +14,7 @@ from PIL import Image, ImageDraw
 
 from stages import captions, wording
 from stages.answers import Answer, Answers, Match
+from stages.framing import PAD, Framing
 from stages.lettering import fitted, font, spelt, wrapped
 from stages.sheetqueries import GRID_QUERIES
 from stages.sources import paths
@@ -21,7 +22,7 @@ from stages.sources import paths
 NEIGHBOUR_COLUMNS = 3
 """Neighbours drawn beside each query, as in the original system; the page shows all K."""
 
-TILE = 192  # pixels: twice the thumbnails' usual side
+TILE = 192  # pixels: the longer edge of every picture
 _GAP = 28
 _QUERY_GAP = 44  # right of the query
 MARGIN = 40
@@ -160,8 +161,16 @@ def _draw_tile(sheet: Image.Image, draw: ImageDraw.ImageDraw, tile: _Tile, left:
         draw.rectangle(box, fill=_BLANK, outline=_EDGE)
         draw.text((left + TILE / 2, top + TILE / 2), spelt(tile.blank), fill=_MUTED, font=font(_TEXT), anchor="mm")
     else:
-        with Image.open(BytesIO(tile.thumbnail)) as thumbnail:
-            sheet.paste(thumbnail.convert("RGB").resize((TILE, TILE), Image.Resampling.LANCZOS), (left, top))
+        picture = _enlarged(tile.thumbnail)
+        draw.rectangle(box, fill=_BLANK)
+        sheet.paste(picture, (left + (TILE - picture.width) // 2, top + (TILE - picture.height) // 2))
         draw.rectangle(box, outline=_EDGE)
     for number, name in enumerate(tile.names):
         draw.text((left, top + TILE + 6 + number * _LINE), name, fill=_MUTED, font=font(_TEXT))
+
+
+def _enlarged(thumbnail: bytes) -> Image.Image:
+    """A picture as large as fits into a tile."""
+    with Image.open(BytesIO(thumbnail)) as picture:
+        size = Framing(TILE, PAD).scaled(picture.size)
+        return picture.convert("RGB").resize(size, Image.Resampling.LANCZOS)

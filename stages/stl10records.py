@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from stages.packs import Pixels
+from stages.framing import Pixels
 from stages.stl10 import RECORD, SIDE
 
 _BLOCK = 32  # records read at a time: 0.9 MB, which fits into a processor's cache

@@ -43,7 +43,7 @@ code { font: 0.92em ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans 
 .nothing { margin: 0; padding: 20px 24px; align-self: center; color: var(--muted); }
 figure { margin: 0; }
 img, .blank {
-  display: block; width: 100%; max-width: 224px; height: auto; aspect-ratio: 1;
+  display: block; width: 100%; max-width: 224px; height: auto; aspect-ratio: 1; object-fit: contain;
   border: 1px solid var(--edge); border-radius: 8px;
 }
 .blank { display: grid; place-items: center; color: var(--muted); font-size: 0.875rem; }

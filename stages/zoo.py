@@ -22,7 +22,7 @@ from stages.contract import StageError
 from stages.embedders import Embedder
 from stages.precision import PRECISIONS, Drift, drift, in_precision
 
-DEFAULT_IMAGE_SIZE = 96
+DEFAULT_IMAGE_SIZE = 224
 _SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a batch of more fills the memory
 RESNET50_WEIGHTS = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
 _RESNET50_URL = f"https://storage.googleapis.com/tensorflow/keras-applications/resnet/{RESNET50_WEIGHTS}"
@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m stages.zoo", description="Make a backbone's two files.")
     parser.add_argument("source", metavar="NAME|FILE", help=f"{', '.join(NAMED)}, or a .keras file")
     parser.add_argument(
-        "--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side of the pictures in pixels (default 96)"
+        "--image-size", type=int, default=DEFAULT_IMAGE_SIZE, help="side of the pictures in pixels (default 224)"
     )
     parser.add_argument("--weights", type=Path, help="take the weights from this file")
     parser.add_argument(

@@ -22,6 +22,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import ingest, models, pictures, quality, queries, results, samples
 from pipelines.library.selection import NothingFoundError
 from pipelines.specifications import reading
+from stages.framing import unpadded
 from stages.packs import parse_pack
 
 BACKBONE = "efficientnet-lite0"
@@ -118,7 +119,7 @@ def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tu
 
 
 def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[str, npt.NDArray[np.uint8]]:
-    """The normalised pictures (H, W, 3) of a preprocess pipeline by their source paths."""
+    """The normalised pictures (H, W, 3), without padding, of a preprocess pipeline by their source paths."""
     repo = Repository(connection, pipeline).good()
     if repo is None:
         raise LookalikeError(f"{pipeline} has no good commit: see `lookalike status`")
@@ -126,8 +127,8 @@ def _pictures(connection: Connection, pipeline: str, pattern: str) -> Mapping[st
     for path, content in repo.read_all(pattern):
         if path.endswith(".npy"):
             pack = parse_pack(content, path)
-            for pixels, picture in zip(pack.pixels, pack.pictures, strict=True):
-                found.update((source.path, pixels) for source in picture.sources)
+            for picture, framed in pack.framed():
+                found.update((source.path, unpadded(framed)) for source in picture.sources)
     return found
 
 

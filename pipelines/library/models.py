@@ -24,7 +24,7 @@ from stages.contract import StageError
 
 REPO = "models"
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # those of stages.precision, which needs Keras
-_USUAL_SIZE = 96  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
+_USUAL_SIZE = 224  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
 _CROPS = 10  # of each sample photograph
 _FILES = (MODEL_FILE, SPEC_FILE)
 

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from PIL import Image, ImageOps
 from rich.color import Color
 from rich.console import Console
@@ -17,10 +18,11 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks, snapshots
 from stages import reading, stl10, stl10records
 from stages.contract import Input
+from stages.framing import PAD, Framing, unpadded
 from stages.names import escape_component, escape_path
 
 _SIDE = 256
-"""Side in pixels of a picture shown from the library: the square that is searched, but larger."""
+"""The longer edge, in pixels, of a picture shown from the library."""
 
 _WIDEST = 96
 """Most columns of a drawn picture; each shows two pixels, one above the other."""
@@ -70,9 +72,9 @@ def from_library(connection: Connection, name: str) -> Image.Image:
             file = Path(scratch) / "datum"
             with file.open("wb") as target:
                 repo.fetch(path, target)
-            for each in reading.read(Input(snapshots.REPO, file, path.strip("/"), ""), _SIDE):
+            for each in reading.read(Input(snapshots.REPO, file, path.strip("/"), ""), Framing(_SIDE, PAD)):
                 if isinstance(each, reading.Decoded) and each.source.path == name:
-                    return Image.fromarray(each.pixels)
+                    return Image.fromarray(np.ascontiguousarray(unpadded(each.framed)))
     raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")
 
 

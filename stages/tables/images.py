@@ -24,6 +24,7 @@ class Images:
     thumbnails: Sequence[bytes]  # n JPEG files
     model: str  # identity hash of the backbone that the vectors came from
     image_size: int  # side of the normalised pictures in pixels
+    fit: str  # how they fill their squares, one of stages.framing.FITS
     dimension: int  # length of one vector
 
     def __post_init__(self) -> None:
@@ -35,6 +36,16 @@ class Images:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def origin(self) -> tuple[str, int, str, int]:
+        """Everything that vectors must have in common to be compared."""
+        return self.model, self.image_size, self.fit, self.dimension
+
+    @property
+    def described(self) -> str:
+        """The origin, for people."""
+        return f"{self.model} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
+
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
         return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])
@@ -42,7 +53,12 @@ class Images:
 
 def write_images(images: Images, path: Path) -> None:
     """Writes a table of pictures; equal values give equal bytes."""
-    facts = {"model": images.model, "image_size": str(images.image_size), "dimension": str(images.dimension)}
+    facts = {
+        "model": images.model,
+        "image_size": str(images.image_size),
+        "fit": images.fit,
+        "dimension": str(images.dimension),
+    }
     columns = {"id": images.ids, "sources": stored_sources(images.sources), "thumbnail": images.thumbnails}
     write_table(columns, _SCHEMA, facts, path)
 
@@ -52,13 +68,14 @@ def read_images(file: Path | BinaryIO) -> Images:
 
     Raises StageError for any other file.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "image_size", "dimension")
+    table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension")
     return Images(
         ids=table["id"].to_pylist(),
         sources=true_sources(table["sources"].to_pylist()),
         thumbnails=table["thumbnail"].to_pylist(),
         model=facts["model"],
         image_size=int(facts["image_size"]),
+        fit=facts["fit"],
         dimension=int(facts["dimension"]),
     )
 
@@ -66,17 +83,17 @@ def read_images(file: Path | BinaryIO) -> Images:
 def merge_images(parts: Sequence[Images]) -> Images:
     """One table of several. A picture in several of them has the sources of all.
 
-    Raises StageError if they come from different models or image sizes, ValueError for no parts.
+    Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
     """
     if not parts:
         raise ValueError("nothing to merge")
     first = parts[0]
     for part in parts:
-        if (part.model, part.image_size, part.dimension) != (first.model, first.image_size, first.dimension):
+        if part.origin != first.origin:
             raise StageError(
-                f"vectors of two models cannot be mixed: {_described(first)} and {_described(part)}. "
-                "Both must come from one commit of the repo models; wait until features has recomputed all pictures, "
-                "or start it again with: pachctl run pipeline features"
+                f"vectors of two models or two kinds of pictures cannot be mixed: {first.described} and "
+                f"{part.described}. Wait until preprocess and features have recomputed all pictures, or start features "
+                "again with: pachctl run pipeline features"
             )
     sources: dict[str, Sequence[Source]] = {}
     thumbnails: dict[str, bytes] = {}
@@ -91,9 +108,6 @@ def merge_images(parts: Sequence[Images]) -> Images:
         thumbnails=[thumbnails[id] for id in ids],
         model=first.model,
         image_size=first.image_size,
+        fit=first.fit,
         dimension=first.dimension,
     )
-
-
-def _described(images: Images) -> str:
-    return f"{images.model} (image size {images.image_size}, {images.dimension} dimensions)"

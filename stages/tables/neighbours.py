@@ -46,6 +46,7 @@ class Neighbours:
     sources: Sequence[Sequence[Source]]  # n, of the library pictures
     thumbnails: Sequence[bytes | None]  # n JPEG files, None if the sheet does not show the query
     model: str  # identity hash of the backbone
+    fit: str  # how the pictures fill their squares, one of stages.framing.FITS
     metric: str  # "euclidean" or "cosine"
     k: int  # how many neighbours were asked for; a smaller segment gives fewer rows
 
@@ -79,7 +80,12 @@ Wanted = Callable[[Sequence[str], "np.ndarray[Any, np.dtype[np.float32]]"], "np.
 
 def write_neighbours(neighbours: Neighbours, path: Path) -> None:
     """Writes a table of results; equal values give equal bytes."""
-    facts = {"model": neighbours.model, "metric": neighbours.metric, "k": str(neighbours.k)}
+    facts = {
+        "model": neighbours.model,
+        "fit": neighbours.fit,
+        "metric": neighbours.metric,
+        "k": str(neighbours.k),
+    }
     columns = {
         "query": neighbours.queries,
         "rank": neighbours.ranks,
@@ -96,7 +102,7 @@ def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neig
 
     Raises StageError for any other file.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "metric", "k")
+    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "k")
     queries = table["query"].to_pylist()
     if wanted is not None:  # before converting sources and thumbnails, the bulk of a row
         chosen = np.flatnonzero(wanted(queries, table["distance"].to_numpy()))
@@ -109,6 +115,7 @@ def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neig
         sources=true_sources(table["sources"].to_pylist()),
         thumbnails=table["thumbnail"].to_pylist(),
         model=facts["model"],
+        fit=facts["fit"],
         metric=facts["metric"],
         k=int(facts["k"]),
     )

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipelines.specifications import reading
 from stages.contract import Datum, Input
+from tests.e2e.world import specs
 
 Tree = dict[str, bytes]
 Member = dict[str, Input]
@@ -26,7 +26,7 @@ class Oracle:
         self._scratch = scratch
         self._models = models
         self._runs = itertools.count()
-        self._specs = reading.load()
+        self._specs = specs()
         self._stages = {spec.name: self._start(spec.document["transform"]) for spec in self._specs}
 
     @staticmethod

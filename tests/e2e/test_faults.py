@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.specifications import reading
-from tests.e2e.world import Job, MakeWorld, Paint, World
+from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -30,12 +30,9 @@ def changed(**environment: str) -> list[reading.Spec]:
     """Our specifications with one attempt for each datum, which makes failing faster, and further variables for
     features."""
     found = []
-    for spec in reading.load():
-        document = dict(spec.document) | {"datum_tries": 1}
-        if spec.name == "features" and environment:
-            transform = document["transform"]
-            document["transform"] = {**transform, "env": {**transform["env"], **environment}}
-        found.append(replace(spec, document=document))
+    for spec in specs():
+        changed = with_environment(spec, **environment) if spec.name == "features" else spec
+        found.append(replace(changed, document={**changed.document, "datum_tries": 1}))
     return found
 
 
@@ -93,7 +90,7 @@ def newest(world: World, pipeline: str) -> str:
 
 def test_a_wrong_image_size_is_the_reason(steps: dict[str, Step]) -> None:
     step = steps["wrong size"]
-    reason = "the pictures are 96 × 96 pixels, but the model in the repo models takes 128 × 128: set IMAGE_SIZE=128"
+    reason = "the pictures are 96 × 96 pixels, but the model large takes 128 × 128: `lookalike model push "
     for pipeline in ("features", "features-queries"):
         assert step.jobs[pipeline].state == "failure"
         (kept,) = step.reasons[pipeline]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from stages.framing import Framed
 from stages.pictures import picture_id
 from tests.e2e.world import Job, MakeWorld, Paint
 
@@ -50,7 +51,7 @@ class Story:
 
 def id_of(picture: bytes) -> str:
     """The id of a picture file of 96 × 96 pixels, which preprocess does not scale."""
-    return picture_id(np.asarray(Image.open(io.BytesIO(picture))))
+    return picture_id(Framed(np.asarray(Image.open(io.BytesIO(picture))), (96, 96)))
 
 
 def variants(paint: Paint, seed: int, segment: str) -> Iterator[bytes]:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.specifications import reading
 from pipelines.specifications.reading import Spec
-from tests.e2e.world import Paint, World
+from tests.e2e.world import Paint, World, specs, with_environment
 from tests.servers import Localpachd, StartPachd
 
 pytestmark = pytest.mark.timeout(300)
@@ -72,9 +71,8 @@ def shell(name: str, tree: dict[str, Any], script: str) -> Spec:
 
 def small() -> list[Spec]:
     """Our first pipeline, with few buckets, and two shell scripts in place of those that need a backbone."""
-    (first,) = [spec for spec in reading.load() if spec.name == "preprocess"]
-    transform = first.document["transform"]
-    few = {**transform, "env": {**transform["env"], "BUCKETS": "4"}}
+    (first,) = [spec for spec in specs() if spec.name == "preprocess"]
+    few = with_environment(first, BUCKETS="4").document["transform"]
     asked = {"pfs": {"name": "asked", "repo": "queries", "branch": "master", "glob": "/"}}
     library = {"pfs": {"name": "library", "repo": "preprocess", "branch": "master", "glob": "/library/*"}}
     entries = {"pfs": {"name": "entry", "repo": "crossed", "branch": "master", "glob": "/*"}}
@@ -172,6 +170,6 @@ def test_any_number_of_workers_gives_what_one_gives(worlds: Worlds, paint: Paint
         lambda world: [world.push(backbones["second"])],
         lambda world: [world.add({"9.png": paint(60)}), world.remove("2.png"), world.query("one.png", paint(61))],
     ]
-    one = story(worlds.make("1"), reading.load(), 1, changes)
+    one = story(worlds.make("1"), specs(), 1, changes)
     for workers in (2, 3, 5, 8):
-        assert story(worlds.make(str(workers)), reading.load(), workers, changes) == one, workers
+        assert story(worlds.make(str(workers)), specs(), workers, changes) == one, workers

@@ -1,7 +1,7 @@
 """A real server with our pipelines for the end-to-end tests: the actions of users, and the results."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -22,6 +22,21 @@ OUTPUTS = tuple(spec.name for spec in reading.load())
 INPUTS = tuple(reading.sources(reading.load()))
 
 Trees = dict[str, dict[str, bytes]]
+
+
+def specs() -> list[reading.Spec]:
+    """The specifications that ship with lookalike, for small pictures: most tests need any size, and less time."""
+    return [
+        with_environment(each, IMAGE_SIZE="96") if each.name.startswith("preprocess") else each
+        for each in reading.load()
+    ]
+
+
+def with_environment(spec: reading.Spec, **environment: str) -> reading.Spec:
+    """The specification with further or other variables."""
+    transform = spec.document["transform"]
+    changed = {**transform, "env": {**transform["env"], **environment}}
+    return replace(spec, document={**spec.document, "transform": changed})
 
 
 @dataclass(frozen=True)
@@ -88,8 +103,8 @@ class World:
         return said
 
     def deploy(self, which: Iterable[reading.Spec] = ()) -> dict[str, str]:
-        """Deploys these specifications, by default all that ship with lookalike; returns the action for each."""
-        done = deployment.deploy(self.connection, list(which) or reading.load())
+        """Deploys these specifications, by default `specs()`; returns the action for each."""
+        done = deployment.deploy(self.connection, list(which) or specs())
         return {each.name: each.action for each in done}
 
     def push(self, backbone: Path) -> str:

@@ -35,7 +35,11 @@ def source(path: str) -> Source:
 
 
 def segment(
-    rows: Sequence[tuple[str, str, float, Sequence[Source]]], k: int = 3, model: str = MODEL, metric: str = "euclidean"
+    rows: Sequence[tuple[str, str, float, Sequence[Source]]],
+    k: int = 3,
+    model: str = MODEL,
+    metric: str = "euclidean",
+    fit: str = "pad",
 ) -> ReadSegment:
     """Writes a segment's table of (query, id, distance, sources), in any order."""
     ordered = sorted(rows, key=lambda row: (row[0], row[2], row[1]))
@@ -48,6 +52,7 @@ def segment(
         sources=[row[3] for row in ordered],
         thumbnails=[b"jpeg" for _ in ordered],
         model=model,
+        fit=fit,
         metric=metric,
         k=k,
     )
@@ -58,8 +63,10 @@ def segment(
     return lambda wanted: read_neighbours(BytesIO(content), wanted)
 
 
-def asked(*queries: str, model: str = MODEL) -> Images:
-    return Images(queries, [[source(f"q/{query[0]}.png")] for query in queries], [b"q"] * len(queries), model, 96, 4)
+def asked(*queries: str, model: str = MODEL, fit: str = "pad") -> Images:
+    return Images(
+        queries, [[source(f"q/{query[0]}.png")] for query in queries], [b"q"] * len(queries), model, 96, fit, 4
+    )
 
 
 distances = st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0, 3.0])
@@ -112,7 +119,14 @@ def test_either_side_may_be_missing() -> None:
     assert only_search.answers[0].matches[0].id == picture(1)
 
     neither = merge("entry", 3, asked(), [], [Rejection("bad.jpg", "preprocess", "empty file")])
-    assert neither == Answers("entry", 3, MODEL, None, (), (Rejection("bad.jpg", "preprocess", "empty file"),))
+    assert neither == Answers("entry", 3, MODEL, "pad", None, (), (Rejection("bad.jpg", "preprocess", "empty file"),))
+
+
+def test_two_fits_are_not_mixed() -> None:
+    row = (QUERY, picture(1), 0.5, [source("a.jpg")])
+    with pytest.raises(StageError, match="FIT=crop and with FIT=pad cannot be mixed: set the same FIT in the specs"):
+        merge("entry", 3, asked(QUERY, fit="crop"), [segment([row])])
+    assert merge("entry", 3, asked(QUERY, fit="crop"), [segment([row], fit="crop")]).fit == "crop"
 
 
 def test_two_models_are_not_mixed() -> None:

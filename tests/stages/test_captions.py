@@ -15,7 +15,7 @@ MATCHES = tuple(Match(f"{n}", n / 10, (), None) for n in range(3))
 
 def answers(queries: int, found: int, k: int = 3, metric: str | None = "euclidean", rejected: int = 0) -> Answers:
     each = tuple(Answer(f"{n}", (), None, MATCHES[:found]) for n in range(queries))
-    return Answers("garden", k, "m", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
+    return Answers("garden", k, "m", "pad", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
 
 
 def test_the_summary_counts_the_shown_queries() -> None:

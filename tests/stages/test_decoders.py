@@ -10,9 +10,9 @@ import pytest
 from PIL import Image, ImageSequence
 
 from stages.decoders import BadPicture
+from stages.framing import CROP, Framing, Pixels
 from stages.kinds import HEAD, kind_of
 from stages.limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
-from stages.packs import Pixels
 from stages.pictures import normalise
 
 pillow_heif.register_heif_opener()
@@ -39,7 +39,7 @@ def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def read(data: bytes, side: int = SIDE) -> Pixels:
-    return normalise(data, kind_of(data[:HEAD]), side)
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP)).pixels
 
 
 def difference(one: Pixels, other: Pixels) -> int:

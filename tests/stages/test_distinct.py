@@ -3,15 +3,15 @@ from random import Random
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from stages.distinct import DistinctPictures
+from stages.framing import Framed
 from stages.pictures import picture_id
 from stages.sources import Source
 
 
-def picture(shade: int) -> NDArray[np.uint8]:
-    return np.full((4, 4, 3), shade, np.uint8)
+def picture(shade: int) -> Framed:
+    return Framed(np.full((4, 4, 3), shade, np.uint8), (4, 1 + shade % 4))
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.text(max_size=2))), st.randoms(), st.sampled_from([0, 48 * 5, 10**9]))
@@ -30,7 +30,8 @@ def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
     members, rows, buckets = outcomes[0]
     shades = {picture_id(picture(shade)): shade for shade, _ in given}
     assert [each.id for each in members] == sorted(shades)
-    assert rows == [picture(shades[each.id]).tobytes() for each in members]
+    assert [each.size for each in members] == [picture(shades[each.id]).size for each in members]
+    assert rows == [picture(shades[each.id]).pixels.tobytes() for each in members]
     for each in members:
         assert [source.path for source in each.sources] == sorted(
             {path for shade, path in given if shade == shades[each.id]}

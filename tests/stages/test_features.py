@@ -21,6 +21,7 @@ from stages.backbones import describe, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
 from stages.embedders import Embedder
+from stages.framing import CROP, PAD, Framing
 from stages.packs import Picture, Rejection, read_rejections, write_pack, write_rejections
 from stages.sources import Source
 from stages.tables.images import read_images
@@ -45,11 +46,15 @@ def source(path: str) -> Source:
     return Source(path, hashlib.sha256(path.encode()).hexdigest())
 
 
-def pack(stem: Path, numbers: dict[int, str], size: int = SIZE) -> None:
-    """Writes a pack of the numbered pictures, each from the source path given."""
+def pack(
+    stem: Path, numbers: dict[int, str], size: int = SIZE, fit: str = PAD, inside: tuple[int, int] | None = None
+) -> None:
+    """Writes a pack of the numbered pictures, each from the source path given. inside: their size without padding."""
     chosen = sorted(numbers, key=id_of)
-    pictures = [Picture(id_of(number), (source(numbers[number]),)) for number in chosen]
-    write_pack(stem.with_suffix(".npy"), (size, size), pictures, [pixels(number, size).tobytes() for number in chosen])
+    pictures = [Picture(id_of(number), (source(numbers[number]),), inside or (size, size)) for number in chosen]
+    write_pack(
+        stem.with_suffix(".npy"), Framing(size, fit), pictures, [pixels(number, size).tobytes() for number in chosen]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +131,24 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
     for number in (one, two, three):
         thumbnail = Image.open(io.BytesIO(images.thumbnails[list(images.ids).index(id_of(number))]))
         assert (thumbnail.format, thumbnail.size) == ("JPEG", (SIZE, SIZE))
+
+
+def test_thumbnails_show_pictures_without_their_padding(models: dict[str, Path], tmp_path: Path) -> None:
+    pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
+    features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
+    images = read_images(tmp_path / "out/queries/e/images.parquet")
+    assert images.fit == PAD
+    top, alone = (SIZE - 6) // 2, io.BytesIO()
+    Image.fromarray(pixels(1)[top : top + 6]).save(alone, "JPEG", quality=85)
+    assert images.thumbnails == [alone.getvalue()]
+    np.testing.assert_array_equal(np.load(tmp_path / "out/queries/e/vectors.npy"), expected(models["first"], [1]))
+
+
+def test_pictures_of_two_fits_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
+    pack(tmp_path / "ab/aaaa", {1: "a.png"}, fit=PAD)
+    pack(tmp_path / "ab/bbbb", {2: "b.png"}, fit=CROP)
+    with pytest.raises(StageError, match=r"^ab holds packs of 2 fits \(crop, pad\), not of one: reprocess"):
+        features.start({})(datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out"))
 
 
 def test_the_packing_of_pictures_makes_no_difference(models: dict[str, Path], tmp_path: Path) -> None:
@@ -292,8 +315,8 @@ def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uin
     """Also with another number of threads: a job may run on a machine with more cores than the one before."""
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
     order = np.argsort(ids)
-    pictures = [Picture(ids[row], (source(f"{row}.png"),)) for row in order]
-    write_pack(tmp_path / "in/library/ab/aaaa.npy", (96, 96), pictures, [tiles[row].tobytes() for row in order])
+    pictures = [Picture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
+    write_pack(tmp_path / "in/library/ab/aaaa.npy", Framing(96, PAD), pictures, [tiles[row].tobytes() for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
     command += [f"--input=pictures={tmp_path}/in::library/ab", f"--out={tmp_path}/there"]
     done = subprocess.run(

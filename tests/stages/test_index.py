@@ -31,6 +31,7 @@ def write_bucket(
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
         model=model,
         image_size=96,
+        fit="pad",
         dimension=dimension or vectors.shape[1],
     )
     write_images(images, directory / f"{bucket}.parquet")
@@ -66,7 +67,8 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     images = read_images(written / "images.parquet")
     assert images == merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
     assert (written / "index.json").read_text() == (
-        f'{{"count": 60, "dimension": 12, "image_size": 96, "k": 3, "metric": "euclidean", "model": "{MODEL}"}}\n'
+        '{"count": 60, "dimension": 12, "fit": "pad", "image_size": 96, "k": 3, "metric": "euclidean", '
+        f'"model": "{MODEL}"}}\n'
     )
 
 

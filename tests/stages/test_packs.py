@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.contract import StageError
+from stages.framing import FITS, Framing
 from stages.packs import (
     Picture,
     Rejection,
@@ -19,47 +20,53 @@ from stages.packs import (
 )
 from stages.sources import Source
 
+ONE = Framing(1, "pad")
 NAME = st.text(st.characters(exclude_categories=()))  # including lone surrogates, which file names may have
 SOURCES = st.lists(st.builds(Source, NAME, st.just("0" * 64)), min_size=1, max_size=3).map(
     lambda each: tuple(sorted(each))
 )
 
 
-@given(st.lists(SOURCES, max_size=4))
+@given(st.lists(SOURCES, max_size=4), st.sampled_from(FITS))
 def test_a_pack_is_read_as_it_was_written(
-    tmp_path_factory: pytest.TempPathFactory, sources: list[tuple[Source, ...]]
+    tmp_path_factory: pytest.TempPathFactory, sources: list[tuple[Source, ...]], fit: str
 ) -> None:
-    pictures = [Picture(f"{number:064x}", each) for number, each in enumerate(sources)]
-    pixels = np.random.default_rng(0).integers(0, 256, (len(pictures), 4, 5, 3), dtype=np.uint8)
+    pictures = [Picture(f"{number:064x}", each, (4, 1 + number)) for number, each in enumerate(sources)]
+    pixels = np.random.default_rng(0).integers(0, 256, (len(pictures), 4, 4, 3), dtype=np.uint8)
     npy = tmp_path_factory.getbasetemp() / "pack" / "0123.npy"
-    write_pack(npy, (4, 5), pictures, (row.tobytes() for row in pixels))
+    write_pack(npy, Framing(4, fit), pictures, (row.tobytes() for row in pixels))
     for pack in (read_pack(npy), parse_pack(npy.read_bytes(), "a pack")):
         assert np.array_equal(pack.pixels, pixels)
         assert pack.pictures == tuple(pictures)
+        assert pack.fit == fit
+        assert [framed.size for _, framed in pack.framed()] == [each.size for each in pictures]
     assert np.array_equal(np.load(npy), pixels)
     assert not read_pack(npy).pixels.flags.writeable
 
 
 def test_the_lines_have_the_documented_form(tmp_path: Path) -> None:
-    picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32),))
-    write_pack(tmp_path / "deep" / "src.npy", (1, 1), [picture], [b"\1\2\3"])
+    picture = Picture("ab" * 32, (Source("a/é.jpg", "cd" * 32),), (1, 1))
+    write_pack(tmp_path / "deep" / "src.npy", ONE, [picture], [b"\1\2\3"])
     assert (tmp_path / "deep" / "src.npy").read_bytes()[128:] == (
-        b'\1\2\3{"id":"' + b"ab" * 32 + b'","sources":[{"path":"a/\\u00e9.jpg","sha256":"' + b"cd" * 32 + b'"}]}\n'
+        b'\1\2\3{"fit":"pad"}\n{"id":"' + b"ab" * 32 + b'","size":[1,1],'
+        b'"sources":[{"path":"a/\\u00e9.jpg","sha256":"' + b"cd" * 32 + b'"}]}\n'
     )
 
 
 def test_packs_of_a_directory_come_sorted(tmp_path: Path) -> None:
     for name in ("b", "a"):
-        write_pack(tmp_path / f"{name}.npy", (1, 1), [Picture(name * 64, ())], [bytes(3)])
+        write_pack(tmp_path / f"{name}.npy", ONE, [Picture(name * 64, (), (1, 1))], [bytes(3)])
     (tmp_path / "a.rejected.jsonl").write_text("")
     assert [pack.pictures[0].id for pack in read_packs(tmp_path)] == ["a" * 64, "b" * 64]
 
 
 def test_inconsistent_packs_are_refused(tmp_path: Path) -> None:
     npy = tmp_path / "x.npy"
-    write_pack(npy, (1, 1), [Picture("a" * 64, ())], [bytes(3)])
+    write_pack(npy, ONE, [Picture("a" * 64, (), (1, 1))], [bytes(3)])
     whole = npy.read_bytes()
     with pytest.raises(StageError, match=r"x.npy .* uint8 \(1, 1, 1, 3\) for 0 pictures\); run preprocess again"):
+        parse_pack(whole[: 131 + len('{"fit":"pad"}\n')], "x.npy")
+    with pytest.raises(StageError, match="another version of lookalike wrote it"):
         parse_pack(whole[:131], "x.npy")
     for broken in (whole[:100], whole[:130], whole[:-4], whole + b"{}\n", b"\x93NUMPY", b""):
         npy.write_bytes(broken)

@@ -37,7 +37,7 @@ def source(*paths: str) -> tuple[Source, ...]:
 def answers(query: str = "q.png", matches: int = 3, entry: str = "garden", k: int = 3) -> Answers:
     found = tuple(Match(f"m{n}", n / 8, source(f"lib/{n}.jpg"), BLUE) for n in range(matches))
     answer = Answer("m0", source(query), RED, found)
-    return Answers(entry, k, "a" * 64, "euclidean" if matches else None, (answer,))
+    return Answers(entry, k, "a" * 64, "pad", "euclidean" if matches else None, (answer,))
 
 
 class Document(HTMLParser):
@@ -137,7 +137,7 @@ def test_names_cannot_break_out_of_their_place(name: str, said: str) -> None:
 
 def test_rejected_files_and_notes_are_listed() -> None:
     rejected = tuple(Rejection(f"bad-{n}.jpg", "preprocess", f"reason {n}") for n in range(30))
-    texts = document(Answers("garden", 3, None, None, (), rejected)).texts
+    texts = document(Answers("garden", 3, None, None, None, (), rejected)).texts
     assert "This entry has no pictures to search for." in texts
     assert "30 files in this entry were rejected." in texts
     assert [text for text in texts if text.startswith("reason ")] == [f"reason {n}" for n in range(30)]

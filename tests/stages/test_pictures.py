@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageCms
 
 from stages.decoders import BadPicture
+from stages.framing import CROP, PAD, Framed, Framing, Pixels, unpadded
 from stages.kinds import HEAD, Kind, kind_of
-from stages.packs import Pixels
-from stages.pictures import normalise, picture_id, resize
+from stages.pictures import normalise, picture_id, reframe
 from tests.amounts import examples
 
 pillow_heif.register_heif_opener()
@@ -49,7 +49,13 @@ def png(width: int, height: int, depth: int, colour: int, rows: bytes, *chunks: 
 
 
 def read(data: bytes, side: int = SIDE) -> Pixels:
-    return normalise(data, kind_of(data[:HEAD]), side)
+    """The middle square."""
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP)).pixels
+
+
+def whole(data: bytes, side: int = SIDE) -> Framed:
+    """The whole picture, padded."""
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, PAD))
 
 
 def over_white(rgba: Pixels) -> Pixels:
@@ -209,6 +215,9 @@ def test_the_exif_orientation_is_applied(kind: str, orientation: int) -> None:
     expected = read(encode(Image.fromarray(upright), "PNG"))
     difference = np.abs(read(data).astype(int) - expected)
     assert difference.mean() < 2 if kind == "JPEG" else difference.max() == 0
+    assert whole(data).size == (96, 64)
+    difference = np.abs(whole(data).pixels.astype(int) - whole(encode(Image.fromarray(upright), "PNG")).pixels)
+    assert difference.mean() < 2 if kind == "JPEG" else difference.max() == 0
 
 
 def test_damaged_exif_does_not_spoil_the_pixels() -> None:
@@ -227,27 +236,78 @@ def test_any_size_is_cropped_to_its_middle_square(width: int, height: int) -> No
     assert (pixels == (10, 200, 90)).all()
 
 
+@pytest.mark.parametrize(
+    ("width", "height", "size"),
+    [
+        (96, 96, (96, 96)),
+        (300, 100, (96, 32)),
+        (100, 300, (32, 96)),
+        (1000, 700, (96, 67)),
+        (7, 5, (96, 69)),
+        (1, 1, (96, 96)),
+        (10_000, 1, (96, 1)),
+        (1, 10_000, (1, 96)),
+    ],
+)
+@pytest.mark.parametrize("kind", ["PNG", "JPEG"])
+def test_any_size_is_scaled_whole_and_its_edges_fill_the_square(
+    kind: str, width: int, height: int, size: tuple[int, int]
+) -> None:
+    rows, columns = np.mgrid[0:height, 0:width]
+    ramp = np.stack([rows * 255 / max(1, height - 1), columns * 255 / max(1, width - 1), 0 * rows], axis=-1)
+    picture = Image.fromarray(ramp.astype(np.uint8))
+    framed = whole(encode(picture, kind, **({"subsampling": 0, "quality": 95} if kind == "JPEG" else {})))
+    assert framed.size == size
+    assert framed.pixels.shape == (SIDE, SIDE, 3)
+    plain = np.asarray(picture.resize(size, Image.Resampling.LANCZOS)).astype(int)
+    assert np.abs(unpadded(framed) - plain).mean() < 4
+    left, top = (SIDE - size[0]) // 2, (SIDE - size[1]) // 2
+    for row in (0, SIDE - 1):
+        nearest = min(max(row, top), top + size[1] - 1)
+        assert np.array_equal(framed.pixels[row], framed.pixels[nearest])
+    for column in (0, SIDE - 1):
+        nearest = min(max(column, left), left + size[0] - 1)
+        assert np.array_equal(framed.pixels[:, column], framed.pixels[:, nearest])
+
+
 def test_shrinking_is_close_to_plain_lanczos_for_large_pictures_of_any_format() -> None:
     large = Image.fromarray(scene(1700, 1500)).crop((100, 0, 1600, 1500))
     plain = np.asarray(large.resize((SIDE, SIDE), Image.Resampling.LANCZOS)).astype(int)
     for kind, options in (("PNG", {}), ("JPEG", {"quality": 95}), ("JPEG", {"quality": 95, "progressive": True})):
         assert np.abs(read(encode(large, kind, **options)) - plain).mean() < 1
+        assert np.abs(whole(encode(large, kind, **options)).pixels - plain).mean() < 1
 
 
-def test_pictures_already_decoded_are_resized_alike() -> None:
-    assert resize(RGB, SIDE) is RGB
-    assert np.array_equal(resize(RGB, 64), read(encode(PICTURE, "PNG"), 64))
+@pytest.mark.parametrize("fit", [PAD, CROP])
+def test_pictures_already_decoded_are_framed_alike(fit: str) -> None:
+    assert reframe(RGB, Framing(SIDE, fit)) == Framed(RGB, (SIDE, SIDE))
+    smaller = reframe(RGB, Framing(64, fit))
+    assert smaller.size == (64, 64)
+    assert np.array_equal(smaller.pixels, read(encode(PICTURE, "PNG"), 64))
 
 
 def test_one_picture_has_one_id_in_every_lossless_format() -> None:
     files = [encode(PICTURE, kind) for kind in ("PNG", "BMP", "TIFF")] + [encode(PICTURE, "WEBP", lossless=True)]
-    assert {picture_id(read(data)) for data in files} == {picture_id(RGB)}
+    square = Framed(RGB, (SIDE, SIDE))
+    assert {picture_id(whole(data)) for data in files} == {picture_id(square)}
+    assert {picture_id(Framed(read(data), (SIDE, SIDE))) for data in files} == {picture_id(square)}
 
 
 def test_the_id_never_changes() -> None:
-    content = b"lookalike-picture-1\0" + bytes([0, 0, 0, 96, 0, 0, 0, 96]) + RGB.tobytes()
-    assert picture_id(RGB) == hashlib.sha256(content).hexdigest()
-    assert picture_id(np.zeros((2, 2, 3), np.uint8)) != picture_id(np.zeros((1, 4, 3), np.uint8))
+    content = b"lookalike-picture-2\0" + bytes([0, 0, 0, 96, 0, 0, 0, 96, 0, 0, 0, 96, 0, 0, 0, 64]) + RGB.tobytes()
+    assert picture_id(Framed(RGB, (96, 64))) == hashlib.sha256(content).hexdigest()
+    flat = [np.zeros((2, 2, 3), np.uint8), np.zeros((1, 4, 3), np.uint8)]
+    assert picture_id(Framed(flat[0], (1, 1))) != picture_id(Framed(flat[1], (1, 1)))
+
+
+def test_pictures_that_differ_only_in_their_padding_have_different_ids() -> None:
+    """Their squares are equal, but not their thumbnails."""
+    stripes = Image.fromarray(np.repeat(RGB[:, :1], 48, axis=1))
+    square = Image.fromarray(np.repeat(RGB[:, :1], 96, axis=1))
+    narrow, wide = whole(encode(stripes, "PNG")), whole(encode(square, "PNG"))
+    assert np.array_equal(narrow.pixels, wide.pixels)
+    assert (narrow.size, wide.size) == ((48, 96), (96, 96))
+    assert picture_id(narrow) != picture_id(wide)
 
 
 FILES = {
@@ -271,7 +331,7 @@ def test_truncated_pictures_are_refused_as_such(name: str, part: float) -> None:
     with pytest.raises(
         BadPicture, match=r"^damaged or truncated \w+( 2000)? picture(, or of an unusual kind: save it as PNG)?$"
     ):
-        normalise(data[: int(len(data) * part)], kind_of(data[:HEAD]), SIDE)
+        whole(data[: int(len(data) * part)])
 
 
 @given(st.sampled_from(sorted(FILES)), st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), max_size=20))
@@ -283,7 +343,7 @@ def test_no_bytes_raise_anything_but_bad_picture(name: str, changes: list[tuple[
     outcomes = []
     for _ in range(2):
         try:
-            outcomes.append(normalise(bytes(data), kind_of(FILES[name]), SIDE).tobytes())
+            outcomes.append(normalise(bytes(data), kind_of(FILES[name]), Framing(SIDE, PAD)).pixels.tobytes())
         except BadPicture as failure:
             outcomes.append(str(failure).encode())
     assert outcomes[0] == outcomes[1]  # no memory addresses, no randomness

@@ -13,6 +13,7 @@ from PIL import Image
 
 from stages import names, preprocess
 from stages.contract import Datum, Input, StageError
+from stages.framing import Framed, Pixels
 from stages.packs import Picture, read_pack, read_packs, read_rejections
 from stages.pictures import picture_id
 from stages.sources import Source
@@ -35,8 +36,13 @@ def src(repo_path: str) -> str:
     return hashlib.sha256(repo_path.encode()).hexdigest()[:16]
 
 
+def id_of(pixels: Pixels) -> str:
+    """The id of a square picture that is not scaled."""
+    return picture_id(Framed(pixels, (pixels.shape[1], pixels.shape[0])))
+
+
 class Datums:
-    """Puts datums on disk and runs the stage on them."""
+    """Puts datums on disk and runs the stage on them, by default at the pictures' usual size."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -52,7 +58,7 @@ class Datums:
             file.write_bytes(data)
         path.mkdir(parents=True, exist_ok=True) if content == {} else None
         out = self.root / f"{self.runs}.out"
-        stage = preprocess.start(environment)
+        stage = preprocess.start({"IMAGE_SIZE": "96", **environment})
         stage.part = self.part
         stage(Datum({name: Input(name, path, repo_path, "c")}, out))
         return tree(out)
@@ -66,18 +72,19 @@ def datums(tmp_path: Path) -> Datums:
 def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -> None:
     made = datums.run("a%2Fcat.png", picture(1))
     pixels = np.asarray(Image.open(io.BytesIO(picture(1))))
-    digest = picture_id(pixels)
+    digest = id_of(pixels)
     npy = f"library/{int(digest[:2], 16) // 4:02x}/{src('a%2Fcat.png')}.npy"
     assert list(made) == [npy]
     pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
-    assert pack.pictures == (Picture(digest, (Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest()),)),)
+    assert pack.pictures == (Picture(digest, (Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest()),), (96, 96)),)
+    assert pack.fit == "pad"
 
 
 @pytest.mark.parametrize(("buckets", "digits"), [("16", 1), ("256", 2), ("4096", 3), ("65536", 4)])
 def test_a_power_of_sixteen_buckets_are_the_first_digits_of_ids(buckets: str, digits: int, datums: Datums) -> None:
     (npy,) = datums.run("a", picture(1), BUCKETS=buckets)
-    assert npy.split("/")[1] == picture_id(np.asarray(Image.open(io.BytesIO(picture(1)))))[:digits]
+    assert npy.split("/")[1] == id_of(np.asarray(Image.open(io.BytesIO(picture(1)))))[:digits]
 
 
 def test_a_single_bucket_holds_all(datums: Datums) -> None:
@@ -97,7 +104,7 @@ def test_a_datum_with_many_pictures_is_parts_of_its_own_sorted_and_merged(
         (pack,) = read_packs(directory)
         ids = [each.id for each in pack.pictures]
         assert ids == sorted(set(ids))
-        assert ids == [picture_id(pixels) for pixels in pack.pixels]
+        assert ids == [picture_id(framed) for _, framed in pack.framed()]
         assert {src("all") + f"-{each[:digits]}" * bool(digits) for each in ids} == {directory.name}
         seen |= {each.id: [source.path for source in each.sources] for each in pack.pictures}
     assert len(seen) == 60
@@ -132,7 +139,7 @@ def test_another_file_in_an_archive_changes_no_other_part(datums: Datums) -> Non
     after = datums.run("z.zip", zipped(content | {"9.png": picture(9)}))
     added = np.asarray(Image.open(io.BytesIO(picture(9))))
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    assert {name.split("/")[1] for name in changed} == {f"{src('z.zip')}-{picture_id(added)[0]}"}
+    assert {name.split("/")[1] for name in changed} == {f"{src('z.zip')}-{id_of(added)[0]}"}
 
 
 def test_bad_files_are_recorded_and_the_datum_succeeds(datums: Datums, tmp_path: Path) -> None:
@@ -159,7 +166,7 @@ def test_a_query_entry_has_all_its_pictures_in_one_pack(datums: Datums, tmp_path
     ]
     assert made[f"queries/holi%20day/{key}.rejected.jsonl"] == made[f"rejected/queries/{key}.jsonl"]
     pack = read_pack(tmp_path / "1.out" / f"queries/holi%20day/{key}.npy")
-    assert [each.id for each in pack.pictures] == sorted(picture_id(row) for row in pack.pixels)
+    assert [each.id for each in pack.pictures] == sorted(id_of(row) for row in pack.pixels)
     assert len(pack.pictures) == 2
 
 
@@ -179,6 +186,30 @@ def test_a_query_with_a_name_too_long_for_one_component_is_one_entry(datums: Dat
     assert pack.pictures[0].sources[0].path == "é" * 200 + ".png"
 
 
+@pytest.mark.parametrize(("fit", "size"), [("pad", (96, 48)), ("crop", (96, 96))])
+def test_the_fit_is_a_parameter(fit: str, size: tuple[int, int], datums: Datums, tmp_path: Path) -> None:
+    (npy,) = datums.run("a", picture(1, size=(200, 100)), FIT=fit)
+    pack = read_pack(tmp_path / "1.out" / npy)
+    assert (pack.fit, pack.pictures[0].size) == (fit, size)
+    assert pack.pixels.shape == (1, 96, 96, 3)
+
+
+def test_by_default_the_whole_picture_is_scaled_to_224_pixels(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(picture(1, size=(300, 600)))
+    preprocess.start({})(Datum({"images": Input("images", tmp_path / "in", "a", "c")}, tmp_path / "out"))
+    (pack,) = (pack for part in (tmp_path / "out" / "library").iterdir() for pack in read_packs(part))
+    assert (pack.fit, pack.pixels.shape, pack.pictures[0].size) == ("pad", (1, 224, 224, 3), (112, 224))
+
+
+@pytest.mark.parametrize("side", [96, 224])
+def test_packs_are_little_larger_than_their_pixels_and_ids(side: int, datums: Datums) -> None:
+    """Every picture of a library is stored so, and this is most of the library's state."""
+    content = {f"{number}.png": picture(number, size=(100 + 20 * number, 200)) for number in range(20)}
+    made = datums.run("all", content, IMAGE_SIZE=str(side))
+    needed = len(content) * (side * side * 3 + 64)
+    assert needed <= sum(map(len, made.values())) <= 1.2 * needed
+
+
 def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None:
     made = datums.run("a", picture(1), IMAGE_SIZE="32", BUCKETS="300")
     (npy,) = [name for name in made if name.endswith(".npy")]
@@ -192,6 +223,11 @@ def test_the_picture_size_is_a_parameter(datums: Datums, tmp_path: Path) -> None
 def test_bad_parameters_are_named(name: str, value: str) -> None:
     with pytest.raises(StageError, match=rf"^{name}='{value}': must be a whole number from"):
         preprocess.start({name: value})
+
+
+def test_a_bad_fit_is_named() -> None:
+    with pytest.raises(StageError, match=r"^FIT='stretch': must be one of pad, crop; change it in the spec's env$"):
+        preprocess.start({"FIT": "stretch"})
 
 
 def test_wrong_inputs_in_the_spec_are_reported(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from PIL import Image
 
 from stages import raw
 from stages.decoders import BadPicture
+from stages.framing import CROP, Framing, Pixels
 from stages.kinds import HEAD, Kind, kind_of
-from stages.packs import Pixels
 from stages.pictures import normalise
 from tests.amounts import examples
 from tests.stages import rawfiles
@@ -33,7 +33,7 @@ def jpeg(picture: Image.Image = PICTURE, **options: object) -> bytes:
 
 
 def read(data: bytes) -> Pixels:
-    return normalise(data, kind_of(data[:HEAD]), SIDE)
+    return normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).pixels
 
 
 @pytest.mark.parametrize("write", OF_MAKERS)
@@ -106,4 +106,4 @@ def test_any_bytes_are_a_picture_or_are_refused(
         data[place] = value
     for kind in (Kind.RAW, Kind.TIFF):
         with contextlib.suppress(BadPicture):
-            assert normalise(bytes(data), kind, SIDE).shape == (SIDE, SIDE, 3)
+            assert normalise(bytes(data), kind, Framing(SIDE, CROP)).pixels.shape == (SIDE, SIDE, 3)

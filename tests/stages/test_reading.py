@@ -14,6 +14,7 @@ from PIL import Image
 
 from stages import names, reading, stl10
 from stages.contract import Input
+from stages.framing import Framing
 from stages.kinds import why_unreadable
 from stages.limits import LIMITS, Limits
 from stages.reading import Decoded, Refused
@@ -49,10 +50,10 @@ def tarred(files: dict[str, bytes]) -> bytes:
 def read(path: Path, repo_path: str, limits: Limits = LIMITS) -> tuple[list[Source], dict[str, str]]:
     """The sources of the pictures, and the reasons for refused files by path."""
     found, refused = [], {}
-    for each in reading.read(Input("images", path, repo_path, ""), SIDE, limits):
+    for each in reading.read(Input("images", path, repo_path, ""), Framing(SIDE, "pad"), limits):
         if isinstance(each, Decoded):
-            assert each.pixels.shape == (SIDE, SIDE, 3)
-            assert each.pixels.dtype == np.uint8
+            assert each.framed.pixels.shape == (SIDE, SIDE, 3)
+            assert each.framed.pixels.dtype == np.uint8
             found.append(each.source)
         else:
             assert isinstance(each, Refused)

@@ -68,7 +68,7 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
     """The output of features-queries for an entry."""
     directory.mkdir(parents=True)
     each = sorted(pictures, key=lambda picture: picture.id)
-    images = Images([p.id for p in each], [p.sources for p in each], [p.thumbnail for p in each], MODEL, 96, 48)
+    images = Images([p.id for p in each], [p.sources for p in each], [p.thumbnail for p in each], MODEL, 96, "pad", 48)
     write_images(images, directory / "images.parquet")
     if rejected:
         write_rejections(directory / "rejected.jsonl", rejected)
@@ -94,6 +94,7 @@ def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[
             sources=[found.sources for *_, found in rows],
             thumbnails=[found.thumbnail if query in visible else None for query, _, _, found in rows],
             model=MODEL,
+            fit="pad",
             metric="euclidean",
             k=k,
         )
@@ -268,6 +269,6 @@ LONG = "".join(chr(0x4E00 + n) for n in range(90)) + ".jpg"
     ],
 )
 def test_entries_have_their_true_names(entry: str, sources: list[str], name: str) -> None:
-    pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [b""], MODEL, 96, 4)
+    pictures = Images(["0" * 64], [[Source(path, "0" * 64) for path in sources]], [b""], MODEL, 96, "pad", 4)
     assert true_name(entry, pictures, []) == name
     assert true_name(entry, None, [Rejection(path, "preprocess", "empty") for path in sources]) == name

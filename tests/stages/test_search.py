@@ -25,7 +25,12 @@ CPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
 def write_pictures(
-    directory: Path, ids: Sequence[str], vectors: NDArray[np.floating[Any]], model: str = MODEL, image_size: int = 96
+    directory: Path,
+    ids: Sequence[str],
+    vectors: NDArray[np.floating[Any]],
+    model: str = MODEL,
+    image_size: int = 96,
+    fit: str = "pad",
 ) -> Path:
     """Vectors, written as float32, and their table as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -35,6 +40,7 @@ def write_pictures(
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
         model=model,
         image_size=image_size,
+        fit=fit,
         dimension=vectors.shape[1],
     )
     write_images(images, directory / "images.parquet")
@@ -270,10 +276,12 @@ def test_an_entry_without_pictures_gives_no_output(table: bool, segment: Path, t
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("other", [{"model": "beef" * 16}, {"image_size": 160}])
+@pytest.mark.parametrize("other", [{"model": "beef" * 16}, {"image_size": 160}, {"fit": "crop"}])
 def test_two_models_or_sizes_cannot_be_compared(other: dict[str, Any], segment: Path, tmp_path: Path) -> None:
     entry = write_pictures(tmp_path / "queries" / "e", ids("b", 2), np.zeros((2, 10)), **other)
-    with pytest.raises(StageError, match="would be meaningless.*IMAGE_SIZE must be the same") as failure:
+    with pytest.raises(
+        StageError, match="would be meaningless. Set the same IMAGE_SIZE and FIT in the specs"
+    ) as failure:
         run(segment, entry, tmp_path / "out")
     assert MODEL in str(failure.value)
     assert str(next(iter(other.values()))) in str(failure.value)

@@ -33,7 +33,7 @@ def answers(queries: int, found: int, k: int = 3) -> Answers:
     """Every query is grey, its neighbours have `COLOURS` in order."""
     matches = tuple(Match(f"m{n}", n / 8, source(f"lib/{n}.jpg"), jpeg(COLOURS[n])) for n in range(found))
     each = tuple(Answer(f"q{n}", source(f"q/{n}.png"), jpeg("grey"), matches) for n in range(queries))
-    return Answers("garden", k, "a" * 64, "euclidean" if found else None, each)
+    return Answers("garden", k, "a" * 64, "pad", "euclidean" if found else None, each)
 
 
 def ids(of: Answers) -> list[str]:
@@ -68,6 +68,22 @@ def test_query_first_then_three_nearest_in_order() -> None:
         assert [y for _, y in neighbours] == [top] * 3
         assert left < neighbours[0][0] < neighbours[1][0] < neighbours[2][0]
     assert tiles(picture, COLOURS[3]) == []
+
+
+@pytest.mark.parametrize("size", [(96, 24), (24, 96), (10, 10), (224, 1), (1, 224)])
+def test_pictures_of_any_shape_are_shown_whole_in_the_middle_of_their_tiles(size: tuple[int, int]) -> None:
+    buffer = BytesIO()
+    Image.new("RGB", size, "red").save(buffer, "PNG")
+    of = answers(1, 1, k=1)
+    shaped = replace(of, answers=(replace(of.answers[0], thumbnail=buffer.getvalue()),))
+    picture = drawn(shaped)
+    red = np.argwhere((picture == (255, 0, 0)).all(axis=2))
+    (top, left), (bottom, right) = red.min(axis=0), red.max(axis=0) + 1
+    inside = TILE - 2  # within the outline
+    assert max(right - left, bottom - top) == inside
+    assert right - left == min(inside, max(1, round(TILE * size[0] / max(size))))
+    assert bottom - top == min(inside, max(1, round(TILE * size[1] / max(size))))
+    assert abs((left + right) / 2 - (sheets.MARGIN + TILE / 2)) <= 1
 
 
 def test_fewer_queries_make_a_lower_sheet() -> None:
@@ -107,14 +123,14 @@ def test_k_may_be_smaller_than_the_columns(k: int) -> None:
 def hard_cases() -> Iterator[Answers]:
     nasty = source("x/" + "写真 <b>\u202e\x00\udcff" * 60)
     one = answers(1, 3).answers[0]
-    yield Answers("empty entry", 3, None, None, (), ())
-    yield Answers("nothing good", 3, "m", None, (), (Rejection("写" * 90, "preprocess", "word " * 200),) * 40)
+    yield Answers("empty entry", 3, None, None, None, (), ())
+    yield Answers("nothing good", 3, "m", "pad", None, (), (Rejection("写" * 90, "preprocess", "word " * 200),) * 40)
     yield answers(5, 0)
     yield answers(2, 1)
-    yield Answers("写" * 200, 3, "m", "cosine", (replace(one, sources=nasty, thumbnail=None),))
-    yield Answers("many names", 3, "m", "cosine", (replace(one, sources=nasty * 5),))
-    yield Answers("unnamed", 3, "m", "cosine", (replace(one, sources=()),))
-    yield Answers("no thumbnails", 3, "m", "cosine", (replace(one, matches=(Match("m", 0, (), None),)),))
+    yield Answers("写" * 200, 3, "m", "pad", "cosine", (replace(one, sources=nasty, thumbnail=None),))
+    yield Answers("many names", 3, "m", "pad", "cosine", (replace(one, sources=nasty * 5),))
+    yield Answers("unnamed", 3, "m", "pad", "cosine", (replace(one, sources=()),))
+    yield Answers("no thumbnails", 3, "m", "pad", "cosine", (replace(one, matches=(Match("m", 0, (), None),)),))
 
 
 @pytest.mark.parametrize("of", list(hard_cases()), ids=lambda of: of.entry[:16].encode("ascii", "replace").decode())

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stages.contract import StageError
+from stages.framing import FITS
 from stages.sources import Source, unite
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
@@ -31,6 +32,7 @@ def images(draw: st.DrawFn) -> Images:
         thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
         model=draw(hexes),
         image_size=draw(st.integers(1, 4096)),
+        fit=draw(st.sampled_from(FITS)),
         dimension=draw(st.integers(1, 4096)),
     )
 
@@ -49,6 +51,7 @@ def neighbours(draw: st.DrawFn) -> Neighbours:
         sources=[unite(draw(sources)) for _ in order],
         thumbnails=[draw(st.none() | st.binary(max_size=50)) for _ in order],
         model=draw(hexes),
+        fit=draw(st.sampled_from(FITS)),
         metric=draw(st.sampled_from(["euclidean", "cosine"])),
         k=k,
     )
@@ -76,8 +79,8 @@ def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neigh
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96) -> Images:
-    return Images([id], [[Source("a.jpg", "f" * 64)]], [b"jpeg"], model, image_size, 1280)
+def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:
+    return Images([id], [[Source("a.jpg", "f" * 64)]], [b"jpeg"], model, image_size, fit, 1280)
 
 
 def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
@@ -93,13 +96,13 @@ def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
     schema = pq.read_schema(tmp_path / "t")
     assert schema.names == ["id", "sources", "thumbnail"]
     assert schema.field("thumbnail").type == pa.binary()
-    assert schema.metadata == {b"model": b"m" * 64, b"image_size": b"96", b"dimension": b"1280"}
+    assert schema.metadata == {b"model": b"m" * 64, b"image_size": b"96", b"fit": b"pad", b"dimension": b"1280"}
 
 
 def test_rows_are_neighbours() -> None:
     source = (Source("a.jpg", "f" * 64),)
     table = Neighbours(
-        ["q"], np.zeros(1, np.int32), ["i"], np.full(1, 0.5, np.float32), [source], [None], "m", "cosine", 3
+        ["q"], np.zeros(1, np.int32), ["i"], np.full(1, 0.5, np.float32), [source], [None], "m", "pad", "cosine", 3
     )
     assert list(table) == [Neighbour("q", 0, "i", 0.5, source, None)]
 
@@ -107,11 +110,11 @@ def test_rows_are_neighbours() -> None:
 def test_wrong_order_and_lengths_are_refused() -> None:
     image = an_image()
     with pytest.raises(ValueError, match="sorted"):
-        Images(["b", "a"], [[], []], [b"", b""], "m", 96, 4)
+        Images(["b", "a"], [[], []], [b"", b""], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="sorted"):
-        Images(["a", "a"], [[], []], [b"", b""], "m", 96, 4)
+        Images(["a", "a"], [[], []], [b"", b""], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="length"):
-        Images(image.ids, [], image.thumbnails, "m", 96, 4)
+        Images(image.ids, [], image.thumbnails, "m", 96, "pad", 4)
 
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
@@ -122,8 +125,10 @@ def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
     assert merge_images([merged.part(slice(1, 2)), merged.part(slice(0, 1))]) == merged
     with pytest.raises(StageError, match=rf"{'m' * 64}.*{'n' * 64}"):
         merge_images([an_image("a"), an_image("b", model="n" * 64)])
-    with pytest.raises(StageError, match=r"image size 96.*image size 64"):
+    with pytest.raises(StageError, match=r"IMAGE_SIZE=96.*IMAGE_SIZE=64"):
         merge_images([an_image("a"), an_image("b", image_size=64)])
+    with pytest.raises(StageError, match=r"FIT=pad.*FIT=crop"):
+        merge_images([an_image("a"), an_image("b", fit="crop")])
     with pytest.raises(ValueError, match="nothing"):
         merge_images([])
 
@@ -144,7 +149,7 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
 
 def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(200)]
-    table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, "m", 96, 4)
+    table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, "m", 96, "pad", 4)
     found = Neighbours(
         ids[:1] * 200,
         np.arange(200, dtype=np.int32),
@@ -153,6 +158,7 @@ def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
         table.sources,
         [b"j"] * 200,
         "m",
+        "pad",
         "e",
         200,
     )

@@ -18,6 +18,7 @@ from pipelines.library.downloads import Remote
 from pipelines.library.samples import PHOTOGRAPHS
 from pipelines.library.stl10samples import write_stl10
 from stages.contract import Input
+from stages.framing import Framing
 from stages.reading import Decoded, read
 from stages.stl10 import RECORD
 from stages.stl10records import pictures
@@ -83,7 +84,7 @@ def test_labels_use_the_names_under_which_labelled_files_are_added(place: Path) 
     found = [
         each.source.path
         for name in ("train_X.bin", "test_X.bin")
-        for each in read(Input("images", place / name, name, ""), 96)
+        for each in read(Input("images", place / name, name, ""), Framing(96, "crop"))
         if isinstance(each, Decoded)
     ]
     assert [row["source"] for row in rows] == found
@@ -184,7 +185,7 @@ def test_a_block_of_records_reads_as_they_do(repos: Connection, place: Path, tmp
     found: dict[str, str] = {}
     for path, content in Repository(repos, "images").read_all("/*"):
         (tmp_path / "block").write_bytes(content)
-        for each in read(Input("images", tmp_path / "block", path.strip("/"), ""), 96):
+        for each in read(Input("images", tmp_path / "block", path.strip("/"), ""), Framing(96, "crop")):
             assert isinstance(each, Decoded)
             found[each.source.path] = each.source.sha256
     whole = records(place / stl10.UNLABELLED)

@@ -1,0 +1,76 @@
+"""The square that pictures of any shape are brought into, and the place of each picture in it.
+
+A backbone takes squares. `pad` keeps the whole picture and fills the rest of the square; `crop` keeps the picture's
+middle square. Knows no decoding, no files and no ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Pixels = NDArray[np.uint8]
+
+PAD, CROP = FITS = ("pad", "crop")
+"""The values of the parameter FIT; the first is the default."""
+
+
+class Framed(NamedTuple):
+    """pixels: uint8 (side, side, 3) RGB. size: (width, height) of the picture, which lies in the middle of them."""
+
+    pixels: Pixels
+    size: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Framing:
+    """The way from a picture to its square."""
+
+    side: int  # of the square, in pixels
+    fit: str  # one of FITS
+
+    def kept(self, size: tuple[int, int]) -> tuple[int, int, int, int]:
+        """The part that is kept of a picture of that (width, height): left, top, right, bottom."""
+        width, height = size
+        if self.fit == PAD:
+            return 0, 0, width, height
+        edge = min(size)
+        left, top = (width - edge) // 2, (height - edge) // 2
+        return left, top, left + edge, top + edge
+
+    def scaled(self, size: tuple[int, int]) -> tuple[int, int]:
+        """The (width, height) in the square of a picture of that (width, height): at least one pixel each."""
+        if self.fit == CROP:
+            return self.side, self.side
+        longer = max(size)
+        width, height = (max(1, (2 * edge * self.side + longer) // (2 * longer)) for edge in size)
+        return width, height
+
+    def frame(self, picture: Pixels) -> Framed:
+        """A scaled picture, uint8 (height, width, 3), in the middle of its square."""
+        height, width, _ = picture.shape
+        return Framed(_filled(picture, self.side), (width, height))
+
+
+def unpadded(framed: Framed) -> Pixels:
+    """The picture alone, uint8 (height, width, 3), without the rest of its square."""
+    left, top = _corner(framed.size, len(framed.pixels))
+    width, height = framed.size
+    return framed.pixels[top : top + height, left : left + width]
+
+
+def _filled(picture: Pixels, side: int) -> Pixels:
+    """The picture in the middle of a square, its edges repeated to fill the rest."""
+    height, width, _ = picture.shape
+    left, top = _corner((width, height), side)
+    if width == height == side:
+        return picture
+    return np.pad(picture, ((top, side - height - top), (left, side - width - left), (0, 0)), mode="edge")
+
+
+def _corner(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """The left and top edges of a picture of that (width, height) in its square."""
+    return (side - size[0]) // 2, (side - size[1]) // 2
