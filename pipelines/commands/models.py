@@ -23,13 +23,16 @@ app.add_typer(model_app, name="model")
 @model_app.command(
     "push",
     examples=(
-        "lookalike model push resnet50",
+        "lookalike model push efficientnet-lite2",
         "lookalike model push efficientnet-lite0 --image-size 160",
         "lookalike model push mine.keras",
     ),
 )
 def push(
-    source: Annotated[str, typer.Argument(metavar="NAME|FILE", help="efficientnet-lite0, resnet50, or a .keras file.")],
+    source: Annotated[
+        str,
+        typer.Argument(metavar="NAME|FILE", help="A backbone's name, such as efficientnet-lite2, or a .keras file."),
+    ],
     image_size: Annotated[
         int | None, typer.Option(help="Side of the pictures in pixels, for a named backbone.")
     ] = None,

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from stages.contract import StageError
-from stages.efficientnet import weights_file
+from stages.efficientnet import LITE
 from stages.torchfile import read_tensors
+
+LITE0 = LITE["efficientnet-lite0"]
 
 
 def test_the_real_file_holds_296_tensors() -> None:
-    tensors = read_tensors(weights_file())
+    tensors = read_tensors(LITE0.weights_file())
     assert len(tensors) == 296
     assert tensors["_conv_stem.weight"].shape == (32, 3, 3, 3)
     assert tensors["_fc.weight"].shape == (1000, 1280)
@@ -28,7 +30,7 @@ def test_the_real_file_holds_296_tensors() -> None:
 
 @pytest.mark.parametrize("size", [0, 5, 20, 500, 30_000, 1_000_000, 18_826_031])
 def test_a_truncated_file_is_refused(tmp_path: Path, size: int) -> None:
-    (tmp_path / "w.pth").write_bytes(weights_file().read_bytes()[:size])
+    (tmp_path / "w.pth").write_bytes(LITE0.weights_file().read_bytes()[:size])
     with pytest.raises(StageError, match=r"w\.pth is not a PyTorch weights file of the old format, or it is damaged"):
         read_tensors(tmp_path / "w.pth")
 

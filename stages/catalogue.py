@@ -1,0 +1,109 @@
+"""The backbones that have names, as data: `lookalike model list` and the error of an unknown name. Knows no Keras.
+
+Licences are those of the weights, as the documentation of keras.applications and the packages state them.
+"""
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal
+
+Pixels = Literal["lite", "raw", "tf", "torch", "caffe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A backbone by name.
+
+    image_size: side of the pictures that it was trained on, in pixels. dimension: length of a vector. megabytes: size
+    of the file of weights. network: its name in keras.applications; "" for those whose weights come in packages.
+    pixels: the preparation of pixels that it was trained with, "raw" if its own first layers do it. pooling: of the
+    last maps; average pooling is followed by scaling to length 1.
+    """
+
+    name: str
+    image_size: int
+    dimension: int
+    megabytes: int
+    licence: str
+    pixels: Pixels
+    network: str = ""
+    pooling: Literal["avg", "max"] = "avg"
+
+    @property
+    def source(self) -> str:
+        """The place that the weights come from."""
+        return "internet" if self.network else "installed"
+
+
+_APACHE, _MIT, _BSD, _CC = "Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-4.0"
+
+_ENTRIES = (
+    Entry("efficientnet-lite0", 224, 1280, 19, _APACHE, "lite"),
+    Entry("efficientnet-lite1", 240, 1280, 22, _APACHE, "lite"),
+    Entry("efficientnet-lite2", 260, 1280, 25, _APACHE, "lite"),
+    # The backbone of the original experiment, on pixels that are neither centred nor scaled.
+    Entry("resnet50", 224, 2048, 94, _MIT, "raw", "ResNet50", "max"),
+    Entry("resnet101", 224, 2048, 171, _MIT, "caffe", "ResNet101"),
+    Entry("resnet152", 224, 2048, 233, _MIT, "caffe", "ResNet152"),
+    Entry("resnet50v2", 224, 2048, 94, _BSD, "tf", "ResNet50V2"),
+    Entry("resnet101v2", 224, 2048, 171, _BSD, "tf", "ResNet101V2"),
+    Entry("resnet152v2", 224, 2048, 233, _BSD, "tf", "ResNet152V2"),
+    Entry("vgg16", 224, 512, 59, _CC, "caffe", "VGG16"),
+    Entry("vgg19", 224, 512, 80, _CC, "caffe", "VGG19"),
+    Entry("xception", 299, 2048, 83, _MIT, "tf", "Xception"),
+    Entry("inceptionv3", 299, 2048, 87, _APACHE, "tf", "InceptionV3"),
+    Entry("inceptionresnetv2", 299, 1536, 217, _APACHE, "tf", "InceptionResNetV2"),
+    Entry("densenet121", 224, 1024, 28, _BSD, "torch", "DenseNet121"),
+    Entry("densenet169", 224, 1664, 51, _BSD, "torch", "DenseNet169"),
+    Entry("densenet201", 224, 1920, 73, _BSD, "torch", "DenseNet201"),
+    Entry("mobilenet", 224, 1024, 13, _APACHE, "tf", "MobileNet"),
+    Entry("mobilenetv2", 224, 1280, 9, _APACHE, "tf", "MobileNetV2"),
+    Entry("mobilenetv3small", 224, 576, 4, _APACHE, "raw", "MobileNetV3Small"),
+    Entry("mobilenetv3large", 224, 960, 12, _APACHE, "raw", "MobileNetV3Large"),
+    Entry("nasnetmobile", 224, 1056, 17, _APACHE, "tf", "NASNetMobile"),
+    Entry("nasnetlarge", 331, 4032, 340, _APACHE, "tf", "NASNetLarge"),
+    Entry("efficientnetb0", 224, 1280, 16, _APACHE, "raw", "EfficientNetB0"),
+    Entry("efficientnetb1", 240, 1280, 26, _APACHE, "raw", "EfficientNetB1"),
+    Entry("efficientnetb2", 260, 1408, 31, _APACHE, "raw", "EfficientNetB2"),
+    Entry("efficientnetb3", 300, 1536, 43, _APACHE, "raw", "EfficientNetB3"),
+    Entry("efficientnetb4", 380, 1792, 71, _APACHE, "raw", "EfficientNetB4"),
+    Entry("efficientnetb5", 456, 2048, 114, _APACHE, "raw", "EfficientNetB5"),
+    Entry("efficientnetb6", 528, 2304, 164, _APACHE, "raw", "EfficientNetB6"),
+    Entry("efficientnetb7", 600, 2560, 256, _APACHE, "raw", "EfficientNetB7"),
+    Entry("efficientnetv2b0", 224, 1280, 24, _APACHE, "raw", "EfficientNetV2B0"),
+    Entry("efficientnetv2b1", 240, 1280, 28, _APACHE, "raw", "EfficientNetV2B1"),
+    Entry("efficientnetv2b2", 260, 1408, 35, _APACHE, "raw", "EfficientNetV2B2"),
+    Entry("efficientnetv2b3", 300, 1536, 52, _APACHE, "raw", "EfficientNetV2B3"),
+    Entry("efficientnetv2s", 384, 1280, 81, _APACHE, "raw", "EfficientNetV2S"),
+    Entry("efficientnetv2m", 480, 1280, 213, _APACHE, "raw", "EfficientNetV2M"),
+    Entry("efficientnetv2l", 480, 1280, 471, _APACHE, "raw", "EfficientNetV2L"),
+    Entry("convnext_tiny", 224, 768, 111, _MIT, "raw", "ConvNeXtTiny"),
+    Entry("convnext_small", 224, 768, 198, _MIT, "raw", "ConvNeXtSmall"),
+    Entry("convnext_base", 224, 1024, 350, _MIT, "raw", "ConvNeXtBase"),
+    Entry("convnext_large", 224, 1536, 785, _MIT, "raw", "ConvNeXtLarge"),
+    Entry("convnext_xlarge", 224, 2048, 1393, _MIT, "raw", "ConvNeXtXLarge"),
+)
+
+CATALOGUE = {entry.name: entry for entry in _ENTRIES}
+"""All of them by name, those whose weights are installed first."""
+
+INSTALLED = tuple(entry.name for entry in _ENTRIES if not entry.network)
+
+
+def find(name: str) -> Entry | None:
+    """The backbone of that name, written in any case, with or without hyphens and underscores."""
+    return _BY_LETTERS.get(_letters(name))
+
+
+def unknown(name: str) -> str:
+    """The error of a name that is neither a backbone's nor a file's, with the backbones of similar names."""
+    alike = difflib.get_close_matches(_letters(name), _BY_LETTERS, n=4)
+    meant = f"did you mean {', '.join(_BY_LETTERS[each].name for each in alike)}? " if alike else ""
+    return f"{name} is neither the name of a backbone nor a file: {meant}`lookalike model list` shows all names"
+
+
+def _letters(name: str) -> str:
+    return name.lower().replace("-", "").replace("_", "")
+
+
+_BY_LETTERS = {_letters(entry.name): entry for entry in _ENTRIES}
