@@ -16,7 +16,7 @@ from unittest import mock
 from typer.testing import CliRunner
 
 from pipelines import cli
-from pipelines.commands.terminal import console, only_data
+from pipelines.commands.terminal import console
 
 COLUMNS = 120
 
@@ -125,15 +125,14 @@ def _called(words: list[str], directory: Path, environment: Mapping[str, str]) -
 
 @contextlib.contextmanager
 def terminal_of(columns: int) -> Iterator[None]:
-    """Sets the width of the terminal for commands in this process, and undoes --json. COLUMNS does not set it in a
-    worker of pytest-xdist, which defines that variable before rich is imported; rich then keeps the width."""
+    """Sets the width of the terminal for commands in this process. COLUMNS does not set it in a worker of pytest-xdist,
+    which defines that variable before rich is imported; rich then keeps the width."""
     before = console.width
     console.width = columns
     try:
         yield
     finally:
         console.width = before
-        only_data(False)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,9 @@ import yaml
 from pipelines.client.history import Record
 from pipelines.client.jobs import Datum, Job
 from pipelines.client.logs import LogLine
+from pipelines.cluster.gpu_holders import Node
+from pipelines.cluster.overview import Overview
+from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import loading
 from stages import limits
 from stages.kinds import Kind
@@ -136,8 +139,18 @@ def test_every_help_has_examples_which_can_be_typed(tmp_path: Path) -> None:
 
 def test_the_table_of_json_matches_the_values() -> None:
     said = {row[0].strip("`"): re.findall(r"`(\w+)`", row[2]) for row in rows("docs/commands.md", "| command | JSON |")}
-    values = {"commits": Record, "jobs": Job, "jobs PIPELINE@JOB": Datum, "logs": LogLine}
-    assert said == {command: [each.name for each in fields(value)] for command, value in values.items()}
+    values: dict[str, Any] = {
+        "commits": Record,
+        "jobs": Job,
+        "jobs PIPELINE@JOB": Datum,
+        "library` in `status": Overview,
+        "pipelines` in `status": PipelineStatus,
+        "logs": LogLine,
+    }
+    so = {command: [each.name for each in fields(value)] for command, value in values.items()}
+    so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
+    so["gpus"] = [*(each.name for each in fields(Node)), "allocated"]
+    assert said == so
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

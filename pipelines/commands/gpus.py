@@ -1,5 +1,6 @@
 """The command for GPUs."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -11,23 +12,27 @@ from pipelines.cluster import gpu_holders
 from pipelines.cluster.gpu_holders import Node
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
-from pipelines.commands.options import AddressOption
-from pipelines.commands.terminal import console, say
+from pipelines.commands.options import AddressOption, JsonOption
+from pipelines.commands.terminal import console, say, say_json
 from stages.wording import counted, visible
 
 app = App()
 
 
 @app.command(
-    examples=("lookalike gpus --details",),
+    examples=("lookalike gpus --details", "lookalike gpus --json"),
 )
 def gpus(
     details: Annotated[bool, typer.Option("--details", "-d", help="Show the pipelines that hold them.")] = False,
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Show the machines that have GPUs, and the number of GPUs in use."""
     connection = connected(address)
     found = gpu_holders.read(connection).nodes
+    if as_json:
+        say_json([{**asdict(node), "allocated": node.allocated} for node in found])
+        return
     if found:
         console.print(_table(found, details))
     total, allocated = sum(node.total for node in found), sum(node.allocated for node in found)

@@ -1,5 +1,6 @@
 """Commands write to the library of the directory they are typed in, or to none."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +35,9 @@ def test_commands_use_the_library_around_them(started: Connection, command: Comm
     for place in (command.directory, command.directory / "below"):
         said = Command(place).says("add", "a.png", "--no-wait")
         assert said.startswith(f"writing to the library in {root}, at {started.address}\n")
+    assert re.search(
+        r"^disk +[\d.]+ [kM]B in \.lookalike, [\d.,]+ [kMGTP]B free$", command.says("status"), re.MULTILINE
+    )
     Command(command.directory / "below").says("remove", "--all")
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "b.png").write_bytes(b"b")

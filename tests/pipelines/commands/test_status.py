@@ -1,62 +1,93 @@
-"""`lookalike status` as people type it while jobs run and wait."""
+"""The head of the status: the facts about a library, for people and as JSON."""
 
 import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.repository import Put, Repository
 from pipelines.specifications import reading
+from stages.backbonespec import BackboneSpec, Weights, format_spec
 from tests.command import Command
+from tests.pipelines.conftest import WaitForJobs
+from tests.servers import OwnPort
 
-GATED = r"""
-case "$images" in *bad*) echo "cannot take it" >&2; exit 3;; esac
-while [ ! -e {gate} ]; do sleep 0.05; done
+NET = BackboneSpec("net-9", 160, "avg", 1280, 32, "float32", Weights("here", "0" * 64), "a" * 64)
+
+INDEX = rf"""
+for segment in 0 1; do
+  mkdir -p "${{LOCALPACHD_PFS:-/pfs}}/out/$segment"
+  echo '{{"count": 1200, "model": "{NET.sha256}"}}' > "${{LOCALPACHD_PFS:-/pfs}}/out/$segment/index.json"
+done
 """
 
 
-def gated(connection: Connection, directory: Path) -> Path:
-    """A `preprocess` whose datums are busy until the returned file is there; those called bad fail."""
-    gate = directory / "gate"
+def pipeline(connection: Connection, directory: Path, name: str, **members: Any) -> None:
     document = {
-        "pipeline": {"name": "preprocess"},
-        "input": {"pfs": {"name": "images", "repo": "images", "branch": "master", "glob": "/*"}},
-        "transform": {"cmd": ["sh"], "stdin": GATED.format(gate=gate).splitlines()},
-        "datum_set_spec": {"number": 1},
-        "datum_tries": 1,
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": "images", "branch": "master", "glob": "/"}},
+        "transform": {"image": "shell:1", "cmd": ["sh"], "stdin": INDEX.splitlines(), "env": {"K": "4"}},
+        **members,
     }
-    (directory / "preprocess.json").write_text(json.dumps(document))
-    deploy(connection, [reading.read(directory / "preprocess.json")])
-    return gate
+    path = directory / f"{name}.json"
+    path.write_text(json.dumps(document))
+    deploy(connection, [reading.read(path)])
 
 
-def queue(connection: Connection) -> list[Job]:
-    return Jobs(connection).queue("preprocess")[::-1]
+@pytest.fixture
+def library(as_user: Connection, preprocessing: Connection, tmp_path: Path, wait_for_jobs: WaitForJobs) -> Connection:
+    """A library with an index, a model, a query that was rejected, and a `render` of four neighbours."""
+    for name in ("index", "render"):
+        pipeline(as_user, tmp_path, name)
+    as_user.client.create_repo("models", project_name=as_user.project)
+    Repository(as_user, "models").write([Put("/backbone.json", format_spec(NET).encode())])
+    wait_for_jobs(Repository(as_user, "images").write([Put("/a", b"")]))
+    wait_for_jobs(Repository(as_user, "queries").write([Put("/one", b""), Put("/two/b", b"")]))
+    return as_user
 
 
-def test_the_running_job_is_shown_besides_the_newest(as_user: Connection, command: Command, tmp_path: Path) -> None:
-    gate = gated(as_user, tmp_path)
-    client, project = as_user.client, as_user.project
-    with client.commit("images", "master", project_name=project) as commit:
-        for name in ("/bad", "/good"):
-            client.put_file_bytes(commit, name, name.encode())
-    with client.commit("images", "master", project_name=project) as newest:
-        client.put_file_bytes(newest, "/newer", b"newer")
-    while not (
-        queue(as_user)[0].failed and any(each.paths for each in Jobs(as_user).with_workers(queue(as_user)[0]).busy)
-    ):
-        pass
+def test_the_status_begins_with_the_facts(library: Connection, command: Command) -> None:
     said = command.says("status")
-    rows = [line.split() for line in said.splitlines()]
-    row = next(number for number, words in enumerate(rows) if words[:1] == ["preprocess"])
-    assert rows[row][1:6] == ["running", "running", "0", "0", "1"]
-    assert rows[row + 1][:4] == ["created", "0", "0", "0"]
-    assert (
-        f"preprocess: commit {newest.id[:12]} waits behind commit {commit.id[:12]} (running, 1 of 2 datums done)"
-        in said
-    )
-    assert "preprocess is at work: /good for " in said
-    assert "preprocess failed on /bad: " in said
-    gate.touch()
-    Jobs(as_user).watch([newest.id], lambda jobs, infos: None)
-    assert "waits behind" not in command.says("status")
+    head, _, _ = said.partition("\n\n")
+    facts = {line.split()[0]: line.split(maxsplit=1)[1] for line in head.splitlines()}
+    assert facts["server"] == f"{library.address}, project {library.project}"
+    assert facts["pictures"] == "2,400 in the index, and 1 file rejected, see below"
+    assert facts["queries"] == "2 entries, and 2 files rejected, see below"
+    assert facts["model"].startswith("net-9, 160 px, but pictures are made ")
+    assert facts["model"].endswith(", K=4")
+    assert facts["disk"].endswith(" in all repos")
+    assert facts["jobs"] == "none"
+    done = command.run("status", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = json.loads(done.stdout)
+    assert told["server"] == {"address": library.address, "project": library.project}
+    assert (told["library"]["pictures"], told["library"]["queries"]) == (2400, 2)
+    assert told["library"]["model"] == {
+        "name": "net-9", "image_size": 160, "dimension": 1280, "precision": "float32", "replacing": False
+    }  # fmt: skip
+    assert told["library"]["neighbours"] == 4
+    assert told["jobs"] == {"running": 0, "waiting": 0}
+    assert [each["repo"] for each in told["rejected"]] == ["images", "queries", "queries"]
+    assert [each["name"] for each in told["pipelines"]] == ["preprocess-queries", "preprocess", "index", "render"]
+
+
+def test_a_model_that_replaces_that_of_the_index_is_told(library: Connection, command: Command) -> None:
+    other = format_spec(NET).replace(NET.sha256, "b" * 64).replace("net-9", "net-10")
+    Repository(library, "models").write([Put("/backbone.json", other.encode())])
+    assert "; the index still has another model's vectors\n" in command.says("status")
+    Repository(library, "models").write([Put("/backbone.json", b"damaged")])
+    assert "model     none: `lookalike model push" in command.says("status")
+
+
+def test_the_addresses_of_services_are_told(
+    as_user: Connection, command: Command, tmp_path: Path, own_port: OwnPort
+) -> None:
+    as_user.client.create_repo("images", project_name=as_user.project)
+    port = own_port()
+    service = {"internal_port": port, "external_port": port}
+    transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
+    pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
+    assert f"open      http://127.0.0.1:{port}\n" in command.says("status")
