@@ -1,8 +1,14 @@
-# Start with `make demo` or `make test`: both first set up .venv from requirements.lock.
+# Start with `make demo` or `make test`: both first set up .venv from requirements.lock, and `make test` adds the
+# developers' tools of requirements-dev.lock.
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS_READY := $(VENV)/.ready-dev
+# Makes an environment, step by step.
+ENVIRONMENT := setup/environment.py
+# C++ headers of packages, of which nothing here is compiled against.
+HEADERS := tensorflow/include pyarrow/include
 # pachyderm-sdk cannot be installed beside python-pachyderm.
 SDK := .venv-sdk
 SDK_READY := $(SDK)/.ready
@@ -37,27 +43,29 @@ setup: $(READY) ## Create .venv with the packages pinned in requirements.lock.
 $(READY): requirements.lock pyproject.toml
 	@python=$$($(FIND_PYTHON)); \
 	if [ -z "$$python" ]; then \
-		echo "lookalike needs Python 3.11 or 3.12 with venv, and none is on the PATH: install python3.11 (on Debian and Ubuntu also python3.11-venv) and run make again" >&2; \
+		echo "lookalike needs Python 3.11 or 3.12 with venv, and none is on the PATH: install python3.11 (on Debian and Ubuntu also python3.11-venv) and run make again; docs/install.md has the commands for each system" >&2; \
 		exit 1; \
 	fi; \
-	echo "setting up $(VENV) with $$python; the first time, this downloads about 0.7 GB"; \
-	"$$python" -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	"$$python" $(ENVIRONMENT) $(VENV) --lock requirements.lock --without $(HEADERS) --project .
+	@touch $@
+
+# The tools of developers, beside the packages that lookalike needs.
+$(TOOLS_READY): requirements-dev.lock $(READY)
+	@$(BIN)/python $(ENVIRONMENT) $(VENV) --lock requirements-dev.lock --add
 	@touch $@
 
 demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir [QUERIES=dir]; PORT=n if 30650 is in use.
 	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(PORT),--port "$(PORT)")
 
-test: $(READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
+test: $(TOOLS_READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
 	@$(call beside-sdk,$(PYTEST))
 
-soak: $(READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples.
+soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples.
 	@$(call beside-sdk,$(PYTEST) --soak --timeout 1800)
 	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
 
-sdk: $(READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
+sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
 	@$(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
 
 # Runs a test command and, in parallel, the tests of pachyderm-sdk, whose output follows. Fails if either fails.
@@ -68,9 +76,7 @@ said=$$(mktemp); $(MAKE) --no-print-directory sdk > "$$said" 2>&1 & sdk=$$!; \
 endef
 
 $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
-	@echo "setting up $(SDK) for the tests of pachyderm-sdk"
-	@$(BIN)/python -m venv --clear $(SDK)
-	@$(SDK)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(SDK_TESTS)/requirements.lock
+	@$(BIN)/python $(ENVIRONMENT) $(SDK) --lock $(SDK_TESTS)/requirements.lock
 	@touch $@
 
 bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" selects sections of the former.
@@ -86,7 +92,7 @@ pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures
 peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
-lint: $(READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
+lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/mypy
@@ -101,17 +107,17 @@ $(STUBS_READY): $(API)/schema.py $(API)/schema_additions.py $(API)/stubs.py $(GE
 	@touch $@
 
 $(GENERATOR_READY): $(API)/stubs.lock | $(READY)
-	@echo "setting up $(GENERATOR) to generate type stubs"
-	@$(BIN)/python -m venv --clear $(GENERATOR)
-	@$(GENERATOR)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(API)/stubs.lock
+	@$(BIN)/python $(ENVIRONMENT) $(GENERATOR) --lock $(API)/stubs.lock
 	@touch $@
 
-format: $(READY) ## Format the code as lint requires.
+format: $(TOOLS_READY) ## Format the code as lint requires.
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
 lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
-	@uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+	@uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements.lock
+	@uv pip compile --group pyproject.toml:dev --constraints requirements.lock --universal --python-version 3.11 \
+		--generate-hashes --no-header -q -o requirements-dev.lock
 	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SDK_TESTS)/requirements.lock
 	@uv pip compile $(API)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(API)/stubs.lock

@@ -88,8 +88,15 @@ def machine() -> dict[str, Any]:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of Python and of some packages."""
-    return {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in packages}}
+    """The versions of Python and of some packages, of which another build may be installed (tensorflow-cpu)."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return importlib.metadata.version(f"{package}-cpu")
 
 
 def commit() -> str:

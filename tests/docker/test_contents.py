@@ -12,8 +12,8 @@ from contents import PROJECT, contents, environments
 
 ENVIRONMENTS = ("cpu", "rapids", "tensorflow")
 
-GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"]}
-"""Distributions that only machines with a GPU have installed."""
+GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"], "tensorflow": ["tensorflow"]}
+"""Distributions that only the images and machines with a GPU have installed."""
 
 
 def pins(lock: Path) -> dict[str, set[str]]:
