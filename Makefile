@@ -23,7 +23,7 @@ STUBS_READY := $(STUBS)/.ready
 API := localpachd/api
 # The number of test processes: N=4, or by default the number of cores.
 PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
-# DVC and Snakemake have their own environment, which the benchmark creates.
+# DVC and Snakemake have their own environment, and labelled pictures their own directory: the benchmarks create them.
 PEERS := benchmarks/setups
 # The first Python on the PATH that the dependencies support and that can create an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
@@ -33,7 +33,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench experiment pipeline peers lint stubs format lock images clean
+.PHONY: help setup demo test soak sdk bench experiment pipeline quality peers lint stubs format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -89,6 +89,9 @@ experiment: $(READY) ## Compare the stages with other programs; ARGS="knn --pict
 pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000" selects sizes.
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)
 
+quality: $(READY) ## Measure the precision of framings, sizes, poolings and backbones; ARGS="framing --sets emoji" selects.
+	@$(BIN)/python -m benchmarks.quality $(ARGS)
+
 peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
@@ -123,6 +126,8 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 	@uv pip compile $(API)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(API)/stubs.lock
 	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(PEERS)/requirements.lock
+	@uv pip compile $(PEERS)/pictures.in --no-deps --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(PEERS)/pictures.lock
 	@for image in $(ENVIRONMENTS); do \
 		uv pip compile --group pyproject.toml:$$image --constraints requirements.lock --python-version 3.11 \
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \

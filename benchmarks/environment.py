@@ -34,41 +34,47 @@ class Tool:
 def place(environment: Mapping[str, str]) -> Path:
     """The environment's directory, existing or not: the one VARIABLE names, or one in the user's cache for each lock
     file and version of Python."""
-    if environment.get(VARIABLE):
-        return Path(environment[VARIABLE])
+    return cached(environment, VARIABLE, "peers", LOCK)
+
+
+def cached(environment: Mapping[str, str], variable: str, name: str, lock: Path) -> Path:
+    """The directory of what a lock file pins: the one the variable names, or one in the user's cache for each content
+    of the lock file and version of Python."""
+    if environment.get(variable):
+        return Path(environment[variable])
     cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "lookalike" / f"peers-{_fingerprint()[:12]}-{sys.implementation.cache_tag}"
+    return cache / "lookalike" / f"{name}-{fingerprint(lock)[:12]}-{sys.implementation.cache_tag}"
 
 
 def tools(directory: Path) -> dict[str, Tool]:
     """The tools by name, from an environment that is created if missing. Raises Unavailable."""
     stamp = directory / _STAMP
     # Without a stamp the user has made it, with versions of their choice; the table states them.
-    if not directory.exists() or (stamp.is_file() and stamp.read_text() != _fingerprint()):
+    if not directory.exists() or (stamp.is_file() and stamp.read_text() != fingerprint(LOCK)):
         _make(directory)
     found = {}
     for name in TOOLS:
         path = directory / "bin" / name
         if not path.is_file():
             raise Unavailable(f"{path} does not exist: install it there, or name a directory that does not exist yet")
-        found[name] = Tool(path, _run([str(path), "--version"], f"{path} does not run"))
+        found[name] = Tool(path, run([str(path), "--version"], f"{path} does not run"))
     return found
 
 
 def _make(directory: Path) -> None:
     print(f"installing DVC and Snakemake in {directory} (270 MB, a minute) ...", file=sys.stderr, flush=True)
-    _run([sys.executable, "-m", "venv", "--clear", str(directory)], "the virtual environment could not be created")
+    run([sys.executable, "-m", "venv", "--clear", str(directory)], "the virtual environment could not be created")
     (directory / _STAMP).write_text("unfinished")
     pip = [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    _run(
+    run(
         [*pip, "--require-hashes", "-r", str(LOCK)],
         "pip could not install them: PyPI must be reachable once, or name an existing environment with "
         f"--environment or {VARIABLE}",
     )
-    (directory / _STAMP).write_text(_fingerprint())
+    (directory / _STAMP).write_text(fingerprint(LOCK))
 
 
-def _run(command: list[str], why: str) -> str:
+def run(command: list[str], why: str) -> str:
     """A program's output. Raises Unavailable with `why` and the last line of the output if it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", env={**os.environ, **_QUIET})
@@ -80,5 +86,6 @@ def _run(command: list[str], why: str) -> str:
     return done.stdout.strip()
 
 
-def _fingerprint() -> str:
-    return hashlib.sha256(LOCK.read_bytes()).hexdigest()
+def fingerprint(lock: Path) -> str:
+    """The hash, 64 hex digits, of a lock file."""
+    return hashlib.sha256(lock.read_bytes()).hexdigest()

@@ -121,14 +121,18 @@ def markdown(
     lines: Sequence[Line], surroundings: Mapping[str, Any], used: Mapping[str, str], code: str, beside: str = BOUND
 ) -> str:
     """The table for a document, below a sentence on the machine and the versions."""
-    place = (
+    header = _header(beside)
+    rows = [header, ("---",) * len(header), *(astuple(each) for each in lines)]
+    return "\n".join([place(surroundings, used, code), "", *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def place(surroundings: Mapping[str, Any], used: Mapping[str, str], code: str) -> str:
+    """A sentence on the machine, the versions and the commit of a measurement."""
+    return (
         f"Measured on {surroundings['date']}: {surroundings['processor']}, {surroundings['cores']} cores, "
         f"{surroundings['memory_gib']} GiB, {surroundings['system']}, load {surroundings['load']} at the start; "
         f"{', '.join(f'{name} {version}' for name, version in used.items())}; commit {code or 'unknown'}."
     )
-    header = _header(beside)
-    rows = [header, ("---",) * len(header), *(astuple(each) for each in lines)]
-    return "\n".join([place, "", *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def write_json(

@@ -63,12 +63,24 @@ def unpadded(framed: Framed) -> Pixels:
 
 
 def _filled(picture: Pixels, side: int) -> Pixels:
-    """The picture in the middle of a square, its edges repeated to fill the rest."""
+    """The picture in the middle of a square of its border's colour, the best filling according to docs/quality.md."""
     height, width, _ = picture.shape
-    left, top = _corner((width, height), side)
     if width == height == side:
         return picture
-    return np.pad(picture, ((top, side - height - top), (left, side - width - left), (0, 0)), mode="edge")
+    left, top = _corner((width, height), side)
+    square = np.empty((side, side, 3), np.uint8)
+    square[:] = _border_colour(picture)
+    square[top : top + height, left : left + width] = picture
+    return square
+
+
+def _border_colour(picture: Pixels) -> NDArray[np.int64]:
+    """The mean of a picture's outermost pixels, (3,), rounded."""
+    height, width, _ = picture.shape
+    border = picture.sum(axis=(0, 1), dtype=np.int64) - picture[1:-1, 1:-1].sum(axis=(0, 1), dtype=np.int64)
+    count = height * width - max(height - 2, 0) * max(width - 2, 0)
+    mean: NDArray[np.int64] = (2 * border + count) // (2 * count)
+    return mean
 
 
 def _corner(size: tuple[int, int], side: int) -> tuple[int, int]:

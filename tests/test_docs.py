@@ -41,6 +41,7 @@ DOCUMENTS = (
     "docs/localpachd.md",
     "docs/overlays.md",
     "docs/pipelines.md",
+    "docs/quality.md",
     "docs/tutorial.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")
