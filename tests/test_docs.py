@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
+from pipelines.checks.suite import Report
 from pipelines.client.history import Record
 from pipelines.client.jobs import Datum, Job
 from pipelines.client.logs import LogLine
 from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
-from pipelines.commands import loading
+from pipelines.commands import loading, terminal
 from stages import limits
 from stages.kinds import Kind
 
@@ -136,6 +137,7 @@ def test_every_help_has_examples_which_can_be_typed(tmp_path: Path) -> None:
                 if rest[:1] not in (["|"], [">"]):
                     rest = rest[: rest.index(">")] if ">" in rest else rest
                     command.make_context(name, rest)  # exits for a wrong command line
+                    terminal.only_data(False)
 
 
 def test_the_table_of_json_matches_the_values() -> None:
@@ -150,6 +152,9 @@ def test_the_table_of_json_matches_the_values() -> None:
     }
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
+    so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
+    so["results"] = ["entry", "directory", "notes", "queries"]
+    so["check"] = [*json.loads(Report([], []).as_json())]
     so["gpus"] = [*(each.name for each in fields(Node)), "allocated"]
     assert said == so
 

@@ -1,6 +1,6 @@
 """Deployment: the repos and pipelines of the specifications created or updated, and only those that differ."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +28,14 @@ class Deployed:
 
 
 def deploy(
-    connection: Connection, specs: Sequence[Spec], report: Callable[[Deployed], None] = lambda _: None
+    connection: Connection,
+    specs: Sequence[Spec],
+    report: Callable[[Deployed], None] = lambda _: None,
+    again: Collection[str] = (),
 ) -> list[Deployed]:
     """Creates the repos and pipelines that are missing and updates those whose specification has changed. A
     pipeline with another command, environment or image is reprocessed: Pachyderm itself would keep the old
-    results."""
+    results. So are the pipelines named in `again`."""
     done: list[Deployed] = []
 
     def note(kind: str, name: str, action: str) -> None:
@@ -43,7 +46,7 @@ def deploy(
         note("repo", repo, make_repo(connection, repo))
     there = Jobs(connection).pipelines()
     for spec in specs:
-        note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name)))
+        note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name), spec.name in again))
     return done
 
 
@@ -60,16 +63,16 @@ def make_repo(connection: Connection, repo: str) -> str:
     return "created"
 
 
-def _make_pipeline(connection: Connection, spec: Spec, old: Any) -> str:
+def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool) -> str:
     request = spec.request()
     request.pipeline.project.name = connection.project
     request.metadata.annotations[ANNOTATION] = spec.fingerprint
     action = "created"
     if old is not None:
-        if old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
+        if not again and old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
             return "unchanged"
         request.update = True
-        request.reprocess = _code(request.transform) != _code(old.details.transform)
+        request.reprocess = again or _code(request.transform) != _code(old.details.transform)
         action = "updated, reprocessing everything" if request.reprocess else "updated"
     try:
         connection.client.create_pipeline_from_request(request)

@@ -1,5 +1,6 @@
 """The commands for the pipelines themselves: check, specs, deploy and status."""
 
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
@@ -17,7 +18,7 @@ from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import near, say, say_all, say_json
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, overlays, reading, writing
+from pipelines.specifications import drafts, overlays, reading, variables, writing
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
 from pipelines.specifications.overlays import Overlay
@@ -43,22 +44,37 @@ OverlaysOption = Annotated[
     ),
 ]
 
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A variable in every pipeline that has it, such as K=10; repeatable."
+    ),
+]
+
 
 @app.command(
     examples=(
         "lookalike deploy",
+        "lookalike deploy --set K=10",
+        "lookalike deploy --reprocess features",
         "lookalike deploy --overlay gke --overlay pull-secret",
     ),
 )
 def deploy(
     directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
+    settings: SetOption = None,
+    reprocess: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PIPELINE", help="Compute everything of this pipeline again; repeatable."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Deploy even if the check reports errors.")] = False,
     address: AddressOption = "",
 ) -> None:
     """Create or update repos and pipelines from the specifications; safe to repeat."""
+    found, _, on_top = _read([directory], overlay, settings)
+    again = _named(reprocess or (), found)
     connection = connected_to_write(address)
-    found, _, on_top = _read([directory], overlay)
     report = suite.check(found, on_top).of(Level.WARNING)
     report = report.with_more(preflight.look(connection, found, connection.namespace))
     if report.findings:
@@ -69,7 +85,10 @@ def deploy(
         connection,
         reading.ordered(draft.spec() for draft in found),
         lambda each: say(f"{each.kind} {each.name}: {each.action}"),
+        again,
     )
+    if settings:
+        say(f"{', '.join(settings)}: until the next `lookalike deploy` without; to keep it, change {near(directory)}/")
     say_all(status.notes(connection))
 
 
@@ -81,9 +100,10 @@ def write_specs(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to.")],
     directory: SpecsOption = reading.HERE,
     overlay: OverlaysOption = None,
+    settings: SetOption = None,
 ) -> None:
     """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`."""
-    found, _, on_top = _read([directory], overlay)
+    found, _, on_top = _read([directory], overlay, settings)
     wrong = [finding for draft in found for finding in draft.findings]
     wrong += [finding for each in on_top for finding in each.findings]
     if wrong:
@@ -117,7 +137,7 @@ def check(
             "for the files, a directory alone stands for every repo that no pipeline writes; repeatable.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The findings as JSON.")] = False,
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Check specifications without a server; the exit code is 1 if there are errors."""
@@ -155,15 +175,27 @@ def _fields(found: status.Status) -> dict[str, object]:
     return {each.name: getattr(found, each.name) for each in fields(found)}
 
 
-def _read(paths: list[Path], names: list[str] | None) -> tuple[list[Draft], list[Draft], list[Overlay]]:
-    """The specifications with the overlays applied, the others in their directories, and the overlays."""
+def _read(
+    paths: list[Path], names: list[str] | None, settings: list[str] | None = None
+) -> tuple[list[Draft], list[Draft], list[Overlay]]:
+    """The specifications with the overlays and settings applied, the others in their directories, and the overlays."""
     try:
         on_top = [overlays.load(name) for name in names or ()]
         found = drafts.find(paths)
         changed = overlays.apply(on_top, [*found, *drafts.neighbours(found)])
+        changed = variables.apply(settings or (), changed)
     except LookalikeError as error:
         raise typer.BadParameter(str(error)) from error
     return changed[: len(found)], changed[len(found) :], on_top
+
+
+def _named(names: Sequence[str], found: Sequence[Draft]) -> Sequence[str]:
+    """The names of pipelines. Raises BadParameter for one that is not among the specifications."""
+    known = [draft.name for draft in found]
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"no specification is called {name}: there are {', '.join(known)}")
+    return names
 
 
 def _repos(against: list[str], found: list[Draft], address: str) -> dict[str, Paths]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich import filesize
 from rich.table import Table
@@ -10,11 +11,13 @@ from pipelines.client.jobs import Busy, Failure, Job
 from pipelines.cluster.overview import Disk, Overview
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
 from pipelines.commands.terminal import coloured, console, files, near, say
+from pipelines.library import results
 from pipelines.library.results import Sheet
-from stages.wording import counted
+from stages.wording import counted, distance
 
 _MOST_REJECTIONS = 20
 _MOST_TROUBLES = 3
+_MOST_QUERIES = 5
 _MOST_WORKERS = 3
 
 
@@ -123,6 +126,36 @@ def show_sheets(sheets: Iterable[Sheet]) -> None:
         say(f"{sheet.entry}: {near(sheet.directory / 'index.html')}, {near(sheet.directory / 'grid.png')}")
         for note in sheet.notes:
             say(f"  {note}")
+
+
+def show_answers(sheets: Iterable[Sheet], k: int | None) -> None:
+    """Prints result sheets with the nearest pictures of their first queries."""
+    left = _MOST_QUERIES
+    for sheet in sheets:
+        found = results.answers(sheet, k)
+        show_sheets([sheet])
+        for query in found[:left]:
+            _show_nearest(sheet, query)
+        if len(found) > left:
+            say(f"  and {counted(len(found) - left, 'query', 'queries')} more: see the sheet")
+        left = max(0, left - len(found))
+
+
+def _show_nearest(sheet: Sheet, query: Mapping[str, Any]) -> None:
+    if query["sources"] != [sheet.entry]:
+        say(f"  {', '.join(query['sources'])}")
+    for each in query["neighbors"]:
+        say(f"  {distance(each['distance']):>9}  {', '.join(each['sources'])}")
+
+
+def sheet_data(sheet: Sheet, k: int | None) -> dict[str, Any]:
+    """A result sheet with its answers, for --json."""
+    return {
+        "entry": sheet.entry,
+        "directory": sheet.directory,
+        "notes": sheet.notes,
+        "queries": results.answers(sheet, k),
+    }
 
 
 def _table(*columns: str) -> Table:

@@ -10,8 +10,8 @@ from pipelines.client.local import default_root
 from pipelines.commands import display, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
-from pipelines.commands.options import AddressOption, SheetsOption, WaitOption, path
-from pipelines.commands.terminal import files, near, say, say_all
+from pipelines.commands.options import AddressOption, JsonOption, NearestOption, SheetsOption, WaitOption, path
+from pipelines.commands.terminal import files, near, say, say_all, say_json
 from pipelines.commands.waiting import Put, conclude, conclude_all
 from pipelines.errors import LookalikeError
 from pipelines.library import dataset, ingest, pictures, queries, results, stl10
@@ -130,7 +130,7 @@ def remove(
 @app.command(
     examples=(
         "lookalike query mine.jpg others/",
-        "lookalike query mine.jpg --output sheets",
+        "lookalike query mine.jpg -k 1 --json",
     ),
 )
 def query(
@@ -138,20 +138,30 @@ def query(
         list[Path],
         typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them; each is one entry."),
     ],
+    k: NearestOption = None,
     output: SheetsOption = Path("results"),
     wait: WaitOption = True,
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Search the library for look-alikes of pictures and write their result sheets."""
+    """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
+
+    The sheets and their files hold all neighbours that are kept, whatever -k is.
+    """
     connection = connected_to_write(address)
+    results.check(k, results.kept(connection) if k else None)
     with progress.counting("putting queries") as report:
         asked = queries.put(connection, paths, report)
     say_all(f"skipped {each}" for each in asked.left_out)
     _say_unreadable(asked.unreadable)
     put = Put("queries", frozenset(asked.entries))
     conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
-    if wait:
-        display.show_sheets(results.export(connection, output, asked.entries))
+    sheets = results.export(connection, output, asked.entries) if wait else []
+    if as_json:
+        told = {"commit": asked.commit, "put": asked.files, "skipped": asked.left_out, "unreadable": asked.unreadable}
+        say_json({**told, "sheets": [display.sheet_data(each, k) for each in sheets]})
+    else:
+        display.show_answers(sheets, k)
     _end(asked.unreadable)
 
 
@@ -159,6 +169,7 @@ def query(
     "results",
     examples=(
         "lookalike results",
+        "lookalike results mine.jpg -k 1",
         "lookalike results mine.jpg --at 4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7",
     ),
 )
@@ -166,15 +177,25 @@ def show_results(
     entries: Annotated[
         list[str] | None, typer.Argument(metavar="ENTRY", help="Query entries by name [default: all].")
     ] = None,
+    k: NearestOption = None,
     output: SheetsOption = Path("results"),
-    at: Annotated[str, typer.Option(metavar="COMMIT", help="A commit's id: the sheets as they were then.")] = "",
+    at: Annotated[
+        str, typer.Option(metavar="COMMIT", help="A commit's id, see `lookalike commits`: the sheets of that time.")
+    ] = "",
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
-    """Write result sheets, as they are now or were at an older commit, to a directory."""
+    """Write result sheets, as they are now or were at an older commit, to a directory. With -k, list the nearest."""
     sheets = results.export(connected(address), output, entries or (), at)
+    if as_json:
+        say_json([display.sheet_data(each, k) for each in sheets])
+        return
     if not sheets:
         say("no result sheets yet: add pictures with `lookalike add`, then search with `lookalike query`")
-    display.show_sheets(sheets)
+    if k is None:
+        display.show_sheets(sheets)
+    else:
+        display.show_answers(sheets, k)
 
 
 def _say_unreadable(unreadable: Mapping[str, str]) -> None:

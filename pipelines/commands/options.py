@@ -57,4 +57,10 @@ PipelineArgument = Annotated[
     str,
     typer.Argument(metavar="PIPELINE", autocompletion=_pipelines, help="The name of a pipeline [default: all]."),
 ]
+NearestOption = Annotated[
+    int | None,
+    typer.Option(
+        "-k", min=1, metavar="NUMBER", help="The number of nearest pictures to list [default: all that are kept, K]."
+    ),
+]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, help="The most to show, the newest ones.")]

@@ -56,6 +56,8 @@ def run() -> int:
         interrupts.over()
         if not interrupts.pressed():
             terminal.complain(_words(error))
+    finally:
+        terminal.only_data(False)
     return 1
 
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
@@ -17,6 +19,7 @@ from stages.names import escape_component
 
 REPO = "render"
 ANSWERS = "neighbors.jsonl"
+_K = "K"
 
 _LONGEST_NAME = 200
 """Most bytes in a directory's name; a longer name is cut, with a hash to keep it unique."""
@@ -33,6 +36,36 @@ class Sheet:
     entry: str
     directory: Path
     notes: tuple[str, ...] = ()
+
+
+def kept(connection: Connection) -> int | None:
+    """The number of neighbours that the pipelines keep for each query; None if that is not known."""
+    info = outlasting(connection, Jobs(connection).pipelines).get(REPO)
+    text = "" if info is None else info.details.transform.env.get(_K, "")
+    return int(text) if text.isdecimal() else None
+
+
+def check(k: int | None, kept: int | None) -> None:
+    """Raises LookalikeError if more neighbours are wanted than are kept."""
+    if k is not None and kept is not None and k > kept:
+        raise LookalikeError(
+            f"{_K} is {kept}: only the {kept} nearest of each query are kept, not {k}. `lookalike deploy --set "
+            f"{_K}={k}` changes that, and computes the index and all answers again"
+        )
+
+
+def answers(sheet: Sheet, k: int | None = None) -> list[dict[str, Any]]:
+    """The queries of a sheet, each with its nearest pictures, at most `k`: the lines of its neighbors.jsonl. None if
+    another `render` wrote it. Raises LookalikeError if fewer than `k` were asked for."""
+    lines = (sheet.directory / ANSWERS).read_text(errors="replace").splitlines()
+    try:
+        queries = [json.loads(line) for line in lines]
+        for each in queries:
+            check(k, int(each["k"]))
+            each["neighbors"] = each["neighbors"][:k]
+    except (ValueError, KeyError, TypeError):
+        return []
+    return queries
 
 
 def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str = "") -> list[Sheet]:

@@ -1,0 +1,28 @@
+"""Variables of specifications set on the command line: NAME=VALUE, in every pipeline that has the variable."""
+
+import difflib
+from collections.abc import Sequence
+
+from pipelines.errors import LookalikeError
+from pipelines.specifications.drafts import Draft, Patch
+
+_WHERE = ("transform", "env")
+_STAGE = "LOOKALIKE_STAGE"
+
+
+def apply(settings: Sequence[str], found: Sequence[Draft]) -> list[Draft]:
+    """The specifications with these variables changed. Raises LookalikeError for a setting without a name or a value,
+    and for a variable that none of them has."""
+    drafts = list(found)
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        if not name or not value:
+            raise LookalikeError(f"{setting} is not a variable with its value, such as K=10")
+        known = {each for draft in drafts for each in draft.get(*_WHERE, default={})} - {_STAGE}
+        if name not in known:
+            near = difflib.get_close_matches(name.upper(), known, n=1)
+            fix = f"did you mean {near[0]}?" if near else f"they have {', '.join(sorted(known)) or 'none'}"
+            raise LookalikeError(f"no specification has the variable {name}: {fix}")
+        patch = Patch({"transform": {"env": {name: value}}})
+        drafts = [draft.patched(patch) if name in draft.get(*_WHERE, default={}) else draft for draft in drafts]
+    return drafts

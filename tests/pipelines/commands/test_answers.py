@@ -1,0 +1,104 @@
+"""The nearest pictures on the terminal and as JSON, their number, and variables set on the command line."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from tests.command import Command
+
+
+def answer(*sources: str) -> dict[str, Any]:
+    """A line of neighbors.jsonl, which the `render` of `sheets` takes from the query."""
+    near = [{"id": f"{n}" * 64, "distance": n / 8, "sources": [f"trip/{n}.jpg"]} for n in range(3)]
+    return {"k": 3, "metric": "euclidean", "model": "m", "neighbors": near, "query": "9" * 64, "sources": [*sources]}
+
+
+@pytest.fixture
+def asked(as_user: Connection, sheets: Connection, command: Command) -> Command:
+    """The command, with a picture to search for and an archive of seven."""
+    (command.directory / "mine.jpg").write_text(json.dumps(answer("mine.jpg")) + "\n")
+    lines = (json.dumps(answer(f"more.zip/{n}.jpg")) + "\n" for n in range(7))
+    (command.directory / "more.zip").write_text("".join(lines))
+    return command
+
+
+def test_a_query_lists_the_nearest_pictures(asked: Command) -> None:
+    said = asked.says("query", "mine.jpg").splitlines()
+    sheet = said.index("mine.jpg: results/mine.jpg/index.html, results/mine.jpg/grid.png")
+    assert said[sheet + 1 :] == ["          0  trip/0.jpg", "     0.1250  trip/1.jpg", "     0.2500  trip/2.jpg"]
+    assert asked.says("results", "-k", "1").splitlines() == [said[sheet], said[sheet + 1]]
+    assert asked.says("results").splitlines() == [said[sheet]]
+
+
+def test_of_a_large_query_the_first_ones_are_listed(asked: Command) -> None:
+    said = asked.says("query", "more.zip", "-k", "1").splitlines()
+    start = said.index("more.zip: results/more.zip/index.html, results/more.zip/grid.png")
+    assert len(said[start + 1 :]) == 11
+    assert said[-1] == "  and 2 queries more: see the sheet"
+
+
+def test_more_than_are_kept_are_refused_with_the_way_to_get_them(asked: Command, as_user: Connection) -> None:
+    asked.says("query", "mine.jpg")
+    refused = asked.fails("results", "-k", "4")
+    assert refused.startswith("K is 3: only the 3 nearest of each query are kept, not 4. `lookalike deploy --set K=4`")
+
+
+def test_answers_as_json(asked: Command) -> None:
+    done = asked.run("query", "mine.jpg", "-k", "2", "--json")
+    assert done.returncode == 0
+    assert "render: success" in done.stderr
+    told = json.loads(done.stdout)
+    assert [*told] == ["commit", "put", "skipped", "unreadable", "sheets"]
+    assert (told["put"], told["skipped"], told["unreadable"]) == (1, [], {})
+    (sheet,) = told["sheets"]
+    assert [*sheet] == ["entry", "directory", "notes", "queries"]
+    assert (sheet["entry"], sheet["directory"], sheet["notes"]) == ("mine.jpg", "results/mine.jpg", [])
+    assert sheet["queries"] == [{**answer("mine.jpg"), "neighbors": answer()["neighbors"][:2]}]
+    assert json.loads(asked.says("results", "-k", "2", "--json")) == [sheet]
+    assert json.loads(asked.run("query", "mine.jpg", "--no-wait", "--json").stdout)["sheets"] == []
+
+
+def spec(command: Command, name: str, **env: str) -> None:
+    document = {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"repo": "queries", "glob": "/"}},
+        "transform": {"image": "shell:1", "cmd": ["true"], "env": env},
+    }
+    (command.directory / "specs").mkdir(exist_ok=True)
+    (command.directory / "specs" / f"{name}.json").write_text(json.dumps(document))
+
+
+def test_a_variable_is_set_in_every_pipeline_that_has_it(as_user: Connection, command: Command) -> None:
+    spec(command, "render", K="3")
+    spec(command, "search", K="3", METRIC="cosine")
+    spec(command, "other", SIZE="1")
+    command.says("deploy", "--specs", "specs")
+    (command.directory / "a.jpg").write_bytes(b"a")
+    refused = command.fails("query", "a.jpg", "-k", "5")
+    assert refused.startswith("K is 3: ")
+    said = command.says("deploy", "--specs", "specs", "--set", "K=5")
+    assert "pipeline other: unchanged\n" in said
+    assert "pipeline search: updated, reprocessing everything\n" in said
+    assert "K=5: until the next `lookalike deploy` without; to keep it, change specs/\n" in said
+    there = {name: dict(info.details.transform.env) for name, info in Jobs(as_user).pipelines().items()}
+    assert there == {"render": {"K": "5"}, "search": {"K": "5", "METRIC": "cosine"}, "other": {"SIZE": "1"}}
+    command.says("specs", "--specs", "specs", "--set", "METRIC=euclidean", "-o", "plain")
+    assert '"METRIC": "euclidean"' in (command.directory / "plain" / "search.json").read_text()
+    for setting, words in (("k=5", "did you mean K?"), ("K", "K is not a variable with its value, such as K=10")):
+        done = command.run("deploy", "--specs", "specs", "--set", setting)
+        assert done.returncode == 2
+        assert words in done.stderr
+
+
+def test_a_pipeline_is_computed_again_on_request(as_user: Connection, command: Command) -> None:
+    spec(command, "render")
+    command.says("deploy", "--specs", "specs")
+    assert "pipeline render: unchanged\n" in command.says("deploy", "--specs", "specs")
+    said = command.says("deploy", "--specs", "specs", "--reprocess", "render")
+    assert "pipeline render: updated, reprocessing everything\n" in said
+    done = command.run("deploy", "--specs", "specs", "--reprocess", "rander")
+    assert done.returncode == 2
+    assert "no specification is called rander: there are render" in done.stderr
