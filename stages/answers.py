@@ -84,7 +84,7 @@ class _Merge:
             raise StageError(
                 f"results of two models cannot be mixed: {self.model} and {model}. Both must come from one commit of "
                 "the repo models; wait until features, features-queries and search have recomputed everything, or "
-                "start the search again with: pachctl run pipeline search"
+                "start the search again with: lookalike deploy --reprocess search"
             )
         if self.fit not in (None, fit):
             raise StageError(
@@ -104,7 +104,7 @@ class _Merge:
         if self.metric not in (None, table.metric):
             raise StageError(
                 f"distances of two metrics cannot be mixed: {self.metric} and {table.metric}. Reprocess the search: "
-                "pachctl update pipeline --reprocess -f specs/search.json"
+                "lookalike deploy --reprocess search"
             )
         if table.k < self.k:
             raise StageError(

@@ -100,8 +100,7 @@ def _united(directory: Path) -> _Pictures:
     if len(fits) != 1:
         raise StageError(
             f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "
-            "pipelines that pack pictures: pachctl update pipeline --reprocess -f specs/preprocess.json, and the same "
-            "for preprocess-queries"
+            "pipelines that pack pictures: lookalike deploy --reprocess preprocess --reprocess preprocess-queries"
         )
     return _Pictures(dict(sorted(found.items())), fits.pop())
 

@@ -87,7 +87,7 @@ def _written(path: Path, parts: Mapping[Path, Images], images: Images) -> Vector
 def _mismatch(segment: str) -> StageError:
     return StageError(
         f"segment {segment} does not have one vector for each picture; reprocess the features pipeline, "
-        "which writes both: pachctl update pipeline --reprocess -f its spec"
+        "which writes both: lookalike deploy --reprocess features"
     )
 
 

@@ -17,5 +17,8 @@ def picture_size(npy: Path) -> tuple[int, int]:
             header = file.read(int.from_bytes(file.read(2), "little")).decode("latin1")
             _, height, width, _ = ast.literal_eval(header)["shape"]
     except (OSError, ValueError, SyntaxError, KeyError, TypeError) as failure:
-        raise StageError(f"the pack {npy.name} cannot be read ({failure}); run preprocess again") from failure
+        raise StageError(
+            f"the pack {npy.name} cannot be read ({failure}); run preprocess again: "
+            "lookalike deploy --reprocess preprocess"
+        ) from failure
     return width, height

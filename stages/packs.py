@@ -113,7 +113,9 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
             file.seek(begin)
             pixels = np.frombuffer(file.read(math.prod(shape)), np.uint8).reshape(shape)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as failure:
-        raise StageError(f"the pack {name} cannot be read ({failure}); run preprocess again") from failure
+        raise StageError(
+            f"the pack {name} cannot be read ({failure}); run preprocess again: lookalike deploy --reprocess preprocess"
+        ) from failure
     return Pack(pixels, pictures, fit)
 
 
@@ -136,7 +138,10 @@ def read_rejections(path: Path) -> list[Rejection]:
         with path.open("rb") as file:
             return [Rejection(line["source"], line["stage"], line["reason"]) for line in map(json.loads, file)]
     except (ValueError, KeyError, TypeError) as failure:
-        raise StageError(f"{path.name} is not a list of rejections ({failure}); run preprocess again") from failure
+        raise StageError(
+            f"{path.name} is not a list of rejections ({failure}); run preprocess again: "
+            "lookalike deploy --reprocess preprocess"
+        ) from failure
 
 
 def _picture(line: bytes) -> Picture:

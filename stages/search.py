@@ -134,7 +134,7 @@ def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]
     if len(vectors) != len(images) or not len(images):
         raise StageError(
             f"segment {index.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
-            "reprocess the index pipeline: pachctl update pipeline --reprocess -f its spec"
+            "reprocess the index pipeline: lookalike deploy --reprocess index"
         )
     searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
     rows = {id: row for row, id in enumerate(images.ids)}
@@ -164,7 +164,7 @@ def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
     if len(vectors) != len(images):
         raise StageError(
             f"entry {queries.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
-            "reprocess the features-queries pipeline: pachctl update pipeline --reprocess -f its spec"
+            "reprocess the features-queries pipeline: lookalike deploy --reprocess features-queries"
         )
     return Queries(Path(queries.repo_path).name, images, VectorSet(vectors, chosen.metric, images.ids))
 
@@ -176,7 +176,7 @@ def _check_models(segment: Segment, queries: Queries) -> None:
             f"segment {segment.name} was computed with the model {ours.described}, the entry {queries.entry} with "
             f"{theirs.described}: their distances would be meaningless. Set the same IMAGE_SIZE and FIT in the specs "
             "of preprocess and preprocess-queries and run: lookalike deploy. If they are the same, wait for both "
-            "features pipelines, or reprocess the older one: pachctl update pipeline --reprocess -f its spec"
+            "features pipelines, or reprocess the older one: lookalike deploy --reprocess features"
         )
 
 

@@ -93,7 +93,7 @@ def merge_images(parts: Sequence[Images]) -> Images:
             raise StageError(
                 f"vectors of two models or two kinds of pictures cannot be mixed: {first.described} and "
                 f"{part.described}. Wait until preprocess and features have recomputed all pictures, or start features "
-                "again with: pachctl run pipeline features"
+                "again with: lookalike deploy --reprocess features"
             )
     sources: dict[str, Sequence[Source]] = {}
     thumbnails: dict[str, bytes] = {}

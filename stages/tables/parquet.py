@@ -71,7 +71,7 @@ def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[p
     if missing:
         raise StageError(
             f"{_name(file)} is not a table that this version of lookalike wrote: it lacks {', '.join(missing)}. "
-            "Reprocess the pipeline that wrote it: pachctl update pipeline --reprocess -f its spec"
+            "Reprocess the pipeline that wrote it: lookalike deploy --reprocess PIPELINE"
         )
     return table, {name: metadata[name] for name in facts}
 

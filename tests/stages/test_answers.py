@@ -131,7 +131,7 @@ def test_two_fits_are_not_mixed() -> None:
 
 def test_two_models_are_not_mixed() -> None:
     row = (QUERY, picture(1), 0.5, [source("a.jpg")])
-    with pytest.raises(StageError, match=f"{'a' * 64} and {'b' * 64}.*pachctl run pipeline search"):
+    with pytest.raises(StageError, match=f"{'a' * 64} and {'b' * 64}.*lookalike deploy --reprocess search"):
         merge("entry", 3, asked(QUERY), [segment([row]), segment([row], model="b" * 64)])
     with pytest.raises(StageError, match="two models"):
         merge("entry", 3, asked(QUERY, model="b" * 64), [segment([row])])
@@ -139,7 +139,7 @@ def test_two_models_are_not_mixed() -> None:
 
 def test_two_metrics_are_not_mixed() -> None:
     row = (QUERY, picture(1), 0.5, [source("a.jpg")])
-    with pytest.raises(StageError, match=r"euclidean and cosine.*specs/search\.json"):
+    with pytest.raises(StageError, match=r"euclidean and cosine.*--reprocess search"):
         merge("entry", 3, None, [segment([row]), segment([row], metric="cosine")])
 
 
