@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import servers, sheets, storage
 from benchmarks.engine import Work, longest, settle
 from benchmarks.trees import Tree
-from pipelines.client import deployment
+from pipelines.client import backbones, deployment
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
 from pipelines.library import dataset, models, queries, snapshots, stl10
@@ -116,7 +116,7 @@ class Library:
 
     def forget_history(self) -> None:
         """Keeps only the newest state of everything. Raises RuntimeError if that makes pipelines compute anything."""
-        sources = [snapshots.REPO, queries.REPO, models.REPO, dataset.LABELS]
+        sources = [snapshots.REPO, queries.REPO, backbones.REPO, dataset.LABELS]
         new = storage.forget_history(self.connection, sources, self._commits)
         self._commits = [new]
         if any(work.processed for work in settle(self.connection, [new]).works):
@@ -126,4 +126,4 @@ class Library:
     def _put_backbone(self, directory: Path) -> str:
         spec = parse_spec((directory / SPEC_FILE).read_bytes())
         self._backbone = sum(path.stat().st_size for path in directory.iterdir())
-        return models.put(Repository(self.connection, models.REPO), spec, directory).commit
+        return models.put(Repository(self.connection, backbones.REPO), spec, directory).commit

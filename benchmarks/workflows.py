@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks import disk, servers
 from benchmarks.environment import SETUPS, Tool
-from pipelines.client import deployment
+from pipelines.client import backbones, deployment
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.library import models
@@ -80,7 +80,7 @@ class Lookalike(Workflow):
         connection = Connection(self._server.client(), self._address, "default")
         deployment.deploy(connection, reading.load())
         spec = parse_spec((self.inputs / "models" / SPEC_FILE).read_bytes())
-        models.put(Repository(connection, models.REPO), spec, self.inputs / "models")
+        models.put(Repository(connection, backbones.REPO), spec, self.inputs / "models")
         self._type("add", "--no-wait", self.directory / "images")
         self._type("query", self.inputs / "queries" / ENTRY, "--output", "results")
 

@@ -64,6 +64,20 @@ class Commits:
                 self._finish(commit)
                 raise
 
+    def stage(self, file_set: str) -> Any:
+        """Makes a finished commit with a file set's content on the branch `staging`, as a child of the newest commit of
+        master, and returns it. No pipeline follows that branch, so it needs no lock; master is moved there later."""
+        branch, parent = pfs_pb2.Branch(repo=self._repo, name="staging"), self._newest()
+        start = pfs_pb2.StartCommitRequest(branch=branch, description=str(self._owner))
+        if parent:
+            start.parent.CopyFrom(pfs_pb2.Commit(repo=self._repo, branch=self._branch, id=parent))
+        commit = self._stub.StartCommit(start)
+        try:
+            self._stub.AddFileSet(pfs_pb2.AddFileSetRequest(commit=commit, file_set_id=file_set))
+        finally:
+            self._stub.FinishCommit(pfs_pb2.FinishCommitRequest(commit=commit))
+        return commit
+
     def finish_abandoned(self) -> None:
         """Finishes the open commit of a process that is gone, if there is one: it would hold up everything downstream,
         until somebody writes to this repo again."""

@@ -1,13 +1,18 @@
 """Deployment: the repos and pipelines of the specifications created or updated, and only those that differ."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
+from pipelines.client import imagesizes
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs import Job, Jobs
+from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.reading import SOURCES, Spec, sources
 
@@ -32,10 +37,12 @@ def deploy(
     specs: Sequence[Spec],
     report: Callable[[Deployed], None] = lambda _: None,
     again: Collection[str] = (),
+    keep_size: bool = True,
 ) -> list[Deployed]:
     """Creates the repos and pipelines that are missing and updates those whose specification has changed. A
     pipeline with another command, environment or image is reprocessed: Pachyderm itself would keep the old
-    results. So are the pipelines named in `again`."""
+    results. So are the pipelines named in `again`. keep_size: whether a size of pictures that was pushed with a
+    backbone stays, unless the specifications have changed theirs since."""
     done: list[Deployed] = []
 
     def note(kind: str, name: str, action: str) -> None:
@@ -46,7 +53,9 @@ def deploy(
         note("repo", repo, make_repo(connection, repo))
     there = Jobs(connection).pipelines()
     for spec in specs:
-        note("pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name), spec.name in again))
+        note(
+            "pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size)
+        )
     return done
 
 
@@ -63,24 +72,61 @@ def make_repo(connection: Connection, repo: str) -> str:
     return "created"
 
 
-def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool) -> str:
+def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, keep_size: bool) -> str:
     request = spec.request()
     request.pipeline.project.name = connection.project
     request.metadata.annotations[ANNOTATION] = spec.fingerprint
     action = "created"
     if old is not None:
-        if not again and old.details.metadata.annotations.get(ANNOTATION) == spec.fingerprint:
-            return "unchanged"
+        pushed = imagesizes.keep_pushed(request, old) if keep_size else None
+        kept = "" if pushed is None else f", with IMAGE_SIZE={pushed} of `lookalike model push`"
+        annotations = old.details.metadata.annotations
+        unchanged = annotations.get(ANNOTATION) == spec.fingerprint
+        if unchanged and not again and (keep_size or imagesizes.SPECIFIED not in annotations):
+            return f"unchanged{kept}"
         request.update = True
         request.reprocess = again or _code(request.transform) != _code(old.details.transform)
-        action = "updated, reprocessing everything" if request.reprocess else "updated"
-    try:
+        action = f"updated{', reprocessing everything' if request.reprocess else ''}{kept}"
+    with _refusals_of(spec.path):
         connection.client.create_pipeline_from_request(request)
+    return action
+
+
+def resize(
+    connection: Connection, infos: Sequence[Any], size: int, models: Any | None, obsolete: Sequence[Job], reason: str
+) -> str:
+    """Has pipelines compute everything again with pictures of that size, moves the repo's master to a commit of a
+    backbone for it (None for the present one), and stops jobs of the backbone before, all at once: neither sees a state
+    in between, and each pipeline gets one new job. Returns the id of the commit set.
+
+    infos: the pipelines, as PipelineInfos with details. reason: for the stopped jobs.
+    """
+    channel = connection.client._channel
+    with transaction(connection) as begun:
+        if models is not None:
+            master = pfs_pb2.Branch(repo=models.repo, name="master")
+            moved = pfs_pb2.CreateBranchRequest(branch=master, head=models)
+            pfs_pb2_grpc.APIStub(channel).CreateBranch(moved, metadata=begun.metadata)
+        pps = pps_pb2_grpc.APIStub(channel)
+        for info in infos:
+            with _refusals_of(info.pipeline.name):
+                pps.CreatePipeline(imagesizes.resized(info, size), metadata=begun.metadata)
+        for job in obsolete:
+            pipeline = pps_pb2.Pipeline(name=job.pipeline, project=pfs_pb2.Project(name=connection.project))
+            stop = pps_pb2.StopJobRequest(job=pps_pb2.Job(pipeline=pipeline, id=job.id), reason=reason)
+            pps.StopJob(stop, metadata=begun.metadata)
+    return begun.id
+
+
+@contextmanager
+def _refusals_of(pipeline: object) -> Iterator[None]:
+    """Raises a server's refusal of a pipeline as a LookalikeError that names it."""
+    try:
+        yield
     except grpc.RpcError as error:
         if error.code() == grpc.StatusCode.UNAVAILABLE:
             raise
-        raise LookalikeError(f"{spec.path}: {error.details()}") from error
-    return action
+        raise LookalikeError(f"{pipeline}: {error.details()}") from error
 
 
 def _code(transform: Any) -> tuple[Any, ...]:

@@ -93,6 +93,12 @@ class Repository:
                     f"cannot read {error.filename or 'a file'}: {error.strerror or error}; nothing was put"
                 ) from error
 
+    def stage(self, edits: Iterable[Edit]) -> Any:
+        """Applies edits of files, in order, as one commit on the branch `staging` and returns that commit, a child of
+        the newest one of master. Raises LookalikeError if the repo does not exist."""
+        with FileSets(self._connection) as filesets:
+            return Commits(self._connection, self.name).stage(filesets.make(self.requests(edits)))
+
     def files_in(self, directory: str) -> list[str]:
         """The paths of all files below a directory (a path with a trailing slash)."""
         return [path for path in self.hashes(directory) if path.startswith(directory)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from pipelines.client import backbones, imagesizes
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Failure, Job, Jobs
 from pipelines.client.outages import outlasting
@@ -148,6 +149,22 @@ def _records(connection: Connection, pipeline: str) -> list[bytes]:
 
 
 def notes(connection: Connection) -> list[str]:
-    """The empty repos that keep answers away: jobs without datums succeed."""
+    """The empty repos that keep answers away: jobs without datums succeed. And a backbone of another size."""
     there = {repo: outlasting(connection, partial(Repository(connection, repo).exists, "/")) for repo in _LACKING}
-    return [note for repo, note in _LACKING.items() if not there[repo]]
+    lacking = [note for repo, note in _LACKING.items() if not there[repo]]
+    return [*lacking, *outlasting(connection, partial(_mismatch, connection))]
+
+
+def _mismatch(connection: Connection) -> list[str]:
+    sizes = set(imagesizes.sizes(Jobs(connection).pipelines().values()).values())
+    backbone = backbones.held(Repository(connection, backbones.REPO))
+    if backbone is None or sizes <= {backbone.image_size}:
+        return []
+    size, takes = min(sizes - {backbone.image_size}), backbone.image_size
+    again = f"`lookalike model push {backbone.name} --image-size {size}` (or {takes})"
+    if backbone.pooling == "own":
+        again = "`lookalike model push FILE` with its file, or with a backbone that takes them,"
+    return [
+        f"pictures are {size} × {size} pixels, but the backbone {backbone.name} takes {takes} × {takes}: {again} "
+        "brings both to one size"
+    ]

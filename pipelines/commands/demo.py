@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pipelines.client import deployment
+from pipelines.client import backbones, deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job
 from pipelines.client.outages import outlasting
@@ -68,7 +68,7 @@ def run(connection: Connection, wanted: Wanted) -> Outcome:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
     for each in deployment.deploy(connection, reading.load()):
         say(f"{each.kind} {each.name}: {each.action}")
-    commits = _backbone(Repository(connection, models.REPO))
+    commits = _backbone(connection)
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report)
     asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
@@ -92,14 +92,14 @@ def remove(connection: Connection) -> dict[str, str]:
     return done
 
 
-def _backbone(repo: Repository) -> list[str]:
+def _backbone(connection: Connection) -> list[str]:
     """Pushes the default backbone unless there is one; the commit, if one was made."""
-    there = models.held(repo)
+    there = backbones.held(Repository(connection, backbones.REPO))
     if there is not None:
         say(f"backbone {there.name}: unchanged")
         return []
     say(f"backbone {BACKBONE}: building")
-    return [models.push(repo, BACKBONE).commit]
+    return [models.push(connection, BACKBONE).commit]
 
 
 def sample_quality(connection: Connection, sheet: results.Sheet) -> dict[str, tuple[float, float]]:

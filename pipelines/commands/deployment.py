@@ -10,6 +10,7 @@ import typer
 from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
 from pipelines.client import deployment
+from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.repository import Repository
 from pipelines.cluster import overview, preflight, status
 from pipelines.commands import display, reporting
@@ -86,6 +87,7 @@ def deploy(
         reading.ordered(draft.spec() for draft in found),
         lambda each: say(f"{each.kind} {each.name}: {each.action}"),
         again,
+        keep_size=not any(each.startswith(f"{IMAGE_SIZE}=") for each in settings or ()),
     )
     if settings:
         say(f"{', '.join(settings)}: until the next `lookalike deploy` without; to keep it, change {near(directory)}/")

@@ -7,24 +7,30 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from PIL import ImageOps
 
+from pipelines.client import imagesizes
+from pipelines.client.backbones import REPO, held
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import resize
+from pipelines.client.jobs import Job, Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import samples
+from pipelines.specifications.reading import leaves
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.contract import StageError
+from stages.catalogue import find
 
-REPO = "models"
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # those of stages.precision, which needs Keras
 _USUAL_SIZE = 224  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
+_MIXED: tuple[Precision, ...] = ("mixed_float16", "mixed_bfloat16")
 _CROPS = 10  # of each sample photograph
 _FILES = (MODEL_FILE, SPEC_FILE)
 
@@ -37,31 +43,71 @@ class Pushed:
     replaced: BackboneSpec | None  # of another one that it held before; None if it held none
     commit: str  # id of the new commit; "" if the backbone was there already
     change: str = ""  # the effect of its precision on neighbours, in words; "" for float32
+    resized: Mapping[str, int] = field(default_factory=dict)  # pipelines that have its image size now, with that before
+    stopped: Sequence[Job] = ()  # jobs that still computed with the backbone before
 
 
 def push(
-    models: Repository,
+    connection: Connection,
     source: str,
     image_size: int | None = None,
     weights: Path | None = None,
     precision: Precision = "float32",
 ) -> Pushed:
-    """Makes the backbone `source` (a name, or a .keras file) and puts it at the head of the repo's master.
+    """Makes the backbone `source` (a name, or a .keras file) and puts it at the head of master of the repo `models`; if
+    it takes pictures of another size than the deployed pipelines make, it changes these with it.
 
-    image_size: side of the pictures in pixels, for a named backbone; None for the usual one. weights: a file to take
-    a named backbone's weights from. precision: what a named one computes in, see stages.precision. Both files go in as
-    one commit, so that no job sees one without the other; if the same backbone is there, nothing is written. Raises
-    LookalikeError if it cannot be made or the repo is missing.
+    image_size: side of the pictures in pixels, for a named backbone; None for that of the deployed pipelines. weights:
+    a file to take a named backbone's weights from. precision: what a named one computes in, see stages.precision. Both
+    files go in as one commit, so that no job sees one without the other; if the same backbone is there, it is not
+    written again. Raises LookalikeError if it cannot be made or the repo is missing.
     """
-    with tempfile.TemporaryDirectory(prefix="lookalike-model-") as directory:
-        options = [] if image_size is None else [f"--image-size={image_size}"]
+    infos = Jobs(connection).pipelines()
+    sizes = imagesizes.sizes(infos.values())
+    side = image_size or next((sizes[name] for name in sorted(sizes)), None)
+    with tempfile.TemporaryDirectory(prefix="lookalike-model-") as scratch:
+        directory = Path(scratch)
+        options = [f"--image-size={side}"] if side is not None and find(source) is not None else []
         options += [] if weights is None else [f"--weights={weights}"]
         if precision != "float32":
-            pictures = Path(directory) / "samples.npy"
-            _write_samples(pictures, image_size or _USUAL_SIZE)
+            pictures = directory / "samples.npy"
+            _write_samples(pictures, side or _USUAL_SIZE)
             options += [f"--precision={precision}", f"--compare={pictures}"]
-        spec, said = make(source, options, Path(directory))
-        return replace(put(models, spec, Path(directory)), change=said)
+        spec, said = make(source, options, directory)
+        if image_size not in (None, spec.image_size):
+            raise LookalikeError(
+                f"{source} takes pictures of {spec.image_size} × {spec.image_size} pixels and no others: leave out "
+                "--image-size"
+            )
+        resized = {name: size for name, size in sizes.items() if size != spec.image_size}
+        if resized:
+            pushed = _resize(connection, spec, directory, infos, resized)
+        else:
+            pushed = put(Repository(connection, REPO), spec, directory)
+    return replace(pushed, change=said)
+
+
+def _resize(
+    connection: Connection, spec: BackboneSpec, directory: Path, infos: Mapping[str, Any], resized: Mapping[str, int]
+) -> Pushed:
+    """Puts a backbone of another size, and changes the pipelines `resized` with it. The jobs that have not ended and
+    read the backbone before are stopped: the new ones, which compute all of it again, would wait behind them."""
+    models, jobs = Repository(connection, REPO), Jobs(connection)
+    before = held(models)
+    same = before is not None and before.sha256 == spec.sha256 and same_model(_read(models, MODEL_FILE), directory)
+    staged = None if same else models.stage([Put(f"/{name}", directory / name) for name in _FILES])
+    readers = [name for name, info in infos.items() if any(each.repo == REPO for each in leaves(info.details.input))]
+    obsolete = [job for name in readers for job in jobs.queue(name)]
+    reason = f"replaced by {spec.name} of {spec.image_size} × {spec.image_size} pixels (lookalike model push)"
+    commit = resize(connection, [infos[name] for name in resized], spec.image_size, staged, obsolete, reason)
+    return Pushed(spec, None if same else before, commit, resized=resized, stopped=obsolete)
+
+
+def again(spec: BackboneSpec) -> str:
+    """The command that pushes a backbone that was pushed by its name."""
+    precision = next((each for each in _MIXED if spec.precision.startswith(each.removeprefix("mixed_"))), None)
+    options = f" --precision {precision}" if precision else ""
+    return f"lookalike model push {spec.name} --image-size {spec.image_size}{options}"
 
 
 def make(source: str, options: Sequence[str], directory: Path) -> tuple[BackboneSpec, str]:
@@ -98,21 +144,8 @@ def put(models: Repository, spec: BackboneSpec, directory: Path) -> Pushed:
     return Pushed(spec, before, commit)
 
 
-def held(models: Repository) -> BackboneSpec | None:
-    """The backbone that the repo's master describes; None if it is missing or unreadable."""
-    return parse_or_none(_read(models, SPEC_FILE))
-
-
 def _read(models: Repository, name: str) -> bytes | None:
     return models.read(f"/{name}") if models.exists(f"/{name}") else None
-
-
-def parse_or_none(description: bytes | None) -> BackboneSpec | None:
-    """The description in master's backbone.json; None if it is missing, or unreadable and to be replaced."""
-    try:
-        return None if description is None else parse_spec(description)
-    except StageError:
-        return None
 
 
 def same_model(held: bytes | None, directory: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.specifications import reading
+from stages.backbonespec import MODEL_FILE
 from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
 
 pytestmark = pytest.mark.timeout(600)
@@ -80,6 +81,9 @@ def steps(
     done = {name: action for name, action in world.deploy(changed()).items() if action != "unchanged"}
     assert done == {"features": "updated, reprocessing everything"}
     step("tensorflow again", newest(world, "features"))
+
+    said = world.lookalike("model", "push", backbones["large"] / MODEL_FILE)
+    step("another size", said.split(" into models: commit ")[1][:32])
     return found
 
 
@@ -120,6 +124,14 @@ def test_mixed_models_are_the_reason(steps: dict[str, Step]) -> None:
 def test_a_started_pipeline_catches_up(steps: dict[str, Step]) -> None:
     step = steps["started"]
     assert {step.jobs[name].state for name in ("features", "index", "search", "render")} == {"success"}
+
+
+def test_a_push_brings_everything_to_another_size(steps: dict[str, Step]) -> None:
+    jobs = steps["another size"].jobs
+    assert jobs.keys() == {spec.name for spec in reading.load()}
+    assert {job.state for job in jobs.values()} == {"success"}
+    assert {job.counts for name, job in jobs.items() if name.startswith(("preprocess", "features"))} == {(1, 0, 0)}
+    assert "takes 128" not in steps["another size"].status
 
 
 def test_a_failing_import_is_the_reason(steps: dict[str, Step]) -> None:

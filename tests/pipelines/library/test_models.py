@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 from python_pachyderm import Client
 
+from pipelines.client.backbones import REPO, parse_or_none
 from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-from pipelines.library.models import Pushed, make, parse_or_none, push, put, same_model
+from pipelines.library.models import Pushed, again, make, push, put, same_model
+from pipelines.specifications import reading
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from tests.servers import Unique
 
@@ -23,6 +27,14 @@ def repo(client: Client, unique: Unique) -> Repository:
     name = unique("models")
     client.create_repo(name)
     return Repository(Connection(client, "grpc://the-server", "default"), name)
+
+
+def specified(size: int) -> reading.Spec:
+    """The specification of preprocess for another size."""
+    (spec,) = (each for each in reading.load() if each.name == "preprocess")
+    transform = spec.document["transform"]
+    env = {**transform["env"], IMAGE_SIZE: str(size)}
+    return replace(spec, document={**spec.document, "transform": {**transform, "env": env}})
 
 
 def write(directory: Path, spec: BackboneSpec, model: bytes) -> Path:
@@ -84,14 +96,19 @@ def test_a_missing_repo_is_reported(client: Client, tmp_path: Path) -> None:
         put(repo, SPEC, write(tmp_path / "made", SPEC, b"model"))
 
 
-def test_a_push_makes_the_backbone_in_a_process_of_its_own(
-    client: Client, repo: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_library(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    deploy(connection, [specified(32)])
+    connection.client.create_repo(REPO, project_name=connection.project)
+    repo = Repository(connection, REPO)
     (tmp_path / "stages").mkdir()  # a user's folder that is named like our package
     (tmp_path / "stages" / "zoo.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
-    pushed = push(repo, "efficientnet-lite0", 32, precision="mixed_float16")
-    assert (pushed.spec.name, pushed.spec.image_size, pushed.commit) == ("efficientnet-lite0", 32, head(client, repo))
+    pushed = push(connection, "efficientnet-lite0", precision="mixed_float16")
+    (head,) = connection.client.list_branch(REPO, project_name=connection.project)
+    assert (pushed.spec.name, pushed.spec.image_size, pushed.commit) == ("efficientnet-lite0", 32, head.head.id)
+    assert again(pushed.spec) == "lookalike model push efficientnet-lite0 --image-size 32 --precision mixed_float16"
     assert parse_or_none(repo.read(f"/{SPEC_FILE}")) == pushed.spec
     assert pushed.spec.precision == "float16+float32"
     assert re.fullmatch(

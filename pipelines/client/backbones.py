@@ -1,0 +1,21 @@
+"""The backbone that the repo `models` holds, by its description."""
+
+from pipelines.client.repository import Repository
+from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.contract import StageError
+
+REPO = "models"
+
+
+def held(models: Repository) -> BackboneSpec | None:
+    """The backbone that the repo's master describes; None if it is missing or unreadable."""
+    path = f"/{SPEC_FILE}"
+    return parse_or_none(models.read(path) if models.exists(path) else None)
+
+
+def parse_or_none(description: bytes | None) -> BackboneSpec | None:
+    """The content of backbone.json; None if it is missing, or unreadable and to be replaced."""
+    try:
+        return None if description is None else parse_spec(description)
+    except StageError:
+        return None

@@ -1,0 +1,34 @@
+"""Transactions: several calls that take effect together, as one commit set, or not at all."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from python_pachyderm.proto.v2.transaction import transaction_pb2, transaction_pb2_grpc
+
+from pipelines.client.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A transaction under way. `id` will be that of its commit set. A call with this `metadata` is checked now, and
+    takes effect at the end."""
+
+    id: str
+
+    @property
+    def metadata(self) -> tuple[tuple[str, str]]:
+        return (("pach-transaction", self.id),)
+
+
+@contextmanager
+def transaction(connection: Connection) -> Iterator[Open]:
+    """A transaction that ends with the `with` statement: all its calls take effect, or none if one of them fails."""
+    stub = transaction_pb2_grpc.APIStub(connection.client._channel)
+    begun = stub.StartTransaction(transaction_pb2.StartTransactionRequest())
+    try:
+        yield Open(begun.id)
+        stub.FinishTransaction(transaction_pb2.FinishTransactionRequest(transaction=begun))
+    except BaseException:
+        stub.DeleteTransaction(transaction_pb2.DeleteTransactionRequest(transaction=begun))
+        raise
