@@ -67,7 +67,7 @@ class Commits:
     def stage(self, file_set: str) -> Any:
         """Makes a finished commit with a file set's content on the branch `staging`, as a child of the newest commit of
         master, and returns it. No pipeline follows that branch, so it needs no lock; master is moved there later."""
-        branch, parent = pfs_pb2.Branch(repo=self._repo, name="staging"), self._newest()
+        branch, parent = pfs_pb2.Branch(repo=self._repo, name="staging"), self.newest()
         start = pfs_pb2.StartCommitRequest(branch=branch, description=str(self._owner))
         if parent:
             start.parent.CopyFrom(pfs_pb2.Commit(repo=self._repo, branch=self._branch, id=parent))
@@ -86,19 +86,7 @@ class Commits:
         if owner is not None and owner.gone:
             self._take_over(head, owner)
 
-    def _prepare(self, content: Content) -> tuple[str, str]:
-        """The newest commit, and the content on top of it."""
-        base = self._newest()
-        for _ in range(_PREPARATIONS):
-            ready, newest = content(base), self._newest()
-            if newest == base:
-                break
-            base = newest
-        else:
-            ready = content(base)
-        return base, ready
-
-    def _newest(self) -> str:
+    def newest(self) -> str:
         """The id of the newest commit that is not open, "" if there is none. Raises LookalikeError if the repo does not
         exist."""
         info = self._head()
@@ -106,6 +94,18 @@ class Commits:
             self._must_exist()
             return ""
         return str(info.parent_commit.id if _is_open(info) else info.commit.id)
+
+    def _prepare(self, content: Content) -> tuple[str, str]:
+        """The newest commit, and the content on top of it."""
+        base = self.newest()
+        for _ in range(_PREPARATIONS):
+            ready, newest = content(base), self.newest()
+            if newest == base:
+                break
+            base = newest
+        else:
+            ready = content(base)
+        return base, ready
 
     def _while_open(self, call: Callable[[Any], object], request: Any) -> bool:
         """Makes a call about an open commit; False if somebody else has finished or deleted the commit."""

@@ -11,16 +11,13 @@ from pipelines.commands import display, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, NearestOption, SheetsOption, WaitOption, path
-from pipelines.commands.terminal import files, near, say, say_all, say_json
+from pipelines.commands.terminal import files, near, say, say_all, say_json, say_unreadable
 from pipelines.commands.waiting import Put, conclude, conclude_all
 from pipelines.errors import LookalikeError
 from pipelines.library import dataset, ingest, pictures, queries, results, stl10
 from pipelines.library.stl10 import names_stl10
 
 app = App()
-
-_MOST_UNREADABLE = 20
-"""Most unreadable files that are named."""
 
 
 @app.command(
@@ -68,7 +65,7 @@ def add(
     with progress.counting("putting pictures", len(found.sources)) as report:
         written = ingest.add(connection, found.sources, report)
     unreadable = {**found.unreadable, **written.unreadable}
-    _say_unreadable(unreadable)
+    say_unreadable(unreadable)
     put = Put("images", frozenset(written.names))
     conclude(connection, f"put {files(written.files)} into images", written.commit, wait, put)
     _end(unreadable)
@@ -153,7 +150,7 @@ def query(
     with progress.counting("putting queries") as report:
         asked = queries.put(connection, paths, report)
     say_all(f"skipped {each}" for each in asked.left_out)
-    _say_unreadable(asked.unreadable)
+    say_unreadable(asked.unreadable)
     put = Put("queries", frozenset(asked.entries))
     conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
     sheets = results.export(connection, output, asked.entries) if wait else []
@@ -196,14 +193,6 @@ def show_results(
         display.show_sheets(sheets)
     else:
         display.show_answers(sheets, k)
-
-
-def _say_unreadable(unreadable: Mapping[str, str]) -> None:
-    """Names the files that could not be read."""
-    named = list(unreadable.items())
-    say_all(f"left out {each}: {reason}" for each, reason in named[:_MOST_UNREADABLE])
-    if len(named) > _MOST_UNREADABLE:
-        say(f"  and {len(named) - _MOST_UNREADABLE} more")
 
 
 def _end(unreadable: Mapping[str, str]) -> None:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +14,9 @@ from stages.wording import counted, visible
 
 console = Console()
 errors = Console(stderr=True)
+
+_MOST_UNREADABLE = 20
+"""Most unreadable files that are named."""
 
 _COLOURS = {"success": "green", "failure": "red", "killed": "red", "unrunnable": "red", "crashing": "red"}
 
@@ -47,6 +50,14 @@ def say_all(lines: Iterable[str]) -> None:
     """Prints each line."""
     for line in lines:
         say(line)
+
+
+def say_unreadable(unreadable: Mapping[str, str]) -> None:
+    """Names the files that could not be read, with the reasons."""
+    named = list(unreadable.items())
+    say_all(f"left out {each}: {reason}" for each, reason in named[:_MOST_UNREADABLE])
+    if len(named) > _MOST_UNREADABLE:
+        say(f"  and {len(named) - _MOST_UNREADABLE} more")
 
 
 def complain(text: str) -> None:

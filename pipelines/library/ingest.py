@@ -11,12 +11,13 @@ from pathlib import Path
 from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
+from pipelines.client.repository import Remove, Repository
 from pipelines.errors import LookalikeError
-from pipelines.library.adding import Adding, Report
+from pipelines.library.changing import Changing, Choice, Report
 from pipelines.library.pictures import Source
-from pipelines.library.removing import Choice, Removing, everything
 from pipelines.library.selection import NothingFoundError, select
-from pipelines.library.snapshots import REPO, Snapshot
+from pipelines.library.snapshots import REPO, Downloads, Snapshot
+from pipelines.library.syncing import Difference
 
 SINGLE_FILES = 1000
 """Most files that are put as top-level files of their own; more go into blocks."""
@@ -48,9 +49,31 @@ def add(
     if not sources:
         raise LookalikeError("no files found: nothing was put")
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        adding = Adding(connection, filesets, Path(scratch), sources, len(sources) > most_single, report)
-        commit = Commits(connection, REPO).make(adding.content)
-        return Written(adding.names, commit, adding.unreadable)
+        in_blocks = len(sources) > most_single
+        changing = Changing(connection, filesets, Path(scratch), sources, in_blocks=in_blocks, report=report)
+        commit = Commits(connection, REPO).make(changing.content)
+        return Written(changing.names, commit, changing.unreadable)
+
+
+def mirror(
+    connection: Connection,
+    different: Difference,
+    report: Report = lambda _: None,
+    most_single: int = SINGLE_FILES,
+) -> Written:
+    """Puts and removes, in one commit, what makes the library equal to a folder; files are laid out as by `add`.
+
+    Pictures that others have removed meanwhile need no removal, and those that others put stay. `names` are those put.
+    """
+    sources = different.sources
+
+    def present(library: Snapshot) -> list[str]:
+        return [name for name in different.removed if library.holds(name)]
+
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
+        changing = Changing(connection, filesets, Path(scratch), sources, present, len(sources) > most_single, report)
+        commit = Commits(connection, REPO).make(changing.content)
+        return Written(changing.names, commit, changing.unreadable)
 
 
 def remove(connection: Connection, words: Sequence[str]) -> Written:
@@ -76,12 +99,17 @@ def forget(connection: Connection, names: Collection[str]) -> Written | None:
 
 def remove_all(connection: Connection) -> str:
     """Removes everything from `images`; returns the commit."""
+
+    def content(parent: str) -> str:
+        library = Snapshot(connection, parent, Downloads(Path()))
+        return filesets.make(Repository(connection, REPO).requests(map(Remove, library.paths())))
+
     with FileSets(connection) as filesets:
-        return Commits(connection, REPO).make(lambda parent: everything(connection, filesets, parent))
+        return Commits(connection, REPO).make(content)
 
 
 def _remove(connection: Connection, choose: Choice) -> Written:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        removing = Removing(connection, filesets, Path(scratch), choose)
-        commit = Commits(connection, REPO).make(removing.content)
-        return Written(removing.names, commit)
+        changing = Changing(connection, filesets, Path(scratch), choose=choose)
+        commit = Commits(connection, REPO).make(changing.content)
+        return Written(changing.removed, commit)

@@ -121,8 +121,13 @@ def _expand(argument: Path) -> Found:
     raise LookalikeError(f"{argument} is {'neither a file nor a directory' if argument.exists() else 'not there'}")
 
 
+def folder_name(directory: Path) -> str:
+    """The name with which the names of all files below a directory begin; "" for the root of the file system."""
+    return directory.name if directory.name not in ("", "..") else directory.resolve().name
+
+
 def _walk(directory: Path) -> Found:
-    top = directory.name if directory.name not in ("", "..") else directory.resolve().name
+    top = folder_name(directory)
     found = Found()
 
     def leave_out(error: OSError) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pipelines.errors import LookalikeError
+from pipelines.library.pictures import folder_name
 from speclang.globs import Glob, GlobError
 
 _GLOB = frozenset("*?[{")
@@ -47,7 +48,7 @@ def _meanings(word: str) -> Iterator[str]:
     typed = word.rstrip("/").removeprefix("./")
     yield typed
     path = Path(word)
-    added = path.name if path.name not in ("", "..") else path.resolve().name
+    added = folder_name(path)
     if word and added != typed and path.exists():
         yield added
 

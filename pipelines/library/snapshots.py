@@ -94,6 +94,21 @@ class Snapshot:
                 found.add(unescape(entry))
         return found
 
+    def outside_blocks(self, folder: str) -> Iterator[tuple[str, str, bytes]]:
+        """The true name, the path and the hash of every picture below a folder that is in no block."""
+        for entry, content in self.entries.items():
+            if blocks.prefix_of(entry) is not None:
+                continue
+            found = self._repo.hashes(f"/{entry}") if entry.endswith("/") else {f"/{entry}": content}
+            for path, each in found.items():
+                name = unescape(path.strip("/"))
+                if name.startswith(f"{folder}/"):
+                    yield name, path, each
+
+    def content(self, path: str) -> Iterator[bytes]:
+        """The bytes of a file, piece by piece."""
+        return self._repo.pieces(path)
+
     def paths(self) -> Iterator[str]:
         """The path of every file."""
         for entry in self.entries:

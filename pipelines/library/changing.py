@@ -1,10 +1,11 @@
-"""The content of a commit that puts pictures into the library, on top of any other commit.
+"""The content of a commit that puts pictures into the library and removes others, on top of any other commit.
 
 What has been uploaded for a leaf of blocks is used again as long as the leaf and the pictures for it are the same:
 after another writer's commit only the blocks that this changed are built again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pipelines.client.filesets import FileSets
 from pipelines.client.repository import Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
+from pipelines.library.blocks import Span
 from pipelines.library.pictures import Source
 from pipelines.library.snapshots import REPO, Downloads, Snapshot, block_path, paths_of
 from pipelines.library.uploads import BlockUploads
@@ -20,33 +22,41 @@ from pipelines.library.uploads import BlockUploads
 Report = Callable[[int], None]
 """Called with the number of files put since the last call."""
 
+Choice = Callable[[Snapshot], Iterable[str]]
+"""Names the pictures of a library to remove, by true name. Raises LookalikeError to remove none."""
+
 _Key = tuple[str, bytes | None, tuple[str, ...]]
 """A leaf's prefix, the hash of its block, and the names of the pictures for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """The outcome for the pictures of one leaf: file sets of its new blocks, the path of its old block if that was
-    divided, else "", the names of the pictures in blocks, and the pictures that become files of their own."""
+    """The outcome for the pictures of one leaf or several: file sets of the new blocks, the paths of blocks that are
+    gone, the names of the pictures in blocks, and the pictures that become files of their own."""
 
     filesets: tuple[str, ...] = ()
-    divided: str = ""
+    gone: tuple[str, ...] = ()
     packed: tuple[str, ...] = ()
     single: tuple[Source, ...] = ()
 
 
-class Adding:
-    """Pictures being put. in_blocks: whether all go into blocks, or only those that are in one already."""
+class Changing:
+    """Pictures being put and removed. in_blocks: whether all go into blocks, or only those that are in one already.
+
+    `removed` are the names of the pictures that the last content removes.
+    """
 
     def __init__(
         self,
         connection: Connection,
         filesets: FileSets,
         scratch: Path,
-        sources: Sequence[Source],
-        in_blocks: bool,
-        report: Report,
+        sources: Sequence[Source] = (),
+        choose: Choice = lambda _: (),
+        in_blocks: bool = False,
+        report: Report = lambda _: None,
     ) -> None:
+        self.removed: list[str] = []
         self.unreadable: dict[str, str] = {}
         """The reasons for which files could not be read, by path on disk."""
         self._connection = connection
@@ -54,6 +64,7 @@ class Adding:
         self._filesets = filesets
         self._downloads = Downloads(scratch)
         self._uploads = BlockUploads(self._repo, filesets)
+        self._choose = choose
         self._in_blocks = in_blocks
         self._report = report
         self._leaves: dict[_Key, _Leaf] = {}
@@ -64,21 +75,33 @@ class Adding:
 
     @property
     def names(self) -> list[str]:
-        """The true names of the pictures that could be read."""
+        """The true names of the pictures to put that could be read."""
         return list(self._sources)
 
     def content(self, parent: str) -> str:
-        """The file set that puts the pictures on top of a commit. Raises LookalikeError if none can be read, or if a
-        name is taken by something that cannot be replaced."""
+        """The file set that puts and removes the pictures on top of a commit.
+
+        Raises LookalikeError if none can be read, or if a name is taken by something that cannot be replaced.
+        """
         library = Snapshot(self._connection, parent, self._downloads)
-        leaves = [self._leaf(library, prefix, names) for prefix, names in library.by_leaf(self._sources).items()]
+        self.removed = list(dict.fromkeys(self._choose(library)))
+        shrunk: dict[str, set[str]] = {}
+        for name in self.removed:
+            home = library.home(name)
+            if home is not None:
+                shrunk.setdefault(home, set()).add(name)
+        by_leaf = library.by_leaf(self._sources)
+        if shrunk:
+            leaves = [self._together(library, by_leaf, shrunk)]
+        else:
+            leaves = [self._leaf(library, prefix, names) for prefix, names in by_leaf.items()]
         self._put_files(library, [source for leaf in leaves for source in leaf.single])
-        if not self._sources:
+        if self.unreadable and not self._sources and not self.removed:
             path, reason = next(iter(self.unreadable.items()))
             raise LookalikeError(f"cannot read {path}: {reason}; nothing was put")
         removals = self._removals(library, leaves)
         parts = [*self._files, *(each for leaf in leaves for each in leaf.filesets)]
-        if removals:
+        if removals or not parts:
             parts.append(self._filesets.make(self._repo.requests(removals)))
         return self._filesets.compose(parts)
 
@@ -107,6 +130,54 @@ class Adding:
 
     def _packed(self, library: Snapshot, prefix: str, sources: Sequence[Source]) -> _Leaf:
         """Uploads the blocks of a leaf with the pictures that belong into them."""
+        packed, single = self._placed(library, prefix, sources)
+        if not packed:
+            return _Leaf(single=single)
+        spans = library.block(prefix) | packed
+        leaves = blocks.divide(spans, prefix)
+        made = self._upload(leaves, spans, packed.keys())
+        divided = (block_path(prefix),) if prefix in library.blocks and prefix not in leaves else ()
+        return _Leaf(made, divided, tuple(packed), single)
+
+    def _together(
+        self, library: Snapshot, by_leaf: Mapping[str, Sequence[str]], shrunk: Mapping[str, AbstractSet[str]]
+    ) -> _Leaf:
+        """Uploads the blocks of all leaves that get or lose pictures; those that have become small are joined."""
+        while True:
+            try:
+                return self._joined(library, by_leaf, shrunk)
+            except OSError as error:
+                self._leave_out(error)
+
+    def _joined(
+        self, library: Snapshot, by_leaf: Mapping[str, Sequence[str]], shrunk: Mapping[str, AbstractSet[str]]
+    ) -> _Leaf:
+        after: dict[str, set[str]] = {}
+        touched: set[str] = set()
+        spans: dict[str, Span] = {}
+        put: dict[str, Span] = {}
+        single: list[Source] = []
+        for prefix in sorted(by_leaf.keys() | shrunk.keys()):
+            sources = [self._sources[name] for name in by_leaf.get(prefix, ()) if name in self._sources]
+            packed, alone = self._placed(library, prefix, sources)
+            single += alone
+            if packed or prefix in shrunk:
+                touched.add(prefix)
+                put |= packed
+                spans |= library.block(prefix) | packed
+                names = (library.block(prefix).keys() - shrunk.get(prefix, set())) | packed.keys()
+                after |= blocks.divide(names, prefix) or {prefix: set()}
+        written, joined = blocks.join(after, library.blocks.keys() - touched, library.block)
+        for prefix in joined - touched:
+            spans |= library.block(prefix)
+        gone = ((touched | joined) - written.keys()) & library.blocks.keys()
+        made = self._upload(written, spans, put.keys())
+        return _Leaf(made, tuple(map(block_path, sorted(gone))), tuple(put), tuple(single))
+
+    def _placed(
+        self, library: Snapshot, prefix: str, sources: Sequence[Source]
+    ) -> tuple[dict[str, Span], tuple[Source, ...]]:
+        """The pictures of a leaf that belong into its blocks, and those that become files of their own."""
         held = library.block(prefix)
         taken = next((each for each in sources if each.name in self._many and each.name in held), None)
         if taken is not None:
@@ -119,17 +190,17 @@ class Adding:
             for each in sources
             if (self._in_blocks or each.name in held) and each.name not in self._many
         }
-        single = tuple(each for each in sources if each.name not in packed)
-        if not packed:
-            return _Leaf(single=single)
-        spans = held | packed
-        leaves = blocks.divide(spans, prefix)
+        return packed, tuple(each for each in sources if each.name not in packed)
+
+    def _upload(
+        self, leaves: Mapping[str, AbstractSet[str]], spans: Mapping[str, Span], put: AbstractSet[str]
+    ) -> tuple[str, ...]:
+        """The file sets of the blocks of these leaves."""
         made = []
         for leaf, names in sorted(leaves.items()):
             made.append(self._uploads.put(leaf, {each: spans[each] for each in names}))
-            self._report(len(names & packed.keys()))
-        divided = block_path(prefix) if prefix in library.blocks and prefix not in leaves else ""
-        return _Leaf(tuple(made), divided, tuple(packed), single)
+            self._report(len(names & put))
+        return tuple(made)
 
     def _put_files(self, library: Snapshot, sources: Sequence[Source]) -> None:
         """Uploads the pictures that become files of their own, unless they are uploaded."""
@@ -151,9 +222,10 @@ class Adding:
                 return
 
     def _removals(self, library: Snapshot, leaves: Sequence[_Leaf]) -> list[Edit]:
-        """The removal of blocks that were divided, and of pictures where they are not any more."""
+        """The removal of blocks that are gone, and of pictures where they are not any more."""
         uploaded = self._uploaded()
-        paths = [leaf.divided for leaf in leaves if leaf.divided]
+        paths = [path for leaf in leaves for path in leaf.gone]
+        paths += [path for name in self.removed for path in library.files(name)]
         for leaf in leaves:
             for name in leaf.packed:
                 paths += [*library.files(name), *([_own(name)] if name in uploaded else [])]

@@ -1,0 +1,135 @@
+"""A folder on disk mirrored in the library: what differs, by content, and the one commit that makes it equal.
+
+Only the names that begin with the folder's own are looked at. A picture is removed only if its file is certainly not
+there any more: not because it could not be read, and not if nothing at all would be left.
+"""
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pipelines.client.commits import Commits
+from pipelines.client.connection import Connection
+from pipelines.errors import LookalikeError
+from pipelines.library import pictures
+from pipelines.library.digests import Digests, Report
+from pipelines.library.pictures import Source
+from pipelines.library.snapshots import REPO, Downloads, Snapshot
+from stages.wording import counted
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference between a folder and its pictures in the library, each list sorted by name.
+
+    unchanged: the number of pictures that are in both, and equal. left_out: as in `pictures.Found`. unreadable: the
+    reasons for which files could not be read, by path on disk; they stay in the library as they are.
+    """
+
+    folder: str
+    added: list[Source] = field(default_factory=list)
+    changed: list[Source] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    unchanged: int = 0
+    left_out: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> list[Source]:
+        """The files to put."""
+        return [*self.added, *self.changed]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def compare(
+    connection: Connection,
+    directory: Path,
+    digests: Digests,
+    allow_empty: bool = False,
+    restless: AbstractSet[Path] = frozenset(),
+    filling: bool = False,
+    report: Report = lambda _: None,
+) -> Difference:
+    """Compares a folder with the library. restless: files to leave alone, as if they could not be seen.
+
+    filling: whether missing files may be about to come, so that none is removed. `report` hears of each block and file.
+
+    Raises LookalikeError if there is no folder, or if none of its pictures in the library would be left, unless
+    `allow_empty`: a disk that is not mounted is an empty folder.
+    """
+    folder = _folder(directory)
+    # The library first: a picture that somebody puts from now on into both is in the folder, too.
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        commit = Commits(connection, REPO).newest()
+        library = digests.library(Snapshot(connection, commit, Downloads(Path(scratch))), folder, report)
+    found = pictures.find([directory])
+    seen, unreadable = _read(found.sources, digests, restless, report)
+    missing = {} if filling else _paths(directory, folder, library.keys() - {each.name for each in found.sources})
+    removed = [name for name, path in sorted(missing.items()) if path not in restless and _is_gone(path)]
+    if library and len(removed) == len(library) and not allow_empty and set(library.values()).isdisjoint(seen.values()):
+        raise _nothing_left(directory, folder, len(library), found.sources)
+    return Difference(
+        folder,
+        added=[each for each in seen if each.name not in library],
+        changed=[each for each, digest in seen.items() if library.get(each.name, digest) != digest],
+        removed=removed,
+        unchanged=sum(library.get(each.name) == digest for each, digest in seen.items()),
+        left_out=found.left_out,
+        unreadable=found.unreadable | unreadable,
+    )
+
+
+def _folder(directory: Path) -> str:
+    """The name of the folder in the library. Raises LookalikeError if there is none."""
+    if not directory.is_dir():
+        raise LookalikeError(f"{directory} is not a directory" if directory.exists() else f"{directory} is not there")
+    folder = pictures.folder_name(directory)
+    if not folder:
+        raise LookalikeError(f"{directory} has no name: give the folder of the pictures")
+    return folder
+
+
+def _read(
+    sources: Sequence[Source], digests: Digests, restless: AbstractSet[Path], report: Report
+) -> tuple[dict[Source, str], dict[str, str]]:
+    """The hashes of the files that are at rest, and the reasons for which some could not be read, by path."""
+    seen: dict[Source, str] = {}
+    unreadable: dict[str, str] = {}
+    for source in sources:
+        report(1)
+        if source.path not in restless:
+            try:
+                seen[source] = digests.file(source)
+            except OSError as error:
+                unreadable[str(source.path)] = error.strerror or str(error)
+    return seen, unreadable
+
+
+def _paths(directory: Path, folder: str, names: Iterable[str]) -> dict[str, Path]:
+    """The places on disk of pictures, by their names in the library."""
+    return {name: directory / name.removeprefix(f"{folder}/") for name in names}
+
+
+def _is_gone(path: Path) -> bool:
+    """Whether there is certainly no file of that path."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+
+
+def _nothing_left(directory: Path, folder: str, held: int, sources: Sequence[Source]) -> LookalikeError:
+    pictures_of_it = counted(held, "picture", "pictures")
+    if sources:
+        why = f"{directory} has none of the {pictures_of_it} called {folder}/… in the library: is it another folder?"
+    else:
+        why = f"{directory} is empty, but the library has {pictures_of_it} of it: is its disk mounted?"
+    return LookalikeError(f"{why} Nothing was changed; --allow-empty removes them")
