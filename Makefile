@@ -23,6 +23,8 @@ STUBS_READY := $(STUBS)/.ready
 API := localpachd/api
 # The number of test processes: N=4, or by default the number of cores.
 PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
+# The library of the original experiment.
+EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, and labelled pictures their own directory: the benchmarks create them.
 PEERS := benchmarks/setups
 # The first Python on the PATH that the dependencies support and that can create an environment.
@@ -33,7 +35,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench experiment pipeline quality peers lint stubs format lock images clean
+.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality peers lint stubs format lock images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -83,8 +85,16 @@ bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" se
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python -m benchmarks.experiment)
 
-experiment: $(READY) ## Compare the stages with other programs; ARGS="knn --pictures 100000" selects.
+stages: $(READY) ## Compare the stages with other programs; ARGS="knn --pictures 100000" selects.
 	@$(BIN)/python -m benchmarks.experiment $(ARGS)
+
+experiment: $(READY) ## The original experiment with STL-10, in a library of its own; DATA_DIR=, MODEL=, EXPERIMENT=dir, PORT=n.
+	@unset PACHD_ADDRESS PACH_CONTEXT; export LOOKALIKE_ROOT="$(EXPERIMENT)/.lookalike"; \
+	$(BIN)/lookalike up --port $(or $(PORT),30651) && \
+	$(BIN)/lookalike deploy --overlay stl10 && \
+	$(BIN)/lookalike model push "$(or $(MODEL),resnet50)" --image-size 96 && \
+	$(BIN)/lookalike add stl10 $(if $(DATA_DIR),--data-dir "$(DATA_DIR)") && \
+	$(BIN)/lookalike results stl10 --output "$(EXPERIMENT)/results"
 
 pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures 1000 10000" selects sizes.
 	@$(BIN)/python -m benchmarks.pipeline $(ARGS)

@@ -1,5 +1,5 @@
-"""Owns the backbones to measure with: named ones, users' files, and the article's with random weights. Measures
-nothing."""
+"""Owns the backbones to measure with: named ones, users' files, and the article's with random weights, for pictures of
+the article's size. Measures nothing."""
 
 import shutil
 import subprocess
@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import original
 from pipelines.library import models
 from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
 
@@ -29,7 +30,8 @@ class Backbone:
             shutil.copytree(self.source, directory)
             return parse_spec((directory / SPEC_FILE).read_bytes())
         directory.mkdir()
-        options = [] if self.weights is None else [f"--weights={self.weights}"]
+        options = [f"--image-size={original.image_size()}"]
+        options += [] if self.weights is None else [f"--weights={self.weights}"]
         return models.make(self.source, options, directory)[0]
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import servers, sheets, storage
+from benchmarks import original, servers, sheets, storage
 from benchmarks.engine import Work, longest, settle
 from benchmarks.trees import Tree
 from pipelines.client import backbones, deployment
@@ -83,7 +83,7 @@ class Library:
     def fill(self, backbone: Path, labels: bytes) -> Step:
         """Deploys the specifications and puts a backbone; then, and only this is measured, puts everything that
         `lookalike add stl10` puts."""
-        deployment.deploy(self.connection, reading.load())
+        deployment.deploy(self.connection, original.specifications())
         self._commits.append(self._put_backbone(backbone))
         settle(self.connection, self._commits)
         pictures = len(self.split.library) + len(self.split.queries)

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import original
 from pipelines.library import blocks, stl10
 from pipelines.library.blocks import Span
 from pipelines.library.pictures import Source
@@ -33,7 +34,7 @@ def split(place: Path, count: int, data_dir: Path | None) -> Split:
 
 def write_library(sources: Sequence[Source], place: Path, packs: Path) -> None:
     """Writes pictures to a directory in blocks, and what preprocess makes of each to packs/library/<part>."""
-    stage = preprocess.start({})
+    stage = preprocess.start(original.parameters("preprocess"))
     for block in _in_blocks(sources, place / "images"):
         process(stage, packs, Input("images", block, block.name, ""))
 
@@ -43,7 +44,8 @@ def write_queries(sources: Sequence[Source], place: Path, packs: Path) -> None:
     directory = place / "queries" / stl10.ENTRY
     for _ in _in_blocks(sources, directory):
         pass
-    process(preprocess.start({}), packs, Input("queries", directory, stl10.ENTRY, ""))
+    stage = preprocess.start(original.parameters("preprocess-queries"))
+    process(stage, packs, Input("queries", directory, stl10.ENTRY, ""))
 
 
 def parts(packs: Path) -> Iterator[list[Pack]]:

@@ -1,6 +1,6 @@
 """The whole pipeline, from pictures to sheets, at several sizes: `python -m benchmarks.pipeline --help`.
 
-Each size has a localpachd of its own, with the unchanged specifications.
+Each size has a localpachd of its own, with the specifications of the original experiment.
 """
 
 import argparse

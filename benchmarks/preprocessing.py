@@ -4,12 +4,14 @@ which does not count the machine's other work."""
 import shutil
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 import numpy as np
 from PIL import Image
 
+from benchmarks import original
 from benchmarks.pictures import process, write_block
 from benchmarks.report import Line, Result, Row
 from pipelines.library import blocks
@@ -28,15 +30,19 @@ def measure(rounds: int) -> Result:
     """The best of several rounds for each kind of file."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         root = Path(scratch)
-        kinds: dict[str, tuple[Path, int, float]] = {
-            "96 px JPEG, blocks": (_jpegs(root / "jpeg"), blocks.LIMIT, 1500),
-            "STL-10, one file": (_stl10(root / "stl10"), blocks.LIMIT, 5000),
-            "STL-10, blocks": (_stl10_block(root / "stl10"), blocks.LIMIT, 5000),
-            "12-megapixel JPEG": (_large(root / "large"), 1, 40),
+        experiment, usual = original.parameters("preprocess"), dict[str, str]()
+        large = _large(root / "large")
+        kinds: dict[str, tuple[Path, int, float, Mapping[str, str]]] = {
+            "96 px JPEG, blocks": (_jpegs(root / "jpeg"), blocks.LIMIT, 1500, experiment),
+            "STL-10, one file": (_stl10(root / "stl10"), blocks.LIMIT, 5000, experiment),
+            "STL-10, blocks": (_stl10_block(root / "stl10"), blocks.LIMIT, 5000, experiment),
+            "12-megapixel JPEG": (large, 1, 40, experiment),
+            "12-megapixel JPEG to 224 px": (large, 1, 40, usual),
+            "640 × 480 JPEG to 224 px, blocks": (_jpegs(root / "photographs", (640, 480)), blocks.LIMIT, 150, usual),
         }
         rows, lines = [], []
-        for name, (path, pictures, goal) in kinds.items():
-            seconds = min(_seconds(path, root / "out") for _ in range(max(rounds, 3)))
+        for name, (path, pictures, goal, environment) in kinds.items():
+            seconds = min(_seconds(path, root / "out", environment) for _ in range(max(rounds, 3)))
             rate = pictures / seconds
             size = path.stat().st_size / pictures
             rows.append(Row("preprocess", name, seconds, rate))
@@ -46,10 +52,10 @@ def measure(rounds: int) -> Result:
     return Result(tuple(rows), tuple(lines))
 
 
-def _seconds(path: Path, out: Path) -> float:
+def _seconds(path: Path, out: Path, environment: Mapping[str, str]) -> float:
     """Seconds of processor time for one datum."""
     out.mkdir()
-    stage = start({})
+    stage = start(environment)
     begun = time.process_time()
     process(stage, out, Input("images", path, path.name, ""))
     taken = time.process_time() - begun
@@ -57,7 +63,7 @@ def _seconds(path: Path, out: Path) -> float:
     return taken
 
 
-def _jpegs(directory: Path) -> Path:
+def _jpegs(directory: Path, size: tuple[int, int] = (96, 96)) -> Path:
     directory.mkdir()
     lot = Random(0)
     photographs = [open_photograph(label).convert("RGB") for label in PHOTOGRAPHS]
@@ -66,7 +72,7 @@ def _jpegs(directory: Path) -> Path:
         photograph = photographs[number % len(photographs)]
         path = directory / f"{number:03}.jpg"
         crop = photograph.crop(crop_box(photograph.size, 0, photograph.width, lot))
-        crop.resize((96, 96), Image.Resampling.LANCZOS).save(path, quality=92)
+        crop.resize(size, Image.Resampling.LANCZOS).save(path, quality=92)
         spans[path.name] = Span(path)
     return write_block(directory / _BLOCK, spans)
 

@@ -11,7 +11,7 @@ from stages.sources import paths
 from stages.wording import EMPTY_LIBRARY, NOTHING_TO_ASK, counted, small_library
 
 _FRAMING = {
-    PAD: "Pictures are shown scaled down, as they are compared; there, a square is filled by repeating their edges.",
+    PAD: "Pictures are shown whole and scaled down; they are compared on squares of their borders' colours.",
     CROP: "Pictures are shown as they are compared: cropped to the central square and scaled down.",
 }
 

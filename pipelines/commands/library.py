@@ -73,6 +73,13 @@ def add(
 
 def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: str) -> None:
     connection = connected_to_write(address)
+    different = dataset.differences(connection)
+    say_all(different)
+    if different:
+        say(
+            "the specifications stay as they are; for the original experiment deploy them with --overlay "
+            f"{dataset.OVERLAY} in a library of its own, as `make experiment` does"
+        )
     place = stl10.find(directory)
     if place is None:
         say(f"STL-10 is not in {near(directory)}: downloading {stl10.ARCHIVE.url}")

@@ -4,9 +4,14 @@ from collections.abc import Callable
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
+from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.library import ingest, queries, snapshots, stl10
 from pipelines.library.stl10 import Split
+from pipelines.specifications import overlays
+
+OVERLAY = "stl10"
+"""The overlay with the original experiment's parameters."""
 
 LABELS = "labels"
 _LABELS_FILE = "/stl10.csv"
@@ -32,3 +37,20 @@ def add(
     written = Repository(connection, LABELS).write([Put(_LABELS_FILE, labels)])
     commits[written] = f"put {len(labels.splitlines()) - 1:,} labels into {LABELS}"
     return commits
+
+
+def differences(connection: Connection) -> list[str]:
+    """The parameters of the deployed pipelines that are not the original experiment's, in words; none before the
+    deployment."""
+    deployed = Jobs(connection).pipelines()
+    found = []
+    for name, patch in overlays.load(OVERLAY).pipelines.items():
+        if name in deployed:
+            has = deployed[name].details.transform.env
+            wanted = patch.value["transform"]["env"]
+            found += [
+                f"{name} has {variable}={has.get(variable, '')}, the original experiment {variable}={value}"
+                for variable, value in wanted.items()
+                if has.get(variable, "") != value
+            ]
+    return found

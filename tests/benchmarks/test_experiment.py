@@ -32,10 +32,12 @@ def test_preprocessing_is_measured_written_and_plotted(tmp_path: Path, capsys: p
         "STL-10, one file",
         "STL-10, blocks",
         "12-megapixel JPEG",
+        "12-megapixel JPEG to 224 px",
+        "640 × 480 JPEG to 224 px, blocks",
     ]
     assert all(row["rate"] > 0 for row in rows)
     assert "pictures/s/core" in capsys.readouterr().out
-    assert (tmp_path / "r.svg").read_text().count("<rect") == 5
+    assert (tmp_path / "r.svg").read_text().count("<rect") == 7
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, dataset, snapshots, stl10
@@ -22,6 +23,7 @@ from stages.framing import Framing
 from stages.reading import Decoded, read
 from stages.stl10 import RECORD
 from stages.stl10records import pictures
+from tests.command import Command
 
 
 @pytest.fixture(scope="module")
@@ -191,3 +193,16 @@ def test_a_block_of_records_reads_as_they_do(repos: Connection, place: Path, tmp
     whole = records(place / stl10.UNLABELLED)
     assert len(found) == 900
     assert all(hashlib.sha256(whole[int(name[-6:])]).hexdigest() == digest for name, digest in found.items())
+
+
+def test_adding_the_data_set_names_parameters_that_are_not_the_experiments_and_changes_none(
+    preprocessing: Connection, as_user: Connection, command: Command, tmp_path: Path
+) -> None:
+    write_stl10(tmp_path / "data", 20, (1, 1))
+    deployed = {name: info.version for name, info in Jobs(preprocessing).pipelines().items()}
+    said = command.says("add", "stl10", "--data-dir", tmp_path / "data", "--no-wait")
+    for name in ("preprocess", "preprocess-queries"):
+        assert f"{name} has IMAGE_SIZE=224, the original experiment IMAGE_SIZE=96\n" in said
+        assert f"{name} has FIT=pad, the original experiment FIT=crop\n" in said
+    assert "with --overlay stl10 in a library of its own, as `make experiment` does" in " ".join(said.split())
+    assert {name: info.version for name, info in Jobs(preprocessing).pipelines().items()} == deployed
