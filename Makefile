@@ -35,7 +35,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality peers lint stubs format lock images clean
+.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality peers lint stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -143,9 +143,15 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \
 			-o docker/$$image.lock || exit 1; done
 
+wheel: $(READY) ## Build the wheel, into dist/: lookalike for an environment of your own.
+	@rm -rf build/lib
+	@$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
+	@rm -rf build/lib build/bdist.*
+	@ls dist/*.whl
+
 images: ## Build the container images; PUSH=registry/prefix pushes them; also ONLY=cpu, ENGINE=podman, BASE=, FLAGS=.
 	@python=$$($(FIND_PYTHON)); "$${python:-python3}" docker/images.py --engine "$(or $(ENGINE),docker)" \
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
 clean: ## Remove the environments and caches; keep the local server's state and the results.
-	@rm -rf $(VENV) $(SDK) $(GENERATOR) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(SDK) $(GENERATOR) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -21,7 +21,7 @@ from pipelines.commands.waiting import Put
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, models, pictures, quality, queries, results, samples
 from pipelines.library.selection import NothingFoundError
-from pipelines.specifications import reading
+from pipelines.specifications import own, reading
 from stages.framing import unpadded
 from stages.packs import parse_pack
 
@@ -66,7 +66,7 @@ def run(connection: Connection, wanted: Wanted) -> Outcome:
     to_ask = pictures.chosen(found.sources, ASKED)
     if wanted.queries is None and not to_ask:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
-    for each in deployment.deploy(connection, reading.load()):
+    for each in deployment.deploy(connection, reading.load(own.current())):
         say(f"{each.kind} {each.name}: {each.action}")
     commits = _backbone(connection)
     with counting("putting pictures", len(found.sources)) as report:

@@ -19,7 +19,7 @@ from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import near, say, say_all, say_json
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, overlays, reading, variables, writing
+from pipelines.specifications import drafts, overlays, own, reading, variables, writing
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
 from pipelines.specifications.overlays import Overlay
@@ -33,7 +33,8 @@ SpecsOption = Annotated[
         "--specs",
         metavar="DIR",
         show_default=False,
-        help="The directory of specifications [default: those of lookalike].",
+        default_factory=own.current,
+        help="The directory of specifications [default: specs/ here or above, else those of lookalike].",
     ),
 ]
 OverlaysOption = Annotated[
@@ -62,7 +63,7 @@ SetOption = Annotated[
     ),
 )
 def deploy(
-    directory: SpecsOption = reading.HERE,
+    directory: SpecsOption,
     overlay: OverlaysOption = None,
     settings: SetOption = None,
     reprocess: Annotated[
@@ -100,7 +101,7 @@ def deploy(
 )
 def write_specs(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory to write to.")],
-    directory: SpecsOption = reading.HERE,
+    directory: SpecsOption,
     overlay: OverlaysOption = None,
     settings: SetOption = None,
 ) -> None:
@@ -127,7 +128,7 @@ def check(
         typer.Argument(
             exists=True,
             metavar="SPEC|DIR",
-            help="Specifications, or directories of them [default: those of lookalike].",
+            help="Specifications, or directories of them [default: specs/ here or above, else those of lookalike].",
         ),
     ] = None,
     overlay: OverlaysOption = None,
@@ -143,7 +144,7 @@ def check(
     address: AddressOption = "",
 ) -> None:
     """Check specifications without a server; the exit code is 1 if there are errors."""
-    found, beside, on_top = _read(paths or [reading.HERE], overlay)
+    found, beside, on_top = _read(paths or [own.current()], overlay)
     report = suite.check(found, on_top, _repos(against or [], [*found, *beside], address), beside)
     if as_json:
         typer.echo(report.as_json())
@@ -162,7 +163,7 @@ def show_status(as_json: JsonOption = False, address: AddressOption = "") -> Non
     and newest jobs, and the reasons of failures and rejections."""
     connection = connected(address)
     facts = overview.read(connection)
-    found = status.read(connection, [spec.name for spec in reading.load()], connection.namespace)
+    found = status.read(connection, [spec.name for spec in reading.load(own.current())], connection.namespace)
     if as_json:
         server = {"address": connection.address, "project": connection.project}
         say_json({"server": server, "library": facts, "jobs": display.work(found.pipelines), **_fields(found)})

@@ -25,6 +25,7 @@ COMMANDS = {
     "down": Entry("server", "Stop the local server; repos and results stay on disk."),
     "stop": Entry("server", "Stop all running and waiting jobs."),
     "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
+    "init": Entry("starting", "Write specifications to a directory of your own, to change them."),
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),

@@ -20,7 +20,7 @@ from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.importing import Comparison
 from pipelines.moving.targets import Target
 from pipelines.moving.unpacking import Reader
-from pipelines.specifications import reading
+from pipelines.specifications import own, reading
 from stages.wording import counted
 
 app = App()
@@ -49,7 +49,7 @@ def export_library(
     An interrupted export to a file continues, and one to the file of an earlier export fetches only what is new.
     """
     connection = connected(address)
-    names = [spec.name for spec in reading.upstream_first(reading.load())]
+    names = [spec.name for spec in reading.upstream_first(reading.load(own.current()))]
     on = errors if file == _STREAM else console
     planned = exporting.plan(connection)
     with _target(file, [each.commit for each in planned]) as target:

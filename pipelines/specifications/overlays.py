@@ -1,6 +1,6 @@
 """Overlays: the differences of one kind of cluster, applied to specifications that are the same everywhere.
 
-An overlay is a file of specs/overlays, or one of the user's own. Its members, all optional, are applied in this order:
+An overlay is a file of specs/overlays, or any other. Its members, all optional, are applied in this order:
 `images` (other registries and tags), `all` (a merge patch, RFC 7396, for every pipeline), `gpus` (one for those that
 have GPUs in their limits) and `pipelines` (one for each pipeline named). `image_cache` belongs to the manifest that
 `imagecache` makes. Text may hold `${NAME}` or `${NAME:-default}`: variables of the environment.
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import documents, fields
+from pipelines.specifications import documents, fields, own
 from pipelines.specifications.documents import Document
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.findings import Finding, Flaw, Place
@@ -24,8 +24,8 @@ from pipelines.specifications.images import Image
 from pipelines.specifications.reading import HERE
 from speclang.fields import Field, dotted
 
-DIRECTORY = HERE / "overlays"
-"""The directory of the overlays that lookalike ships."""
+_DIRECTORY = "overlays"
+"""The directory of overlays beside specifications."""
 
 _MEMBERS = ("description", "images", "all", "gpus", "pipelines", "image_cache")
 _OF_IMAGES = ("registry", "tag")
@@ -66,14 +66,14 @@ class Overlay:
 
 
 def names() -> list[str]:
-    """The names of the overlays that lookalike ships."""
-    return sorted(path.stem for path in DIRECTORY.glob("*.json"))
+    """The names of the overlays beside the specifications in use, and of those that lookalike ships."""
+    return sorted(_named())
 
 
 def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
     """An overlay by its name, or by the path of a file. Raises LookalikeError for one that is missing, has invalid
     members, or needs variables that are not set; flaws in its patches are in `findings`."""
-    path = Path(name) if name.endswith(".json") or "/" in name else DIRECTORY / f"{name}.json"
+    path = Path(name) if name.endswith(".json") or "/" in name else _named().get(name, Path(f"{name}.json"))
     if not path.is_file():
         near = difflib.get_close_matches(name, names(), n=1)
         known = f"did you mean {near[0]}?" if near else f"choose from {', '.join(names())}, or name a file"
@@ -102,6 +102,12 @@ def load(name: str, environment: Mapping[str, str] = os.environ) -> Overlay:
         image_cache=document.value.get("image_cache", {}),
         findings=findings,
     )
+
+
+def _named() -> dict[str, Path]:
+    """The overlays that have names, by these."""
+    places = (HERE / _DIRECTORY, own.current() / _DIRECTORY)
+    return {path.stem: path for place in places for path in place.glob("*.json")}
 
 
 def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:

@@ -1,0 +1,116 @@
+"""The wheel, installed in an environment of its own outside of the checkout: the command, its specifications, the
+server, its workers and the samples come from there."""
+
+import json
+import os
+import shutil
+import site
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines.library.samples import open_photograph
+from tests.command import Typed
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = ("localpachd", "pipelines", "speclang", "specs", "stages")
+DOCUMENTS = ("LICENSE", "README.md", "pyproject.toml")
+
+
+class Installed:
+    """The installed command, called as a process in a directory below `home`."""
+
+    def __init__(self, program: Path, home: Path) -> None:
+        self.program, self.home = program, home
+
+    def types(self, *words: str, at: str = ".") -> Typed:
+        mine = ("PYTHONPATH", "PACHD_ADDRESS", "PACH_CONTEXT", "LOOKALIKE_ROOT")
+        environment = {name: value for name, value in os.environ.items() if name not in mine}
+        environment |= {"PACH_CONFIG": str(self.home / "pachctl.json"), "COLUMNS": "120"}
+        directory = self.home / at
+        done = subprocess.run(
+            [str(self.program), *words], cwd=directory, env=environment, capture_output=True, text=True
+        )
+        return Typed(done.returncode, done.stdout, done.stderr)
+
+    def says(self, *words: str, at: str = ".") -> str:
+        typed = self.types(*words, at=at)
+        assert typed.returncode == 0, typed.stdout + typed.stderr
+        return typed.stdout + typed.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built of a copy of the sources: a build leaves files beside them."""
+    copy = tmp_path_factory.mktemp("source")
+    for name in SOURCES:
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in DOCUMENTS:
+        shutil.copy2(ROOT / name, copy / name)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--quiet"]
+    subprocess.run([*pip, "--no-build-isolation", "--no-deps", "--wheel-dir", copy, copy], check=True)
+    (found,) = copy.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """The wheel in a new environment, which takes all other packages from that of the tests."""
+    home = tmp_path_factory.mktemp("home")
+    environment = home / "env"
+    venv.create(environment, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(environment / "bin" / "python")]
+    subprocess.run([*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)], check=True)
+    (packages,) = environment.glob("lib/python*/site-packages")
+    # A path that a .pth file adds does not have its own .pth files read, so the checkout itself is not on it.
+    (packages / "others.pth").write_text("".join(f"{path}\n" for path in site.getsitepackages()))
+    command = Installed(environment / "bin" / "lookalike", home)
+    yield command
+    if (home / "pictures" / ".lookalike").exists():
+        command.says("down", at="pictures")
+
+
+def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    held = {Path(name) for name in names}
+    assert {path.relative_to(ROOT) for path in (ROOT / "specs").rglob("*.json")} <= held
+    template = ROOT / "pipelines" / "specifications" / "template"
+    assert {path.relative_to(ROOT) for path in template.iterdir()} <= held
+    assert not [name for name in names if name.startswith(("tests", "benchmarks", "docker", "setup", "build"))]
+
+
+def test_the_installed_command_checks_its_own_specifications(installed: Installed) -> None:
+    said = installed.says("check", "--overlay", "cpu", at=".")
+    assert "7 specifications checked" in said
+    assert str(ROOT) not in said
+
+
+def test_a_directory_of_ones_own_is_used_by_the_commands_in_it(installed: Installed) -> None:
+    said = installed.says("init", "pictures")
+    assert "to pictures/specs/, and Makefile, README.md, .gitignore" in said
+    again = installed.types("init", "pictures")
+    assert again.returncode == 1
+    assert "pictures/specs/" in again.stderr and "nothing was written" in again.stderr
+
+    spec = installed.home / "pictures" / "specs" / "preprocess.json"
+    document = json.loads(spec.read_text())
+    document["transform"]["env"]["BUCKETS"] = "3"
+    spec.write_text(json.dumps(document))
+    installed.says("up", "--port", "0", at="pictures")
+    installed.says("deploy", at="pictures")
+    below = installed.home / "pictures" / "photos"
+    below.mkdir()
+    for label in ("cat", "coffee"):
+        open_photograph(label).save(below / f"{label}.png")
+    added = installed.says("add", "cat.png", "coffee.png", at="pictures/photos")
+    assert "preprocess" in added and "success" in added
+    deployed = installed.says("deploy", at="pictures/photos")
+    assert "pipeline preprocess: unchanged" in deployed  # with BUCKETS=3
+    (shipped,) = installed.program.parents[1].glob("lib/python*/site-packages/specs")
+    deployed = installed.says("deploy", "--specs", str(shipped), at="pictures")
+    assert "pipeline preprocess: updated" in deployed
