@@ -31,7 +31,7 @@ COMMANDS = {
     "check": Entry("deployment", "Check specifications without a server."),
     "status": Entry("deployment", "Show every pipeline, its running and newest jobs, and its failures."),
     "add": Entry("library", "Add pictures to the library."),
-    "sync": Entry("syncing", "Make the library's pictures of a folder equal to the folder, once or continually."),
+    "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
     "remove": Entry("library", "Remove pictures from the library, or queries."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
     "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
