@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stages import quiet
 from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import Datum, Input, StageError, load, spool
 from stages.packheaders import picture_size
@@ -87,7 +88,9 @@ class Features:
             if file != paths[MODEL_FILE]:
                 file = file.rename(Path(scratch) / MODEL_FILE)
             load("stages.backbonefile").check(file, spec)
-            loaded: Embedding = load("stages.embedding").load(file, spec, self._environment)
+            with quiet.tensorflow():
+                module = load("stages.embedding")
+            loaded: Embedding = module.load(file, spec, self._environment)
         print(f"loaded {spec.name} ({spec.sha256[:16]}) in {time.monotonic() - began:.1f} s")
         return loaded
 
