@@ -5,19 +5,63 @@ from typing import Annotated
 
 import typer
 from rich.markup import escape
+from rich.table import Table
 
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
-from pipelines.commands.options import AddressOption, WaitOption
-from pipelines.commands.terminal import console, say, say_all
+from pipelines.commands.options import AddressOption, JsonOption, WaitOption
+from pipelines.commands.terminal import console, say, say_all, say_json
 from pipelines.commands.waiting import conclude
 from pipelines.library import models
-from stages.catalogue import find
+from stages.catalogue import CATALOGUE, MEASURED, Entry, find
 from stages.wording import visible
 
 app = App()
 model_app = App(help="The backbone that makes the embeddings.", no_args_is_help=True)
 app.add_typer(model_app, name="model")
+
+
+@model_app.command(
+    "list",
+    examples=(
+        "lookalike model list",
+        "lookalike model list --json",
+    ),
+)
+def list_models(as_json: JsonOption = False) -> None:
+    """Show the backbones that have names.
+
+    Any other Keras model can be pushed as a .keras file.
+    """
+    if as_json:
+        say_json([_described(entry) for entry in CATALOGUE.values()])
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+    for name in ("name", "px", "dimension", "MB", "licence", "weights", "speed", "precision"):
+        words = name in ("name", "licence", "weights")
+        table.add_column(name, no_wrap=True, justify="left" if words else "right")
+    for entry in CATALOGUE.values():
+        numbers = map(str, (entry.image_size, entry.dimension, entry.megabytes))
+        rate = "" if entry.rate is None else str(entry.rate)
+        precision = "" if entry.precision is None else f"{entry.precision:.3f}"
+        table.add_row(entry.name, *numbers, entry.licence, entry.weights, rate, precision)
+    console.print(table)
+    say("px: the side of the pictures that it was trained on; most take others as well (--image-size)")
+    for each in MEASURED:
+        say(each)
+
+
+def _described(entry: Entry) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "image_size": entry.image_size,
+        "dimension": entry.dimension,
+        "megabytes": entry.megabytes,
+        "licence": entry.licence,
+        "weights": entry.weights,
+        "pictures_per_second": entry.rate,
+        "precision": entry.precision,
+    }
 
 
 @model_app.command(
@@ -51,6 +95,7 @@ def push(
     The pictures keep the size that the library has. A backbone of another size changes it in the same step: then the
     pictures, too, are computed again.
     """
+    models.must_exist(source)
     connection = connected_to_write(address)
     with console.status(f"making {escape(visible(source))}"):
         pushed = models.push(connection, source, image_size, weights, precision)

@@ -26,7 +26,8 @@ from pipelines.errors import LookalikeError
 from pipelines.library import samples
 from pipelines.specifications.reading import leaves
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
-from stages.catalogue import find
+from stages.catalogue import find, unknown
+from stages.wording import visible
 
 Precision = Literal["float32", "mixed_float16", "mixed_bfloat16"]  # those of stages.precision, which needs Keras
 _USUAL_SIZE = 224  # pixels; stages.zoo's own default, which this process cannot ask for without Keras
@@ -45,6 +46,12 @@ class Pushed:
     change: str = ""  # the effect of its precision on neighbours, in words; "" for float32
     resized: Mapping[str, int] = field(default_factory=dict)  # pipelines that have its image size now, with that before
     stopped: Sequence[Job] = ()  # jobs that still computed with the backbone before
+
+
+def must_exist(source: str) -> None:
+    """Raises LookalikeError, with the names most like it, if the source is neither a backbone's name nor a file."""
+    if find(source) is None and not Path(source).is_file():
+        raise LookalikeError(unknown(visible(source)))
 
 
 def push(

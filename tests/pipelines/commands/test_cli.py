@@ -40,7 +40,7 @@ def nowhere() -> Iterator[str]:
         yield f"grpc://127.0.0.1:{taken.getsockname()[1]}"
 
 
-EVERY = (["status"], ["deploy"], ["add", "x"], ["query", "x"], ["results"], ["model", "push", "x"])
+EVERY = (["status"], ["deploy"], ["add", "x"], ["query", "x"], ["results"], ["model", "push", "resnet50"])
 
 
 def test_without_a_server_every_command_says_how_to_get_one(command: Command, nowhere: str) -> None:
