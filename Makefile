@@ -21,6 +21,9 @@ GENERATOR_READY := $(GENERATOR)/.ready
 STUBS := build/stubs
 STUBS_READY := $(STUBS)/.ready
 API := localpachd/api
+# KerasHub also needs a newer protobuf.
+TOWERS := .venv-towers
+TOWERS_READY := $(TOWERS)/.ready
 # The number of test processes: N=4, or by default the number of cores.
 PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
 # The library of the original experiment.
@@ -35,7 +38,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality peers lint stubs format lock wheel images clean
+.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality peers towers lint stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -105,6 +108,12 @@ quality: $(READY) ## Measure the precision of framings, sizes, poolings and back
 peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
+towers: $(TOWERS_READY) ## Create .venv-towers with KerasHub, whose image towers towers/README.md exports.
+
+$(TOWERS_READY): towers/requirements.lock | $(READY)
+	@$(BIN)/python $(ENVIRONMENT) $(TOWERS) --lock towers/requirements.lock
+	@touch $@
+
 lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -134,6 +143,8 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 	@uv pip compile $(SDK_TESTS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(SDK_TESTS)/requirements.lock
 	@uv pip compile $(API)/stubs.in --universal --python-version 3.11 --generate-hashes --no-header -q -o $(API)/stubs.lock
+	@uv pip compile towers/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o towers/requirements.lock
 	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(PEERS)/requirements.lock
 	@uv pip compile $(PEERS)/pictures.in --no-deps --universal --python-version 3.11 --generate-hashes --no-header -q \
@@ -154,4 +165,4 @@ images: ## Build the container images; PUSH=registry/prefix pushes them; also ON
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
 clean: ## Remove the environments and caches; keep the local server's state and the results.
-	@rm -rf $(VENV) $(SDK) $(GENERATOR) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(SDK) $(GENERATOR) $(TOWERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

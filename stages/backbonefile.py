@@ -48,6 +48,29 @@ def identity(path: Path, spec: BackboneSpec) -> str:
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
+def foreign(path: Path) -> list[str]:
+    """The classes in a .keras file that are not Keras's own, each with its package; none if it cannot be read."""
+    found: dict[str, None] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, Mapping):
+            package = str(value.get("module") or value.get("registered_name") or "keras").split(".")[0].split(">")[0]
+            if "class_name" in value and "config" in value and package not in ("keras", "builtins"):
+                found[f"{value['class_name']} of {package}"] = None
+            for item in value.values():
+                walk(item)
+        elif isinstance(value, list):
+            for item in value:
+                walk(item)
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            walk(json.loads(archive.read("config.json")))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        return []
+    return list(found)
+
+
 def canonical(config: Any) -> Any:
     """The configuration with shared objects, which Keras marks by memory address, numbered by first use."""
     numbers: dict[int, int] = {}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import keras
 
-from stages.backbonefile import canonical, check, identity
+from stages.backbonefile import canonical, check, foreign, identity
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
 
@@ -86,6 +86,12 @@ def load_keras(path: Path) -> keras.Model:
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # Keras's errors for damaged or foreign files have no common type
+        others = foreign(path)
+        if others:
+            raise StageError(
+                f"{path.name} has layers that are not Keras's own: {', '.join(others)}. Rebuild it from Keras's own "
+                "layers; for those of KerasHub, towers/README.md has a program that does so"
+            ) from error
         raise StageError(
             f"{path.name} cannot be loaded as a Keras model: {first_line(error)} (it must be a .keras file of Keras 3 "
             "made of Keras's own layers, without Lambda layers)"

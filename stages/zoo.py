@@ -20,6 +20,7 @@ from stages.contract import StageError
 from stages.efficientnet import LITE, efficientnet_lite
 from stages.embedders import Embedder
 from stages.precision import PRECISIONS, Drift, drift, in_precision
+from stages.proof import TOLERANCE, apart, attached, pictures
 
 DEFAULT_IMAGE_SIZE = 224
 _SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a batch of more fills the memory
@@ -94,7 +95,17 @@ def _user_model(source: str, weights: Path | None) -> tuple[keras.Model, Backbon
     if weights is not None:
         raise StageError("a .keras file has its own weights: leave out the weights file")
     model = load_keras(path)
-    return model, describe(model, path.stem, "own", Weights(path.name, sha256_of_numbers(model)))
+    proof = attached(path)
+    origin = path.name if proof is None else proof.origin
+    spec = describe(model, path.stem, "own", Weights(origin, sha256_of_numbers(model)))
+    if proof is not None:
+        difference = apart(proof.vectors, Embedder(model, spec)(pictures(spec.image_size)))
+        if not difference <= TOLERANCE:
+            raise StageError(
+                f"the vectors of {path.name} differ by {difference:.1%} from those of the original, {origin}: "
+                "export it again"
+            )
+    return model, spec
 
 
 def _sha256(path: Path) -> str:

@@ -21,6 +21,7 @@ from pipelines.library.samples import (
     SIDE,
     Samples,
     crop_box,
+    holds_enough,
     label_of,
     open_photograph,
 )
@@ -34,7 +35,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Samples:
 def test_files_are_named_by_their_photograph(written: Samples) -> None:
     library = sorted(path.name for path in written.library.iterdir())
     queries = sorted(path.name for path in written.queries.iterdir())
-    assert (len(library), len(queries)) == (written.library_count, written.query_count) == (570, 57)
+    assert (len(library), len(queries)) == (written.library_count, written.query_count) == (540, 54)
     assert {label_of(name) for name in library} == {label_of(f"queries/{name}") for name in queries} == set(PHOTOGRAPHS)
     assert library[:2] == ["astronaut-01.jpg", "astronaut-02.png"]
     assert queries[0] == "astronaut-1.png"
@@ -63,14 +64,41 @@ def test_another_seed_gives_other_crops() -> None:
 
 def test_a_query_is_found_only_in_its_own_part_of_the_photograph() -> None:
     """Columns numbered by their colour show where a crop was taken."""
-    columns = np.broadcast_to(np.arange(250, dtype=np.uint8), (200, 250))
-    photograph = Image.fromarray(np.ascontiguousarray(columns))
+    columns = np.broadcast_to(np.arange(250, dtype=np.uint8), (200, 250)).copy()
+    columns[::8] = 0  # lines, or there would be nothing to see
+    photograph = Image.fromarray(columns)
     edge = math.floor(250 * LIBRARY_SHARE)
     cut = [np.asarray(crop) for crop in samples.library_crops(photograph, "numbers", 0)]
     assert max(crop.max() for crop in cut) < edge
     for number in range(200):
         left, _, right, _ = crop_box((250, 200), edge, 250, Random(number))
         assert edge <= left < right <= 250
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_crop_is_next_to_empty(seed: int) -> None:
+    for label in PHOTOGRAPHS:
+        photograph = open_photograph(label)
+        assert all(map(holds_enough, samples.library_crops(photograph, label, seed)))
+        # Darker and with less contrast, a query still shows something.
+        assert all(np.ptp(np.asarray(crop.convert("L"))) > 20 for crop in samples.query_crops(photograph, label, seed))
+
+
+def test_black_a_plain_sky_and_a_soft_gradient_hold_nothing() -> None:
+    sky = Image.new("RGB", (64, 64), (90, 140, 220))
+    assert not holds_enough(sky)
+    assert not holds_enough(Image.new("L", (60, 60)))
+    assert not holds_enough(Image.linear_gradient("L").point(lambda value: 100 + value / 4))
+    grass = open_photograph("grass").convert("RGB")
+    sky.paste(grass.crop((0, 0, 64, 8)), (0, 56))  # 1 row of 8
+    assert not holds_enough(sky)
+    sky.paste(grass.crop((0, 0, 64, 16)), (0, 48))  # 2 rows of 8
+    assert holds_enough(sky)
+
+
+def test_a_photograph_of_nothing_has_no_samples() -> None:
+    with pytest.raises(samples.SamplesError, match="of the photograph fog hold nothing"):
+        next(samples.library_crops(Image.new("L", (100, 100), 128), "fog", 0))
 
 
 @given(st.integers(50, 2000), st.integers(50, 2000), st.booleans(), st.integers())
