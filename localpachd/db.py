@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from localpachd.disk import Disk
 from localpachd.sqlite import Readers, shrink, transaction
 
 # Times are nanoseconds since the epoch, UTC. `seq` columns give the order of creation.
@@ -169,8 +170,9 @@ T = TypeVar("T")
 class Database:
     """A SQLite file in WAL mode: one writer at a time, any number of readers on consistent snapshots."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, disk: Disk | None = None) -> None:
         self._path = path
+        self._disk = disk or Disk(path.parent)
         self._write_lock = threading.Lock()
         self._readers = Readers(self._connect)
         self._writer = self._connect()
@@ -181,8 +183,8 @@ class Database:
                 self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `change` as one transaction, and undoes it if it raises."""
-        with self._write_lock, transaction(self._writer):
+        """Runs `change` as one transaction, and undoes it if it raises. Raises NoSpace if the disk is full."""
+        with self._disk.writing(), self._write_lock, transaction(self._writer):
             return change(self._writer)
 
     @contextmanager

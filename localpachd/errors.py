@@ -6,6 +6,7 @@
     ├── AlreadyExists         ALREADY_EXISTS
     ├── FailedPrecondition    FAILED_PRECONDITION
     ├── Unavailable           UNAVAILABLE
+    ├── NoSpace               RESOURCE_EXHAUSTED
     ├── Unimplemented         UNIMPLEMENTED
     └── Crashed               INTERNAL
 
@@ -39,6 +40,10 @@ class Unavailable(PachError):
     def __init__(self, message: str, resource: tuple[str, str, str] | None = None) -> None:
         super().__init__(message)
         self.resource = resource
+
+
+class NoSpace(PachError):
+    """The server's disk has no room for what the request, or a job, writes."""
 
 
 class Unimplemented(PachError):

@@ -22,6 +22,7 @@ from localpachd.api.worker import GrpcBatchServer
 from localpachd.chores import Chores
 from localpachd.db import Database
 from localpachd.diagnosis.facts import Facts
+from localpachd.disk import Disk
 from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pace import Pace
 from localpachd.pfs import filesets
@@ -97,15 +98,16 @@ class Server:
         )
         self.port = _listen(self._grpc, options)
         self.address = f"grpc://{options.host}:{self.port}"
-        self._db = Database(options.root / "pachd.sqlite")
-        self._chunks = Chunks(options.root / "chunks")
+        disk = Disk(options.root)
+        self._db = Database(options.root / "pachd.sqlite", disk)
+        self._chunks = Chunks(options.root / "chunks", disk)
         self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful))
         self._finisher = Finisher(self._pfs)
         secrets = Secrets(options.root / "secrets")
         facts = Facts(options.root, asdict(options))
         self._levels = LogLevels()
         backend = _backend(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
-        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend)
+        self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend, disk)
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.

@@ -49,10 +49,11 @@ def transaction(conn: sqlite3.Connection) -> Iterator[None]:
     conn.execute("BEGIN IMMEDIATE")
     try:
         yield
+        conn.execute("COMMIT")
     except BaseException:
-        conn.execute("ROLLBACK")
+        if conn.in_transaction:  # SQLite itself undoes it after some failures, such as that of a full disk
+            conn.execute("ROLLBACK")
         raise
-    conn.execute("COMMIT")
 
 
 def shrink(conn: sqlite3.Connection) -> None:

@@ -5,7 +5,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -69,12 +69,13 @@ class StartPachd(Protocol):
     def __call__(self, root: Path, *options: str) -> Localpachd: ...
 
 
-def start(root: Path, *options: str) -> Localpachd:
-    """See StartPachd. The server's log is written beside the root, which is named like it."""
+def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
+    """See StartPachd. The server's log is written beside the root, which is named like it. `within` is a command that
+    runs another one, in surroundings of its own."""
     log = root.with_name(root.name + ".log")
     with log.open("a") as stderr:
         process = subprocess.Popen(
-            [sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *always, *options],
+            [*within, sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *always, *options],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

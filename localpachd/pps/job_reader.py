@@ -121,7 +121,12 @@ class JobReader:
 
     def _with_status(self, info: JobInfo) -> JobInfo:
         run = self._scheduler.run_of(info.job)
-        return replace(info, worker_status=run.status) if run is not None else info
+        if run is not None:
+            info = replace(info, worker_status=run.status)
+        if info.state.terminal or info.reason:
+            return info
+        full = self._pfs.chunks.disk.full
+        return replace(info, reason=f"{full}, and the job continues by itself") if full else info
 
 
 def _read_by_set(conn: sqlite3.Connection, commit_set: str) -> set[Commit]:

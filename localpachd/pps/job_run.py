@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from localpachd.errors import NotFound, PachError
+from localpachd.errors import NoSpace, NotFound, PachError
 from localpachd.pfs import egress
 from localpachd.pfs.contents import StillFinishing
 from localpachd.pfs.entities import Repo
@@ -27,6 +27,9 @@ from localpachd.worker.tasks import Outcome, Pod, Runner, Task
 
 _FIRST_DELAY = 1.0
 _LONGEST_DELAY = 60.0
+_FOR_ROOM = 2.0
+"""Seconds between two attempts on a disk that is full."""
+
 TIMED_OUT = " jobtimed out"  # exactly Pachyderm's text
 
 _log = logging.getLogger(__name__)
@@ -73,9 +76,12 @@ class JobRun(Run):
     def _work(self) -> None:
         timer = self._timer()
         delay = _FIRST_DELAY
+        again = False
         try:
             while not self._cancelled.is_set():
                 try:
+                    if again and not self._pfs.transact(lambda txn: jobs.begin(txn, self.job)):
+                        return
                     with self._pfs.chunks.uses.one():
                         self._run()
                     return
@@ -84,12 +90,16 @@ class JobRun(Run):
                 except _InputsGone as error:
                     self._end(JobState.UNRUNNABLE, unrunnable(error.names))
                     return
+                except NoSpace as error:  # nobody can write a log then; `JobReader` gives it as the job's reason
+                    _log.warning("job %s waits: %s", self.job, error)
+                    delay = _FOR_ROOM
                 except Exception as error:  # an error of the machine, not of the datum
                     if self._ended():
                         return
                     _log.exception("job %s failed to run; trying again in %.0f s", self.job, delay)
                     self._complain(f"error processing job: {error}, retrying in {delay:.0f}s")
-                if self._cancelled.wait(delay) or not self._pfs.transact(lambda txn: jobs.begin(txn, self.job)):
+                again = True
+                if self._cancelled.wait(delay):
                     return
                 delay = min(2 * delay, _LONGEST_DELAY)
         except PachError:

@@ -11,6 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from localpachd import ids
+from localpachd.disk import Disk
 from localpachd.errors import PachError
 from localpachd.ids import Bytes
 from localpachd.storage import chunking
@@ -29,11 +30,13 @@ class Chunks:
 
     Small chunks are collected in memory and written in batches; `flush` makes all puts so far durable, and must be
     called before the transaction that refers to them. A power failure can leave damaged chunks without references,
-    which must be swept before anything is put again. `uses` tells a sweep which work is in progress.
+    which must be swept before anything is put again. `uses` tells a sweep which work is in progress. Writes raise
+    NoSpace if the `disk` is full.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, disk: Disk | None = None) -> None:
         self.uses = Uses()
+        self.disk = disk or Disk(root)
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
         (root / "tmp").mkdir(exist_ok=True)
@@ -47,10 +50,11 @@ class Chunks:
     def put(self, *parts: Bytes) -> bytes:
         """Stores one chunk of at most `ids.CHUNK_SIZE` bytes, which may lie in parts; returns its 32-byte hash."""
         digest = ids.chunk_hash(*parts)
-        if sum(map(len, parts)) >= SMALL:
-            self._put_big(digest, parts)
-        else:
-            self._small.put(digest, b"".join(parts))
+        with self.disk.writing():
+            if sum(map(len, parts)) >= SMALL:
+                self._put_big(digest, parts)
+            else:
+                self._small.put(digest, b"".join(parts))
         return digest
 
     def get(self, digest: bytes) -> bytes:
@@ -74,19 +78,23 @@ class Chunks:
 
         After a chunk could not be written, raises OSError for every caller until that chunk is put again.
         """
-        self._small.flush()
-        with self._sync_lock:  # a caller with nothing left to do waits for those still syncing
-            with self._lock:
-                unsynced, self._unsynced = self._unsynced, {}
-            for path in unsynced:
-                try:
-                    _sync(path)
-                except BaseException:
-                    with self._lock:
-                        if path.is_file():
-                            path.unlink()  # its bytes cannot be trusted, even if a second try succeeds
-                        self._unsynced = {**unsynced, **self._unsynced}
-                    raise
+        with self.disk.writing():
+            self._small.flush()
+            with self._sync_lock:  # a caller with nothing left to do waits for those still syncing
+                self._sync_all()
+
+    def _sync_all(self) -> None:
+        with self._lock:
+            unsynced, self._unsynced = self._unsynced, {}
+        for path in unsynced:
+            try:
+                _sync(path)
+            except BaseException:
+                with self._lock:
+                    if path.is_file():
+                        path.unlink()  # its bytes cannot be trusted, even if a second try succeeds
+                    self._unsynced = {**unsynced, **self._unsynced}
+                raise
 
     def store(self, pieces: Iterable[bytes]) -> Content:
         """Stores a file from its bytes in any pieces, holding one chunk at a time in memory."""

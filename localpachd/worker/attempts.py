@@ -37,7 +37,7 @@ class DatumSet:
         self._stillborn: list[str] = []
 
     def run(self, datums: Sequence[DatumWork], done: Callable[[DatumResult], None]) -> None:
-        """Calls `done` for each datum in order. Raises Cancelled, and what `done` and the log raise."""
+        """Calls `done` for each datum in order. Raises Cancelled, NoSpace, and what `done` and the log raise."""
         try:
             for work in datums:
                 self._watch.check()
@@ -59,7 +59,10 @@ class DatumSet:
         self._datum_id = work.id
         self._watch.begin(work.id)
         try:
-            return self._measured(work, last)
+            result = self._measured(work, last)
+            if result.state != Outcome.PROCESSED:
+                self._workplace.stores.chunks.disk.check(result.reason)
+            return result
         except BaseException:
             self._stop()
             raise

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from localpachd.disk import Disk
 from localpachd.errors import PachError
 from localpachd.worker.attempts import DatumSet
 from localpachd.worker.environment import EnvironmentProblem
@@ -35,10 +36,13 @@ from localpachd.worker.workplace import Backend
 class LocalRunner:
     """Implements `tasks.Runner` with the workplaces of one backend. Thread-safe: each call of `run_set` is one worker.
 
-    `scratch` is a directory that nobody else uses; it is emptied here.
+    `scratch` is a directory that nobody else uses; it is emptied here. `disk` is the one that it is on.
     """
 
-    def __init__(self, scratch: Path, gpus: GpuPool, server: BatchServer, backend: Backend) -> None:
+    def __init__(
+        self, scratch: Path, gpus: GpuPool, server: BatchServer, backend: Backend, disk: Disk | None = None
+    ) -> None:
+        self._disk = disk or Disk(scratch)
         scratch.mkdir(parents=True, exist_ok=True)
         for left in scratch.iterdir():  # by a server that was killed
             remove(left)
@@ -113,7 +117,8 @@ class LocalRunner:
         if not task.batching:
             task = replace(task, refusing_port=self._refusing_port())
         try:
-            workplace = self._backend.open(directory, task, devices)
+            with self._disk.writing():
+                workplace = self._backend.open(directory, task, devices)
         except (EnvironmentProblem, OSError) as problem:
             log(LogLine("", False, str(problem)))
             for work in datums:
@@ -141,7 +146,8 @@ class LocalRunner:
     @contextmanager
     def _directory(self, log: Callable[[LogLine], None]) -> Iterator[Path]:
         """A directory for one worker, removed at the end."""
-        directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
+        with self._disk.writing():
+            directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
         directory.chmod(0o711)  # processes of another user must be able to reach their files
         try:
             yield directory

@@ -14,9 +14,11 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
+from pipelines.client import workers
 from pipelines.client.connection import Connection
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
+from pipelines.client.workers import Busy
 from pipelines.specifications.reading import leaves
 
 _LOOK_EVERY = 0.25
@@ -31,19 +33,11 @@ _UNSTARTED = frozenset({"created", "starting"})
 
 
 @dataclass(frozen=True, slots=True)
-class Busy:
-    """A worker that is busy with a datum: the paths of the datum's inputs, none if the worker is between two datums,
-    and the seconds since it took the datum."""
-
-    paths: tuple[str, ...]
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """A pipeline's job: `state` in lower case without Pachyderm's prefix, counts of datums, `seconds` of running (None
     before it started). The counts of a cluster change only when a datum set ends; until then the busy workers, if they
-    were asked for, are all that moves. Times are in UTC."""
+    were asked for, are all that moves. With them come the attempts at datums that failed lately, in words. Times are in
+    UTC."""
 
     pipeline: str
     id: str
@@ -57,6 +51,7 @@ class Job:
     busy: tuple[Busy, ...] = ()
     created: datetime | None = None
     finished: datetime | None = None
+    attempts: tuple[str, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -161,7 +156,7 @@ class Jobs:
         return next((job for job in self.of_set(id_) if job.pipeline == pipeline), None)
 
     def with_workers(self, job: Job) -> Job:
-        """The job with its busy workers, which only a running job has."""
+        """The job with its busy workers, which only a running job has, and what they say."""
         if job.state != "running":
             return job
         of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
@@ -171,7 +166,8 @@ class Jobs:
             if error.code() == grpc.StatusCode.NOT_FOUND:  # deleted since
                 return job
             raise
-        return replace(job, busy=tuple(map(_busy, info.details.worker_status)))
+        busy, attempts = workers.read(self._stub, of, info.details.worker_status)
+        return replace(job, busy=busy, attempts=attempts)
 
     def datums(self, job: Job) -> Iterator[Datum]:
         """A job's datums."""
@@ -182,7 +178,7 @@ class Jobs:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
         jobs of services are left out: they never end. Outlasts an outage of the server."""
         looks = 0
-        busy: dict[tuple[str, str], tuple[Busy, ...]] = {}
+        seen: dict[tuple[str, str], Job] = {}
         while True:
             closely = looks % _LOOKS_AT_PIPELINES == 0
             if closely:
@@ -194,8 +190,8 @@ class Jobs:
             found.sort(key=lambda job: ranks[job.pipeline])
             if closely:
                 close = [outlasting(self._connection, partial(self.with_workers, job)) for job in found]
-                busy = {(job.pipeline, job.id): job.busy for job in close}
-            look([replace(job, busy=busy.get((job.pipeline, job.id), ())) for job in found], infos)
+                seen = {(job.pipeline, job.id): job for job in close}
+            look([_as_seen(job, seen.get((job.pipeline, job.id))) for job in found], infos)
             if all(job.ended for job in found):
                 return found
             time.sleep(_LOOK_EVERY)
@@ -256,10 +252,9 @@ def _datum(info: Any) -> Datum:
     )
 
 
-def _busy(status: Any) -> Busy:
-    datum = status.datum_status
-    since = (time.time_ns() - datum.started.ToNanoseconds()) / 1e9 if datum.HasField("started") else 0.0
-    return Busy(tuple(each.path for each in datum.data), max(0.0, since))
+def _as_seen(job: Job, closely: Job | None) -> Job:
+    """The job with the workers that it had when they were last asked for."""
+    return job if closely is None else replace(job, busy=closely.busy, attempts=closely.attempts)
 
 
 def _seconds(info: Any) -> float | None:

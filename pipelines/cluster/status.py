@@ -13,8 +13,9 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Failure, Job, Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
-from pipelines.cluster import gpu_holders, gpu_waits, kubernetes
+from pipelines.cluster import gpu_holders, gpu_waits, kubernetes, scheduling
 from pipelines.cluster.gpu_waits import GpuWaits, Wait
+from pipelines.cluster.waits import STOPPED, Waits
 from pipelines.errors import LookalikeError
 
 MOST_FAILURES = 10
@@ -80,15 +81,23 @@ def read(connection: Connection, names: Sequence[str], namespace: str = "") -> S
     queues = {name: jobs.queue(name) for name in newest}
     running = {name for name, queue in queues.items() if any(job.state == "running" for job in queue)}
     idle = {name for name, queue in queues.items() if not queue}
-    waits = GpuWaits(connection).look(there, running, idle, troubles)
+    waits: dict[str, Wait] = GpuWaits(connection).look(there, running, idle, troubles)
+    reasons = _reasons(Waits(connection), there, {name: queue[-1] for name, queue in queues.items() if queue})
     found = [
-        _pipeline(jobs, there[name], newest[name], queues[name], troubles[name], waits.get(name))
+        _pipeline(jobs, there[name], newest[name], queues[name], troubles[name], waits.get(name), reasons.get(name))
         for name in names
         if name in there
     ]
     missing = [name for name in names if name not in there]
     late = [_COUNTS] if said is not None and any(each.current and each.current.busy for each in found) else []
     return Status(found, missing, rejections(connection), [*late, *unknown, *notes(connection)])
+
+
+def _reasons(waits: Waits, there: Mapping[str, Any], current: Mapping[str, Job]) -> dict[str, Wait]:
+    """The waits for other things than GPUs and a cluster's nodes; `current` are the first jobs that have not ended."""
+    found = {name: waits.reason(there[name], job, current) for name, job in current.items()}
+    stopped = {name: Wait("paused", STOPPED.format(name)) for name, info in there.items() if info.stopped}
+    return stopped | {name: wait for name, wait in found.items() if wait is not None}
 
 
 def _wants_gpus(info: Any) -> bool:
@@ -107,23 +116,30 @@ def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequ
 
 
 def _pipeline(
-    jobs: Jobs, info: Any, newest: Job | None, queue: Sequence[Job], troubles: Sequence[str], wait: Wait | None
+    jobs: Jobs,
+    info: Any,
+    newest: Job | None,
+    queue: Sequence[Job],
+    troubles: Sequence[str],
+    for_gpus: Wait | None,
+    reason: Wait | None,
 ) -> PipelineStatus:
     state = pps_pb2.PipelineState.Name(info.state).removeprefix("PIPELINE_").lower()
-    found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), troubles, _ahead(newest, queue))
+    plain = tuple(dict.fromkeys(map(scheduling.plain, troubles)))
+    found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), plain, _ahead(newest, queue))
     current = found.current
     if current is not None:
         failures = jobs.failures(current, MOST_FAILURES) if current.failed else []
         current = jobs.with_workers(current)
         found = replace(found, failures=failures)
         found = replace(found, ahead=[current, *found.ahead[1:]]) if found.ahead else replace(found, job=current)
-    if wait is not None:
+    if for_gpus is not None:
         kind = info.details.resource_limits.gpu.type
-        others = [each for each in troubles if not gpu_waits.is_short(each, kind)]
-        return replace(found, state=wait.state, reason=wait.text, troubles=others)
+        others = [scheduling.plain(each) for each in troubles if not gpu_waits.is_short(each, kind)]
+        return replace(found, state=for_gpus.state, reason=for_gpus.text, troubles=others)
     if state == "crashing" and troubles:  # which Pachyderm repeats
         return replace(found, reason="")
-    return found
+    return found if reason is None else replace(found, state=reason.state, reason=reason.text)
 
 
 def _ahead(newest: Job | None, queue: Sequence[Job]) -> list[Job]:

@@ -7,10 +7,12 @@ from typing import Any
 from rich import filesize
 from rich.table import Table
 
-from pipelines.client.jobs import Busy, Failure, Job
+from pipelines.client.jobs import Failure, Job
+from pipelines.client.workers import Busy
 from pipelines.cluster.overview import Disk, Overview
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
-from pipelines.commands.terminal import coloured, console, files, near, say
+from pipelines.cluster.waits import behind
+from pipelines.commands.terminal import coloured, console, files, near, say, say_all
 from pipelines.library import results
 from pipelines.library.results import Sheet
 from stages.wording import counted, distance
@@ -198,6 +200,7 @@ def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
         if each.current is not None:
             if each.state != "waiting":
                 _show_workers(each.current)
+            say_all(f"{each.name}: {attempt}" for attempt in each.current.attempts)
             _show_failures(each.current, each.failures)
 
 
@@ -210,17 +213,13 @@ def _show_workers(job: Job) -> None:
     say(f"{job.pipeline} is at work: {'; '.join(map(at_work, longest[:_MOST_WORKERS]))}{more}")
 
 
-def behind(ahead: Sequence[Job]) -> str:
-    """The jobs that another one waits behind, the one at work first."""
-    first = ahead[0]
-    datums = f", {first.done:,} of {counted(first.total, 'datum', 'datums')} done" if first.started else ""
-    more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
-    return f"commit {first.id[:12]} ({first.state}{datums}){more}"
-
-
 def at_work(worker: Busy) -> str:
-    """A worker's datum and the time since it took it."""
-    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s" if worker.paths else "between datums"
+    """A worker's datum, the time since it took it, and how much of it is done, if that is known."""
+    if not worker.paths:
+        return "between datums"
+    within = worker.progress
+    far = f", {within.done:,} of {within.total:,} {within.unit}" if within else ""
+    return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s{far}"
 
 
 def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
@@ -229,7 +228,7 @@ def _show_failures(job: Job, failures: Sequence[Failure]) -> None:
     more = job.failed - len(failures)
     if more > 0:
         say(f"{job.pipeline} failed on {more:,} more: see `lookalike jobs {job.pipeline}@{job.id}`")
-    if job.reason and not failures:
+    if job.ended and job.reason and not failures:
         say(f"{job.pipeline}: {_line(job.reason)}")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localpachd.db import Database
-from localpachd.errors import PachError
+from localpachd.errors import NoSpace, PachError
 from localpachd.storage import paths
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, File, FileSet
@@ -81,27 +81,28 @@ class Layout:
         """Puts a datum's inputs in place, with an empty `out`, and `env` in `.env`: the variables of the pipeline and
         of the datum, but not the machine's own, which would do harm in shells that read the file.
 
-        `check` is called often and may raise to stop it. Raises PlacementError.
+        `check` is called often and may raise to stop it. Raises PlacementError, and NoSpace if the disk is full.
         """
         tree = self.pfs / SCRATCH / work.id
         placing = _Placing(tree, f"{self.shown}/{SCRATCH}/{work.id}", self._chunks, pipes, check)
         try:
-            self.clear(work.id)
-            tree.mkdir()
-            (tree / OUT).mkdir()
-            (tree / ENV).write_bytes(
-                "".join(f"{name}={value}\n" for name, value in env.items()).encode(errors="surrogateescape")
-            )
-            for each in work.inputs:
-                with self._db.read() as conn:
-                    placing.put(each, FileSet(conn, each.files))
-            if self._owner is not None:
-                self._own(tree, *tree.rglob("*"))
-            for name in dict.fromkeys((ENV, *(each.name for each in work.inputs), OUT)):
-                (self.pfs / name).symlink_to(f"{placing.shown}/{name}")
-        except OSError as failure:
-            raise PlacementError(f"cannot put the inputs in place: {failure}") from failure
-        except PachError as failure:
+            with self._chunks.disk.writing():
+                self.clear(work.id)
+                tree.mkdir()
+                (tree / OUT).mkdir()
+                (tree / ENV).write_bytes(
+                    "".join(f"{name}={value}\n" for name, value in env.items()).encode(errors="surrogateescape")
+                )
+                for each in work.inputs:
+                    with self._db.read() as conn:
+                        placing.put(each, FileSet(conn, each.files))
+                if self._owner is not None:
+                    self._own(tree, *tree.rglob("*"))
+                for name in dict.fromkeys((ENV, *(each.name for each in work.inputs), OUT)):
+                    (self.pfs / name).symlink_to(f"{placing.shown}/{name}")
+        except NoSpace:
+            raise
+        except (OSError, PachError) as failure:
             raise PlacementError(f"cannot put the inputs in place: {failure}") from failure
         pipes.start()
         names = frozenset(each.name for each in work.inputs)

@@ -72,6 +72,10 @@ def event(kind: str, name: str, reason: str, message: str) -> dict[str, Any]:
     }
 
 
+REPELLED = (
+    "workers of search cannot start: every node repels its worker by the taint nvidia.com/gpu: tolerate it with an "
+    "overlay, see `lookalike check`"
+)
 UNSCHEDULABLE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
 QUOTA = 'pods "default-index-v1-x" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1'
 PULLING = 'Back-off pulling image "registry/lookalike-rapids:0.1.0"'
@@ -297,7 +301,7 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
     taint = "0/3 nodes are available: 1 node(s) had untolerated taint {nvidia.com/gpu: present}."
     for why, held, state, said in [
         (UNSCHEDULABLE, 4, "waiting", "search: waiting for a GPU, held by other/notebook outside Pachyderm"),
-        (taint, 0, "running", f"workers of search cannot start: Unschedulable: {taint}"),
+        (taint, 0, "running", REPELLED),
     ]:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": why}
         ours = pod("search-v1-x", "search", phase="Pending", gpus=1, conditions=[condition])
@@ -309,7 +313,9 @@ def test_the_status_of_a_cluster_says_why_workers_wait(
         seen = status.read(like_a_cluster, ["search"])
         assert seen.pipelines[0].state == state
         display.show_status(seen)
-        (line,) = [each for each in capsys.readouterr().out.splitlines() if why in each or "waiting for" in each]
+        (line,) = [
+            each for each in capsys.readouterr().out.splitlines() if "cannot start" in each or "waiting for" in each
+        ]
         assert line == said
     kubeconfig("http://127.0.0.1:9", "pach")
     assert (

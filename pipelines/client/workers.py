@@ -1,0 +1,85 @@
+"""The workers of a running job, with what they write into its log: how far a datum has come, and attempts that
+failed."""
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+_LATELY = 20
+"""Seconds for which lines of a log are read: stages note their progress more often."""
+
+_PROGRESS = re.compile(r"\s*([\d,]+) of ([\d,]+) (\w+)")
+_FAILED_ATTEMPT = re.compile(r"errored running user code after ([\d.]+)[a-zµ]*: (.*)", re.DOTALL)
+_KILLED = "signal: killed"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress within a datum: `done` of `total` of its `unit`, such as "pictures"."""
+
+    done: int
+    total: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """A worker that is busy with a datum: the paths of the datum's inputs, none if the worker is between two datums,
+    the seconds since it took the datum, and the progress within it, if the stage notes that."""
+
+    paths: tuple[str, ...]
+    seconds: float
+    progress: Progress | None = None
+
+
+def read(stub: Any, job: Any, status: Iterable[Any]) -> tuple[tuple[Busy, ...], tuple[str, ...]]:
+    """The busy workers of a job, given their WorkerStatus messages, and the attempts that failed lately, in words."""
+    statuses = list(status)
+    lines = list(_lately(stub, job)) if statuses else []
+    return tuple(_busy(each, lines) for each in statuses), tuple(_failed_attempts(lines))
+
+
+def _lately(stub: Any, job: Any) -> Iterator[Any]:
+    request = pps_pb2.GetLogsRequest(job=job, since=Duration(seconds=_LATELY))
+    try:
+        yield from stub.GetLogs(request)
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAVAILABLE:
+            raise
+        # A cluster's logs are in the pods, which may be gone: then this much is unknown.
+
+
+def _busy(status: Any, lines: Sequence[Any]) -> Busy:
+    datum = status.datum_status
+    began = datum.started.ToNanoseconds() if datum.HasField("started") else 0
+    since = (time.time_ns() - began) / 1e9 if began else 0.0
+    found = None
+    for line in lines:
+        if line.user and line.worker_id == status.worker_id and began and line.ts.ToNanoseconds() >= began:
+            found = _progress(line.message) or found
+    return Busy(tuple(each.path for each in datum.data), max(0.0, since), found)
+
+
+def _progress(text: str) -> Progress | None:
+    found = _PROGRESS.fullmatch(text.rstrip())
+    if found is None:
+        return None
+    done, total = (int(number.replace(",", "")) for number in found.groups()[:2])
+    return Progress(done, total, found[3]) if 0 < done <= total else None
+
+
+def _failed_attempts(lines: Iterable[Any]) -> Iterator[str]:
+    for line in lines:
+        found = None if line.user else _FAILED_ATTEMPT.match(line.message)
+        if found is not None:
+            reason = " ".join(found[2].split())
+            if _KILLED in reason:
+                reason = f"{reason} (the machine may lack memory)"
+            of = ", ".join(each.path for each in line.data)
+            yield f"an attempt{' at ' if of else ''}{of} failed after {float(found[1]):.0f} s: {reason}"

@@ -1,0 +1,153 @@
+"""Commands and jobs on a server whose disk is full: they say so, lose nothing, and continue when there is room."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Repository
+from pipelines.specifications import reading
+from tests import servers
+from tests.command import Command
+from tests.servers import LATE, Localpachd
+
+SIZE = 48 << 20
+"""Bytes of the disk."""
+
+MOUNTED = (
+    "unshare",
+    "--map-root-user",
+    "--mount",
+    "sh",
+    "-c",
+    f'mount -t tmpfs -o size={SIZE} tmpfs "$0" && exec "$@"',
+)
+"""Runs a command with a small disk, which only it sees, at the path of the first argument."""
+
+
+def can_mount(directory: Path) -> bool:
+    return subprocess.run([*MOUNTED, str(directory), "true"], capture_output=True).returncode == 0
+
+
+@dataclass
+class SmallDisk:
+    """A localpachd whose root is alone on a small disk."""
+
+    server: Localpachd
+    root: Path
+
+    @property
+    def connection(self) -> Connection:
+        return connect(Target(self.server.address))
+
+    @property
+    def _ballast(self) -> Path:
+        mounted = Path("/proc", str(self.server.process.pid), "root")
+        return mounted / self.root.parent.relative_to("/") / "ballast"
+
+    def fill(self) -> None:
+        """Leaves no room at all."""
+        with self._ballast.open("ab", buffering=0) as file:
+            for size in (1 << 20, 1 << 12, 1):
+                try:
+                    while file.write(b"x" * size) == size:
+                        pass
+                except OSError:
+                    continue
+
+    def free(self) -> None:
+        """Makes room again."""
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def disk(request: pytest.FixtureRequest, tmp_path: Path, command: Command) -> Iterator[SmallDisk]:
+    place = tmp_path / "disk"
+    place.mkdir()
+    if not can_mount(place):
+        pytest.skip("no disk can be mounted here")
+    options = [LATE] if getattr(request, "param", "") == "late" and LATE not in servers.always else []
+    # The log is beside the root, on the disk below the small one.
+    server = servers.start(place / "root", *options, within=[*MOUNTED, str(place)])
+    command.environment["PACHD_ADDRESS"] = server.address
+    yield SmallDisk(server, place / "root")
+    server.kill()
+
+
+SHEET = r"""
+while [ ! -e {gate} ]; do sleep 0.05; done
+out="${{LOCALPACHD_PFS:-/pfs}}/out/$(basename "$queries")"
+mkdir -p "$out"
+echo > "$out/neighbors.jsonl"
+{grid} > "$out/grid.png"
+echo page > "$out/index.html"
+"""
+
+
+def render(disk: SmallDisk, directory: Path, grid: str) -> None:
+    """Deploys a `render` with one attempt at each datum: its grid is what a command prints, once `gate` is there."""
+    document = {
+        "pipeline": {"name": "render"},
+        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
+        "datum_tries": 1,
+        "transform": {
+            "image": "shell:1",
+            "cmd": ["sh", "-e"],
+            "stdin": SHEET.format(gate=directory / "gate", grid=grid).splitlines(),
+        },
+    }
+    (directory / "render.json").write_text(json.dumps(document))
+    deploy(disk.connection, [reading.read(directory / "render.json")])
+
+
+@pytest.mark.parametrize(
+    ("disk", "grid"),
+    [("at once", "echo grid"), ("late", f"head -c {4 << 20} /dev/zero")],
+    indirect=["disk"],
+    ids=["for its record", "for its output"],
+)
+def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path, grid: str) -> None:
+    render(disk, tmp_path, grid)
+    (command.directory / "a").write_text("x")
+    typed = command.start("query", "a")
+    assert typed.stdout is not None
+    while "put 1 file" not in typed.stdout.readline():
+        assert typed.poll() is None
+    jobs = Jobs(disk.connection)
+    while (job := jobs.newest("render")) is None or job.state != "running":
+        assert typed.poll() is None
+    disk.fill()
+    (tmp_path / "gate").touch()
+    waits = f"render: no space left on the disk of {disk.root}: free some, and the job continues by itself\n"
+    while waits not in (line := typed.stdout.readline()):
+        assert line, typed.communicate()
+    assert waits in command.says("status")
+    disk.free()
+    said, complained = typed.communicate(timeout=60)
+    assert (typed.returncode, complained) == (0, "")
+    assert waits not in said
+    assert (command.directory / "results" / "a" / "index.html").is_file()
+    assert "no space" not in command.says("status")
+
+
+def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> None:
+    disk.connection.client.create_repo("queries")
+    (command.directory / "small").write_text("x")
+    command.says("query", "small", "--no-wait")
+    (command.directory / "large").write_bytes(os.urandom(3 << 20))
+    disk.fill()
+    said = command.fails("query", "large", "--no-wait")
+    assert said == f"no space left on the disk of {disk.root}: free some"
+    assert "the repo models" in command.says("status")
+    disk.free()
+    assert re.search("put 1 file into queries", command.says("query", "large", "--no-wait"))
+    kept = Repository(disk.connection, "queries")
+    assert (kept.read("/small"), len(kept.read("/large"))) == (b"x", 3 << 20)

@@ -1,0 +1,158 @@
+"""Commands that wait for jobs, which wait themselves: for an older job, a stopped pipeline, an open commit, another
+attempt; and the progress within a datum."""
+
+import contextlib
+import json
+import os
+import pty
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
+from pipelines.specifications import reading
+from tests.command import Command
+
+SHEET = r"""
+{before}
+out="${{LOCALPACHD_PFS:-/pfs}}/out/$(basename "$queries")"
+mkdir -p "$out"
+for name in neighbors.jsonl grid.png index.html; do echo > "$out/$name"; done
+"""
+
+AT_GATE = "while [ ! -e {gate} ]; do sleep 0.05; done"
+"""Waits until the file `gate` is there."""
+
+Render = Callable[..., Path]
+
+
+@pytest.fixture
+def render(as_user: Connection, tmp_path: Path) -> Render:
+    """Deploys a `render` that runs commands before it makes its sheets; returns the path of its gate."""
+    gate = tmp_path / "gate"
+
+    def make(before: str = AT_GATE, **fields: Any) -> Path:
+        lines = SHEET.format(before=before.format(gate=gate)).splitlines()
+        document = {
+            "pipeline": {"name": "render"},
+            "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
+            "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": lines},
+            **fields,
+        }
+        (tmp_path / "render.json").write_text(json.dumps(document))
+        deploy(as_user, [reading.read(tmp_path / "render.json")])
+        return gate
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def pictures(command: Command) -> None:
+    for name in "ab":
+        (command.directory / name).write_text(name)
+
+
+def seen(typed: "subprocess.Popen[str]", part: str) -> str:
+    """The next line with this part."""
+    assert typed.stdout is not None
+    lines = []
+    for line in typed.stdout:
+        lines.append(line)
+        if part in line:
+            return line.rstrip("\n")
+    raise AssertionError(f"no {part!r} in {lines}, {typed.communicate()}")
+
+
+def ended(typed: "subprocess.Popen[str]") -> str:
+    """The rest of the output of a command, which succeeds."""
+    said, complained = typed.communicate(timeout=60)
+    assert (typed.returncode, complained) == (0, ""), said
+    return said
+
+
+def test_a_job_behind_another(as_user: Connection, render: Render, command: Command) -> None:
+    gate = render()
+    assert "its jobs are running" in command.says("query", "a", "--no-wait")
+    first = Jobs(as_user).newest("render")
+    assert first is not None
+    typed = command.start("query", "b")
+    line = seen(typed, "waits behind")
+    assert line.startswith(f"render: waits behind commit {first.id[:12]} (")
+    gate.touch()
+    # A late server counts the datum that it skips when the job ends.
+    assert re.search("render: success, 1 of 2 datums computed, 1 unchanged\n", ended(typed))
+
+
+def test_a_stopped_pipeline(as_user: Connection, render: Render, command: Command) -> None:
+    gate = render()
+    gate.touch()
+    as_user.client.stop_pipeline("render", project_name=as_user.project)
+    stopped = "render: is stopped: `pachctl start pipeline render` lets it continue"
+    assert f"{stopped}\n" in command.run("query", "a").stdout
+    assert f"{stopped}\n" in command.says("status")
+
+
+def test_an_open_commit(as_user: Connection, render: Render, command: Command) -> None:
+    def leaf(repo: str, glob: str) -> Any:
+        return {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": glob}}
+
+    gate = render(input={"cross": [leaf("queries", "/*"), leaf("models", "/")]})
+    gate.touch()
+    opened = as_user.client.start_commit("models", "master", project_name=as_user.project)
+    typed = command.start("query", "a")
+    waits = (
+        f"waits for commit {opened.id[:12]} of models, which is open: its writer, or `pachctl finish commit "
+        f"models@{opened.id}`, finishes it"
+    )
+    # The open commit has a job of its own, which comes first.
+    assert re.fullmatch(
+        rf"render: waits behind commit {opened.id[:12]} \((created|starting)\), which {waits}", seen(typed, "open")
+    )
+    assert f"render: {waits}\n" in command.says("status")
+    as_user.client.put_file_bytes(opened, "/model", b"")
+    as_user.client.finish_commit(opened)
+    assert "render: success, 1 of 1 datum\n" in ended(typed)
+
+
+def test_a_worker_that_is_killed(render: Render, command: Command) -> None:
+    gate = render(f"[ -e {{gate}}.first ] || {{{{ touch {{gate}}.first; kill -9 $$; }}}}; {AT_GATE}")
+    typed = command.start("query", "a")
+    line = seen(typed, "attempt")
+    assert re.fullmatch(
+        r"render: an attempt at /a failed after \d+ s: signal: killed \(the machine may lack memory\)", line
+    )
+    assert line in command.says("status")
+    gate.touch()
+    assert "render: success, 1 of 1 datum\n" in ended(typed)
+
+
+def test_the_progress_within_a_datum(as_user: Connection, render: Render, command: Command) -> None:
+    gate = render(f"echo '120 of 400 pictures'; {AT_GATE}")
+    here, there = pty.openpty()
+    command.environment["TERM"] = "xterm"
+    typed = command.start("query", "a", stdin=there, stdout=there, stderr=there)
+    os.close(there)
+    said = ""
+    with contextlib.suppress(OSError), os.fdopen(here, "rb", buffering=0) as terminal:
+        while piece := terminal.read(4096):
+            said += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", piece.decode(errors="replace"))
+            if "120 of 400" in said and "left" in said and not gate.exists():
+                assert "render is at work: /a for " in (shown := command.says("status"))
+                assert ", 120 of 400 pictures\n" in shown
+                gate.touch()
+    assert typed.wait(60) == 0
+    assert re.search(r" 0/1 +0:00:\d\d /a for \d+ s, 120 of 400 pictures, about \d+ s left", said)
+
+
+def test_a_job_without_datums(render: Render, command: Command) -> None:
+    def leaf(repo: str) -> Any:
+        return {"pfs": {"name": repo, "repo": repo, "branch": "master", "glob": "/*"}}
+
+    render(input={"cross": [leaf("queries"), leaf("images")]})
+    assert "render: nothing to do\n" in command.run("query", "a").stdout
