@@ -22,6 +22,8 @@ from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import loading, terminal
+from pipelines.commands.syncing import sync_data
+from pipelines.library.syncing import Difference
 from stages import limits
 from stages.kinds import Kind
 
@@ -154,6 +156,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
     so["results"] = ["entry", "directory", "notes", "queries"]
+    so["sync"] = [*sync_data(Difference("folder"), None)]
     so["check"] = [*json.loads(Report([], []).as_json())]
     so["gpus"] = [*(each.name for each in fields(Node)), "allocated"]
     assert said == so

@@ -1,6 +1,7 @@
 """The command that mirrors a folder in the library, once or as long as it runs."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -12,8 +13,8 @@ from pipelines.client.failures import cause, explain
 from pipelines.commands import interrupts, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
-from pipelines.commands.options import AddressOption, WaitOption, path
-from pipelines.commands.terminal import complain, files, say, say_all, say_unreadable
+from pipelines.commands.options import AddressOption, JsonOption, WaitOption, path
+from pipelines.commands.terminal import complain, files, say, say_all, say_json, say_unreadable
 from pipelines.commands.waiting import Put, conclude
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, syncing
@@ -48,6 +49,7 @@ def sync(
         float, typer.Option(min=0.1, help="With --watch: seconds between looks, and for which a file must be at rest.")
     ] = 2.0,
     wait: WaitOption = True,
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Make the library's pictures of a folder equal to the folder, in one commit.
@@ -56,16 +58,14 @@ def sync(
     names that begin with the folder's own are touched, the ones that `lookalike add DIR` gives. Files that cannot be
     read are named, and stay in the library as they are; the exit code is then 1. An empty folder is refused.
     """
-    if watch and dry_run:
-        raise typer.BadParameter("--dry-run is one comparison: give it without --watch")
+    if watch and (dry_run or as_json):
+        raise typer.BadParameter("--dry-run and --json are for a single sync: give them without --watch")
     connection = connected(address) if dry_run else connected_to_write(address)
     syncs = _Syncs(connection, directory, allow_empty, wait)
     if watch:
         syncs.go_on(interval)
-    elif dry_run:
-        _show(syncs.compare())
     else:
-        syncs.once()
+        syncs.once(dry_run, as_json)
 
 
 class _Syncs:
@@ -86,9 +86,17 @@ class _Syncs:
                 self._connection, self._directory, self._digests, self._allow_empty, restless, filling, report
             )
 
-    def once(self) -> None:
+    def once(self, dry_run: bool, as_json: bool) -> None:
         different = self.compare()
-        self._tell(different, self._mirror(different))
+        written = None if dry_run else self._mirror(different)
+        unreadable = _unreadable(different, written)
+        if dry_run:
+            _show(different)
+        else:
+            self._tell(different, written)
+        if as_json:
+            say_json(sync_data(different, written))
+        _end(unreadable)
 
     def go_on(self, interval: float) -> NoReturn:
         """Syncs until Ctrl-C. A failure is said once, and is no reason to end: disks and servers come back."""
@@ -123,6 +131,7 @@ class _Syncs:
         watch.taken()
         if news:
             self._tell(different, written)
+            _end(_unreadable(different, written))
 
     def _mirror(self, different: Difference) -> Written | None:
         if not different:
@@ -132,8 +141,7 @@ class _Syncs:
 
     def _tell(self, different: Difference, written: Written | None) -> None:
         say_all(f"skipped {each}" for each in different.left_out)
-        unreadable = different.unreadable | (written.unreadable if written is not None else {})
-        say_unreadable(unreadable)
+        say_unreadable(_unreadable(different, written))
         if written is None:
             say(f"{different.folder}: nothing to change, {different.unchanged:,} unchanged")
         else:
@@ -142,8 +150,6 @@ class _Syncs:
             said = "synced {}: {:,} added, {:,} changed, {:,} removed, {:,} unchanged".format(different.folder, *counts)
             put = Put("images", frozenset(written.names))
             conclude(self._connection, said, written.commit, self._wait, put)
-        if unreadable:
-            raise LookalikeError(f"{files(len(unreadable))} could not be read; the library keeps what it has of them")
 
 
 def _show(different: Difference) -> None:
@@ -156,7 +162,26 @@ def _show(different: Difference) -> None:
         f"{different.folder}: would add {len(different.added):,}, change {len(different.changed):,} and remove "
         f"{len(different.removed):,}; {different.unchanged:,} unchanged"
     )
-    if different.unreadable:
-        raise LookalikeError(
-            f"{files(len(different.unreadable))} could not be read; the library keeps what it has of them"
-        )
+
+
+def sync_data(different: Difference, written: Written | None) -> dict[str, object]:
+    """A sync for programs; without a commit if there was none, or it would only have been one."""
+    put = {each.name for each in different.sources} if written is None else set(written.names)
+    return {
+        "commit": None if written is None else written.commit,
+        "added": [each.name for each in different.added if each.name in put],
+        "changed": [each.name for each in different.changed if each.name in put],
+        "removed": different.removed,
+        "unchanged": different.unchanged,
+        "skipped": different.left_out,
+        "unreadable": _unreadable(different, written),
+    }
+
+
+def _unreadable(different: Difference, written: Written | None) -> dict[str, str]:
+    return different.unreadable | (written.unreadable if written is not None else {})
+
+
+def _end(unreadable: Mapping[str, str]) -> None:
+    if unreadable:
+        raise LookalikeError(f"{files(len(unreadable))} could not be read; the library keeps what it has of them")

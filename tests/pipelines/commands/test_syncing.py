@@ -1,5 +1,6 @@
 """`lookalike sync` as people type it: what is put, replaced and removed, what is refused, and the watch."""
 
+import json
 import os
 import shutil
 import signal
@@ -70,11 +71,23 @@ def test_a_folder_is_mirrored_by_content_in_one_commit(repo: Connection, command
     changes = ["would add trip/moved.png", "would add trip/new.png", "would change trip/a.png"]
     changes += ["would remove trip/b.png", "would remove trip/late/c.png"]
     assert sync(command, "trip/", "--dry-run") == [*changes, "trip: would add 2, change 1 and remove 2; 0 unchanged"]
+    told = json.loads(command.run("sync", "trip", "--dry-run", "--json").stdout)
+    assert told == {
+        "commit": None,
+        "added": ["trip/moved.png", "trip/new.png"],
+        "changed": ["trip/a.png"],
+        "removed": ["trip/b.png", "trip/late/c.png"],
+        "unchanged": 0,
+        "skipped": [],
+        "unreadable": {},
+    }
     assert "trip%2Fb.png" in library(repo)
     assert sync(command, "trip") == ["synced trip: 2 added, 1 changed, 2 removed, 0 unchanged"]
     assert len(list(repo.client.list_commit("images", project_name=repo.project))) == before + 1
     kept = {"other.png": b"of somebody else", "tripod.png": b"of another name"}
     assert library(repo) == {f"trip%2F{each.name}": each.read_bytes() for each in trip.iterdir()} | kept
+    told = json.loads(command.run("sync", "trip", "--json").stdout)
+    assert (told["commit"], told["unchanged"], told["added"]) == (None, 3, [])
     assert sync(command, "trip", "-n") == ["trip: would add 0, change 0 and remove 0; 3 unchanged"]
 
 
