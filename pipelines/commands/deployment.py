@@ -1,7 +1,6 @@
 """The commands for the pipelines themselves: check, specs, deploy and status."""
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
@@ -12,12 +11,12 @@ from pipelines.checks.datums import Paths
 from pipelines.client import deployment
 from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.repository import Repository
-from pipelines.cluster import overview, preflight, status
-from pipelines.commands import display, reporting
+from pipelines.cluster import preflight, status
+from pipelines.commands import reporting
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption
-from pipelines.commands.terminal import near, say, say_all, say_json
+from pipelines.commands.terminal import near, say, say_all
 from pipelines.errors import LookalikeError
 from pipelines.specifications import drafts, overlays, own, reading, variables, writing
 from pipelines.specifications.drafts import Draft
@@ -152,30 +151,6 @@ def check(
         reporting.show(report)
     if report.count(Level.ERROR):
         raise typer.Exit(1)
-
-
-@app.command(
-    "status",
-    examples=("lookalike status", "lookalike status --json"),
-)
-def show_status(as_json: JsonOption = False, address: AddressOption = "") -> None:
-    """Show the library at a glance: pictures, queries, model, disk, GPUs and jobs; then every pipeline with its running
-    and newest jobs, and the reasons of failures and rejections."""
-    connection = connected(address)
-    facts = overview.read(connection)
-    found = status.read(connection, [spec.name for spec in reading.load(own.current())], connection.namespace)
-    if as_json:
-        server = {"address": connection.address, "project": connection.project}
-        say_json({"server": server, "library": facts, "jobs": display.work(found.pipelines), **_fields(found)})
-        return
-    say(f"server    {connection.address}, project {connection.project}")
-    display.show_overview(facts, found)
-    say("")
-    display.show_status(found)
-
-
-def _fields(found: status.Status) -> dict[str, object]:
-    return {each.name: getattr(found, each.name) for each in fields(found)}
 
 
 def _read(

@@ -29,7 +29,7 @@ COMMANDS = {
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
-    "status": Entry("deployment", "Show every pipeline, its running and newest jobs, and its failures."),
+    "status": Entry("status", "Show the library at a glance, and every pipeline with its jobs."),
     "add": Entry("library", "Add pictures to the library."),
     "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
     "remove": Entry("library", "Remove pictures from the library, or queries."),
@@ -63,5 +63,10 @@ class Commands(Group):
 def load(name: str) -> Any:
     """The command of that name, or the group of commands, imported from its module."""
     parent = App()
-    parent.add_typer(importlib.import_module(f"pipelines.commands.{COMMANDS[name].module}").app)
+    parent.add_typer(module(COMMANDS[name].module).app)
     return typer.main.get_group(parent).commands[name]
+
+
+def module(name: str) -> Any:
+    """A module below pipelines.commands."""
+    return importlib.import_module(f"pipelines.commands.{name}")

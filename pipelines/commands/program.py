@@ -1,7 +1,6 @@
 """The `lookalike` command: its groups of commands put together. Every failure ends as one line that says what to do."""
 
 import os
-from importlib import metadata
 from typing import Annotated
 
 import grpc
@@ -10,7 +9,7 @@ import typer
 from pipelines.client.failures import cause, explain
 from pipelines.commands import interrupts, terminal
 from pipelines.commands.app import SETTINGS
-from pipelines.commands.loading import Commands
+from pipelines.commands.loading import Commands, module
 from pipelines.errors import LookalikeError
 
 _NAME = "lookalike"
@@ -30,7 +29,7 @@ app = typer.Typer(
 
 def _say_version(wanted: bool) -> None:
     if wanted:
-        terminal.say(f"{_NAME} {metadata.version(_NAME)}")
+        terminal.say(module("version").TEXT)
         raise typer.Exit
 
 
