@@ -28,6 +28,7 @@ from stages.contract import StageError
 from stages.embedders import Embedder
 from stages.framing import Framed, unpadded
 from stages.packs import read_packs, read_rejections, write_rejections
+from stages.progress import Progress
 from stages.sources import Source, unite
 from stages.tables.images import Images, write_images
 
@@ -36,7 +37,6 @@ if _HIDDEN:
 
 _THUMBNAIL_SIDE = 224  # pixels at most: a page shows no larger ones
 _THUMBNAIL_QUALITY = 85
-_BATCHES_PER_LINE = 20  # of progress
 
 
 @dataclass(frozen=True)
@@ -113,12 +113,12 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
         np.stack([each.pixels for each in values[begin : begin + spec.batch]])
         for begin in range(0, len(ids), spec.batch)
     )
-    for number, some in enumerate(embedder.stream(batches), 1):
+    progress = Progress("pictures", len(ids))
+    for some in embedder.stream(batches):
         begin, end = len(thumbnails), len(thumbnails) + len(some)
         vectors[begin:end] = some
         thumbnails += [_thumbnail(each) for each in values[begin:end]]  # while the next batch is computed
-        if number % _BATCHES_PER_LINE == 0 or end == len(ids):
-            print(f"  {end} of {len(ids)} pictures")
+        progress.add(len(some))
     images = Images(
         ids=ids,
         sources=[each.sources for each in pictures.by_id.values()],

@@ -11,6 +11,7 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.preprocess"))
 
 import hashlib
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from stages.distinct import DistinctPictures
 from stages.framing import FITS, Framing
 from stages.packs import Rejection, write_pack, write_rejections
 from stages.parameters import integer, one_of
+from stages.progress import Progress
 from stages.reading import Decoded, read
 
 STAGE = "preprocess"
@@ -64,7 +66,9 @@ class Preprocess:
         src = hashlib.sha256(given.repo_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
         rejections: list[Rejection] = []
         with DistinctPictures(self.framing.side) as distinct:
+            progress = Progress("pictures", _files(given))
             for each in read(given, self.framing):
+                progress.add()
                 if isinstance(each, Decoded):
                     distinct.add(each.source, each.framed)
                 else:
@@ -99,6 +103,11 @@ def _bucket(picture: str, buckets: int) -> str:
 def _digits(pictures: int, part: int) -> int:
     """The number of hex digits that divide so many pictures into parts of that size."""
     return next(digits for digits in range(16) if pictures <= part * 16**digits)
+
+
+def _files(given: Input) -> int | None:
+    """The number of files in a directory, None for a file: it may be an archive."""
+    return sum(len(files) for *_, files in os.walk(given.path)) if given.path.is_dir() else None
 
 
 def _only_input(datum: Datum) -> Input:

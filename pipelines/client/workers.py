@@ -14,14 +14,14 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 _LATELY = 20
 """Seconds for which lines of a log are read: stages note their progress more often."""
 
-_PROGRESS = re.compile(r"\s*([\d,]+) of ([\d,]+) (\w+)")
+_PROGRESS = re.compile(r"\s*(\d+)(?: of (\d+) (\w+)| (\w+) so far)")
 _FAILED_ATTEMPT = re.compile(r"errored running user code after ([\d.]+)[a-zµ]*: (.*)", re.DOTALL)
 _KILLED = "signal: killed"
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress within a datum: `done` of `total` of its `unit`, such as "pictures"."""
+    """The progress within a datum: `done` of `total` of its `unit`, such as "pictures"; 0 for an unknown total."""
 
     done: int
     total: int
@@ -70,8 +70,8 @@ def _progress(text: str) -> Progress | None:
     found = _PROGRESS.fullmatch(text.rstrip())
     if found is None:
         return None
-    done, total = (int(number.replace(",", "")) for number in found.groups()[:2])
-    return Progress(done, total, found[3]) if 0 < done <= total else None
+    done, total = int(found[1]), int(found[2] or 0)
+    return None if total and done > total else Progress(done, total, found[3] or found[4])
 
 
 def _failed_attempts(lines: Iterable[Any]) -> Iterator[str]:

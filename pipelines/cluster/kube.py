@@ -35,6 +35,9 @@ _SCALES_UP = "TriggeredScaleUp"
 _UNSCHEDULED = "FailedScheduling"
 """The reason of the event that repeats the condition of a pod without a node."""
 
+_PULLING, _PULLED = "Pulling", "Pulled"
+"""The reasons of the events by which a node says that it pulls an image, and that it has it."""
+
 _WORKERS = "suite=pachyderm,component=worker"
 _SERVERS = "suite=pachyderm,app=pachd"
 
@@ -86,7 +89,22 @@ def troubles(namespace: str) -> dict[str, list[str]]:
         about = names.get((event.involved_object.kind, event.involved_object.name))
         if about is not None and event.message and event.reason != _UNSCHEDULED:
             found.setdefault(about, []).append(f"{event.reason}: {event.message.strip()}")
+    silent = {name: pipeline for (kind, name), pipeline in names.items() if kind == "Pod" and not found.get(pipeline)}
+    if silent:
+        for name, said in _pulls(core, namespace).items():
+            if name in silent:
+                found.setdefault(silent[name], []).append(said)
     return {name: kube_objects.distinct(said) for name, said in found.items() if said}
+
+
+def _pulls(core: client.CoreV1Api, namespace: str) -> dict[str, str]:
+    """The pods whose node is pulling an image, with its words."""
+    found: dict[str, dict[str, str]] = {}
+    for reason in (_PULLING, _PULLED):
+        events = _all(core.list_namespaced_event, namespace=namespace, field_selector=f"reason={reason}")
+        of_it = (each for each in events if each.reason == reason)
+        found[reason] = {each.involved_object.name: f"{reason}: {(each.message or '').strip()}" for each in of_it}
+    return {name: said for name, said in found[_PULLING].items() if name not in found[_PULLED]}
 
 
 def capacity(namespace: str) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+_OUT_OF_MEMORY = "OOMKilled"
+"""The reason of a container's end if it was killed for want of memory."""
+
 _PRODUCTS = ("nvidia.com/gpu.product", "aliyun.accelerator/nvidia_name", "cloud.google.com/gke-accelerator")
 """Labels of nodes that name the kind of their GPUs."""
 
@@ -108,6 +111,9 @@ def waiting(pod: Any) -> Iterator[str]:
         waiting = each.state.waiting if each.state else None
         if waiting is not None and waiting.message:
             yield f"{waiting.reason}: {waiting.message.strip()}"
+        ended = each.last_state.terminated if each.last_state else None
+        if ended is not None and ended.reason == _OUT_OF_MEMORY:
+            yield f"{_OUT_OF_MEMORY}: exit status {ended.exit_code}"
 
 
 def distinct(reasons: Sequence[str]) -> list[str]:

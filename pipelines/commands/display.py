@@ -218,7 +218,8 @@ def at_work(worker: Busy) -> str:
     if not worker.paths:
         return "between datums"
     within = worker.progress
-    far = f", {within.done:,} of {within.total:,} {within.unit}" if within else ""
+    of = f" of {within.total:,}" if within and within.total else ""
+    far = f", {within.done:,}{of} {within.unit}" if within else ""
     return f"{', '.join(worker.paths)} for {worker.seconds:,.0f} s{far}"
 
 

@@ -30,7 +30,7 @@ class Estimate:
 
 def worked(job: Job) -> float:
     """The datums that are done, and the parts of those at work."""
-    parts = [each.progress.done / each.progress.total for each in job.busy if each.progress is not None]
+    parts = [each.progress.done / each.progress.total for each in job.busy if each.progress and each.progress.total]
     return min(job.done + sum(parts), float(job.total))
 
 

@@ -161,6 +161,28 @@ def test_the_gpus_of_nodes_and_their_holders(api_server: str) -> None:
     }
 
 
+def test_a_worker_whose_image_is_pulled_or_that_lacked_memory(serve_api: Callable[[Any], str]) -> None:
+    state = {"name": "user", "ready": False, "image": "i", "imageID": "", "restartCount": 0}
+    creating = {**state, "state": {"waiting": {"reason": "ContainerCreating"}}}
+    killed = {**state, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}
+    pods = [
+        pod(f"{name}-v1", name, on="plain", phase="Pending", containerStatuses=[container])
+        for name, container in (("preprocess", creating), ("index", creating), ("search", killed))
+    ]
+    events = [
+        event("Pod", "preprocess-v1", "Pulling", 'Pulling image "team/cpu:1"'),
+        event("Pod", "index-v1", "Pulling", 'Pulling image "team/cpu:1"'),
+        event("Pod", "index-v1", "Pulled", 'Successfully pulled image "team/cpu:1"'),
+    ]
+    for each in events:
+        each["type"] = "Normal"
+    place = "/api/v1/namespaces/pach"
+    serve_api({f"{place}/pods": pods, f"{place}/replicationcontrollers": [], f"{place}/events": []})
+    assert kubernetes.troubles() == {"default/search": ["OOMKilled: exit status 137"]}
+    serve_api({f"{place}/pods": pods[:2], f"{place}/replicationcontrollers": [], f"{place}/events": events})
+    assert kubernetes.troubles()["default/preprocess"] == ['Pulling: Pulling image "team/cpu:1"']
+
+
 def test_the_reasons_why_workers_wait(api_server: str) -> None:
     expected = {
         "default/search": [f"Unschedulable: {UNSCHEDULABLE}"],
