@@ -53,6 +53,7 @@ class Answers:
     metric: str | None  # None if nothing was searched
     answers: tuple[Answer, ...]  # one for each distinct query picture, ordered by id
     rejected: tuple[Rejection, ...] = ()
+    backbone: str = ""  # the model's name and size, for people; "" as for the model
 
     @property
     def searched(self) -> bool:
@@ -74,15 +75,20 @@ class _Merge:
 
     k: int
     model: str | None = None
+    backbone: str = ""
     fit: str | None = None
     metric: str | None = None
     best: dict[str, list[Match]] = field(default_factory=dict)
 
-    def expect(self, model: str, fit: str) -> None:
-        """Raises StageError unless everything so far comes from this model, and from pictures of this fit."""
+    def expect(self, table: Images | Neighbours) -> None:
+        """Raises StageError unless everything so far comes from the table's model, and from pictures of its fit."""
+        model, fit = table.model, table.fit
         if self.model not in (None, model):
+            ours, theirs = (
+                f"{name} {of}".strip() for name, of in ((self.backbone, self.model), (table.backbone, model))
+            )
             raise StageError(
-                f"results of two models cannot be mixed: {self.model} and {model}. Both must come from one commit of "
+                f"results of two models cannot be mixed: {ours} and {theirs}. Both must come from one commit of "
                 "the repo models; wait until features, features-queries and search have recomputed everything, or "
                 "start the search again with: lookalike deploy --reprocess search"
             )
@@ -91,7 +97,7 @@ class _Merge:
                 f"results of pictures with FIT={self.fit} and with FIT={fit} cannot be mixed: set the same FIT in the "
                 "specs of preprocess and preprocess-queries and run: lookalike deploy"
             )
-        self.model, self.fit = model, fit
+        self.model, self.backbone, self.fit = model, table.backbone, fit
 
     def wanted(self, queries: Sequence[str], distances: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Which rows of a further table may be among the best: with 16 segments, a quarter of them."""
@@ -100,7 +106,7 @@ class _Merge:
         return distances <= limits
 
     def add(self, table: Neighbours) -> None:
-        self.expect(table.model, table.fit)
+        self.expect(table)
         if self.metric not in (None, table.metric):
             raise StageError(
                 f"distances of two metrics cannot be mixed: {self.metric} and {table.metric}. Reprocess the search: "
@@ -129,7 +135,7 @@ def merge(
     """
     merged = _Merge(k)
     if queries is not None:
-        merged.expect(queries.model, queries.fit)
+        merged.expect(queries)
     for read in segments:
         merged.add(read(merged.wanted))
     known = _Query.table(queries)
@@ -137,7 +143,7 @@ def merge(
     for query in sorted({*known, *merged.best}):
         own = known.get(query, _Query())
         answers.append(Answer(query, own.sources, own.thumbnail, tuple(merged.best.get(query, ()))))
-    return Answers(entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected))
+    return Answers(entry, k, merged.model, merged.fit, merged.metric, tuple(answers), tuple(rejected), merged.backbone)
 
 
 def json_lines(answers: Answers) -> Iterator[str]:
@@ -149,6 +155,7 @@ def json_lines(answers: Answers) -> Iterator[str]:
                 "sources": paths(answer.sources),
                 "k": answers.k,
                 "metric": answers.metric,
+                "backbone": answers.backbone,
                 "model": answers.model,
                 "neighbors": [
                     {"id": match.id, "distance": _shortest(match.distance), "sources": paths(match.sources)}

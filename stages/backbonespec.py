@@ -29,6 +29,12 @@ class BackboneSpec:
     weights: Weights
     sha256: str = ""  # 64 hex digits; filled in by save_backbone
 
+    @property
+    def described(self) -> str:
+        """The backbone for people, such as "efficientnet-lite0 at 224 px"."""
+        precision = "" if self.precision == "float32" else f" in {self.precision}"
+        return f"{self.name} at {self.image_size} px{precision}"
+
 
 def parse_spec(text: str | bytes) -> BackboneSpec:
     """Parses the content of backbone.json. Raises StageError for anything else."""

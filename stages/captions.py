@@ -25,7 +25,7 @@ def title(answers: Answers) -> str:
 
 
 def summary(answers: Answers, shown: int, limit: int) -> str:
-    """One line on the sheet's content: the number of queries, of their nearest (at most `limit`), and the metric."""
+    """One line on the sheet's content: queries, their nearest (at most `limit`), metric, backbone."""
     total = len(answers.answers)
     queries = counted(total, "query picture", "query pictures")
     if shown < total:
@@ -33,7 +33,9 @@ def summary(answers: Answers, shown: int, limit: int) -> str:
     if not answers.answers or not answers.searched:
         return queries
     k = min(limit, answers.library_size or answers.k)
-    return f"{queries}, each with its {counted(k, 'nearest picture', 'nearest pictures')} by {answers.metric} distance"
+    nearest = counted(k, "nearest picture", "nearest pictures")
+    by = f"{answers.metric} distance" if not answers.backbone else f"{answers.metric} distance with {answers.backbone}"
+    return f"{queries}, each with its {nearest} by {by}"
 
 
 def notes(answers: Answers, shown: int) -> list[str]:

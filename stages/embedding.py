@@ -127,6 +127,7 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
         image_size=spec.image_size,
         fit=pictures.fit,
         dimension=spec.dimension,
+        backbone=spec.described,
     )
     return vectors, images
 

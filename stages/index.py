@@ -54,6 +54,7 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     vectors = _written(target / "vectors.npy", parts, images)
     write_images(images, target / "images.parquet")
     facts = {
+        "backbone": images.backbone,
         "count": len(images),
         "dimension": images.dimension,
         "fit": images.fit,

@@ -49,7 +49,8 @@ def _head(answers: Answers, shown: int) -> Iterator[str]:
     if answers.answers:
         yield f'<p class="summary">{_text(captions.summary(answers, shown, answers.k))}</p>'
     if answers.model is not None:
-        yield f'<dl class="facts"><div><dt>Model</dt><dd><code>{_text(answers.model)}</code></dd></div></dl>'
+        named = f"{_text(answers.backbone)} <code>{_text(answers.model)}</code>"
+        yield f'<dl class="facts"><div><dt>Model</dt><dd>{named}</dd></div></dl>'
     yield from _list("notes", captions.notes(answers, shown))
     yield "</header>"
 

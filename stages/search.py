@@ -196,4 +196,5 @@ def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) ->
         fit=queries.images.fit,
         metric=chosen.metric,
         k=chosen.k,
+        backbone=queries.images.backbone,
     )

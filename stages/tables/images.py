@@ -26,6 +26,7 @@ class Images:
     image_size: int  # side of the normalised pictures in pixels
     fit: str  # how they fill their squares, one of stages.framing.FITS
     dimension: int  # length of one vector
+    backbone: str = ""  # its name and size, for people; equal models may have several
 
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.sources) == len(self.thumbnails):
@@ -44,7 +45,8 @@ class Images:
     @property
     def described(self) -> str:
         """The origin, for people."""
-        return f"{self.model} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
+        named = f"{self.backbone} {self.model}".strip()
+        return f"{named} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
 
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
@@ -58,6 +60,7 @@ def write_images(images: Images, path: Path) -> None:
         "image_size": str(images.image_size),
         "fit": images.fit,
         "dimension": str(images.dimension),
+        "backbone": images.backbone,
     }
     columns = {"id": images.ids, "sources": stored_sources(images.sources), "thumbnail": images.thumbnails}
     write_table(columns, _SCHEMA, facts, path)
@@ -68,7 +71,7 @@ def read_images(file: Path | BinaryIO) -> Images:
 
     Raises StageError for any other file.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension")
+    table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension", "backbone")
     return Images(
         ids=table["id"].to_pylist(),
         sources=true_sources(table["sources"].to_pylist()),
@@ -77,6 +80,7 @@ def read_images(file: Path | BinaryIO) -> Images:
         image_size=int(facts["image_size"]),
         fit=facts["fit"],
         dimension=int(facts["dimension"]),
+        backbone=facts["backbone"],
     )
 
 
@@ -110,4 +114,5 @@ def merge_images(parts: Sequence[Images]) -> Images:
         image_size=first.image_size,
         fit=first.fit,
         dimension=first.dimension,
+        backbone=first.backbone,
     )

@@ -49,6 +49,7 @@ class Neighbours:
     fit: str  # how the pictures fill their squares, one of stages.framing.FITS
     metric: str  # "euclidean" or "cosine"
     k: int  # how many neighbours were asked for; a smaller segment gives fewer rows
+    backbone: str = ""  # its name and size, for people
 
     def __post_init__(self) -> None:
         lengths = {len(self.ranks), len(self.ids), len(self.distances), len(self.sources), len(self.thumbnails)}
@@ -85,6 +86,7 @@ def write_neighbours(neighbours: Neighbours, path: Path) -> None:
         "fit": neighbours.fit,
         "metric": neighbours.metric,
         "k": str(neighbours.k),
+        "backbone": neighbours.backbone,
     }
     columns = {
         "query": neighbours.queries,
@@ -102,7 +104,7 @@ def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neig
 
     Raises StageError for any other file.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "k")
+    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "k", "backbone")
     queries = table["query"].to_pylist()
     if wanted is not None:  # before converting sources and thumbnails, the bulk of a row
         chosen = np.flatnonzero(wanted(queries, table["distance"].to_numpy()))
@@ -118,4 +120,5 @@ def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neig
         fit=facts["fit"],
         metric=facts["metric"],
         k=int(facts["k"]),
+        backbone=facts["backbone"],
     )

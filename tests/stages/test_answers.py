@@ -55,6 +55,7 @@ def segment(
         fit=fit,
         metric=metric,
         k=k,
+        backbone="a net at 96 px",
     )
     with TemporaryDirectory() as directory:
         path = Path(directory) / "segment.parquet"
@@ -65,7 +66,14 @@ def segment(
 
 def asked(*queries: str, model: str = MODEL, fit: str = "pad") -> Images:
     return Images(
-        queries, [[source(f"q/{query[0]}.png")] for query in queries], [b"q"] * len(queries), model, 96, fit, 4
+        queries,
+        [[source(f"q/{query[0]}.png")] for query in queries],
+        [b"q"] * len(queries),
+        model,
+        96,
+        fit,
+        4,
+        "a net at 96 px",
     )
 
 
@@ -119,7 +127,8 @@ def test_either_side_may_be_missing() -> None:
     assert only_search.answers[0].matches[0].id == picture(1)
 
     neither = merge("entry", 3, asked(), [], [Rejection("bad.jpg", "preprocess", "empty file")])
-    assert neither == Answers("entry", 3, MODEL, "pad", None, (), (Rejection("bad.jpg", "preprocess", "empty file"),))
+    bad = Rejection("bad.jpg", "preprocess", "empty file")
+    assert neither == Answers("entry", 3, MODEL, "pad", None, (), (bad,), "a net at 96 px")
 
 
 def test_two_fits_are_not_mixed() -> None:
@@ -131,7 +140,10 @@ def test_two_fits_are_not_mixed() -> None:
 
 def test_two_models_are_not_mixed() -> None:
     row = (QUERY, picture(1), 0.5, [source("a.jpg")])
-    with pytest.raises(StageError, match=f"{'a' * 64} and {'b' * 64}.*lookalike deploy --reprocess search"):
+    with pytest.raises(
+        StageError,
+        match=f"a net at 96 px {'a' * 64} and a net at 96 px {'b' * 64}.*lookalike deploy --reprocess search",
+    ):
         merge("entry", 3, asked(QUERY), [segment([row]), segment([row], model="b" * 64)])
     with pytest.raises(StageError, match="two models"):
         merge("entry", 3, asked(QUERY, model="b" * 64), [segment([row])])
@@ -161,7 +173,8 @@ def test_lines_have_everything_in_a_fixed_form() -> None:
     lines = list(json_lines(merge("entry", 3, asked(QUERY, OTHER), [table])))
     assert [json.loads(line)["query"] for line in lines] == [QUERY, OTHER]
     assert lines[0] == (
-        '{"k":3,"metric":"euclidean","model":"' + MODEL + '","neighbors":[{"distance":0.1,"id":"' + picture(1) + '",'
+        '{"backbone":"a net at 96 px","k":3,"metric":"euclidean","model":"' + MODEL + '",'
+        '"neighbors":[{"distance":0.1,"id":"' + picture(1) + '",'
         '"sources":["b.jpg","\\u65e5\\u672c/\\udcff.jpg"]}],"query":"' + QUERY + '","sources":["q/0.png"]}'
     )
     assert json.loads(lines[0])["neighbors"][0]["sources"] == ["b.jpg", name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -26,6 +27,9 @@ def test_the_summary_counts_the_shown_queries() -> None:
     assert (
         captions.summary(answers(7, 3), 5, 1)
         == "5 of 7 query pictures, each with its 1 nearest picture by euclidean distance"
+    )
+    assert captions.summary(replace(answers(1, 3), backbone="a net at 96 px"), 1, 3).endswith(
+        "nearest pictures by euclidean distance with a net at 96 px"
     )
     assert captions.summary(answers(7, 2), 7, 3).startswith("7 query pictures, each with its 2 nearest pictures")
     assert captions.summary(answers(7, 0, metric=None), 7, 3) == "7 query pictures"

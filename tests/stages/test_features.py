@@ -128,6 +128,7 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
         SIZE,
         4,
     )
+    assert images.backbone == f"small at {SIZE} px"
     for number in (one, two, three):
         thumbnail = Image.open(io.BytesIO(images.thumbnails[list(images.ids).index(id_of(number))]))
         assert (thumbnail.format, thumbnail.size) == ("JPEG", (SIZE, SIZE))

@@ -33,6 +33,7 @@ def write_bucket(
         image_size=96,
         fit="pad",
         dimension=dimension or vectors.shape[1],
+        backbone="a net at 96 px",
     )
     write_images(images, directory / f"{bucket}.parquet")
     np.save(directory / f"{bucket}.npy", vectors.astype(np.float32))
@@ -67,8 +68,8 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     images = read_images(written / "images.parquet")
     assert images == merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
     assert (written / "index.json").read_text() == (
-        '{"count": 60, "dimension": 12, "fit": "pad", "image_size": 96, "k": 3, "metric": "euclidean", '
-        f'"model": "{MODEL}"}}\n'
+        '{"backbone": "a net at 96 px", "count": 60, "dimension": 12, "fit": "pad", "image_size": 96, "k": 3, '
+        f'"metric": "euclidean", "model": "{MODEL}"}}\n'
     )
 
 

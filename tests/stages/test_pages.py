@@ -72,6 +72,13 @@ def document(of: Answers) -> Document:
     return Document(page(of, [answer.query for answer in of.answers]))
 
 
+def test_the_model_is_named_before_its_hash() -> None:
+    texts = document(replace(answers(), backbone="efficientnet-lite0 at 224 px")).texts
+    named = texts[texts.index("Model") + 1 :]
+    assert [each.strip() for each in named[:2]] == ["efficientnet-lite0 at 224 px", "a" * 64]
+    assert any(text.endswith("by euclidean distance with efficientnet-lite0 at 224 px") for text in texts)
+
+
 def test_the_page_is_self_contained() -> None:
     read = document(answers())
     links = [value for _, attributes in read.elements for key, value in attributes.items() if key in ("src", "href")]

@@ -34,6 +34,7 @@ def images(draw: st.DrawFn) -> Images:
         image_size=draw(st.integers(1, 4096)),
         fit=draw(st.sampled_from(FITS)),
         dimension=draw(st.integers(1, 4096)),
+        backbone=draw(st.text(max_size=20)),
     )
 
 
@@ -54,6 +55,7 @@ def neighbours(draw: st.DrawFn) -> Neighbours:
         fit=draw(st.sampled_from(FITS)),
         metric=draw(st.sampled_from(["euclidean", "cosine"])),
         k=k,
+        backbone=draw(st.text(max_size=20)),
     )
 
 
@@ -96,7 +98,13 @@ def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
     schema = pq.read_schema(tmp_path / "t")
     assert schema.names == ["id", "sources", "thumbnail"]
     assert schema.field("thumbnail").type == pa.binary()
-    assert schema.metadata == {b"model": b"m" * 64, b"image_size": b"96", b"fit": b"pad", b"dimension": b"1280"}
+    assert schema.metadata == {
+        b"model": b"m" * 64,
+        b"image_size": b"96",
+        b"fit": b"pad",
+        b"dimension": b"1280",
+        b"backbone": b"",
+    }
 
 
 def test_rows_are_neighbours() -> None:
