@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
-from pipelines.client.repository import Edit, Put, Remove, Repository
+from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
 from pipelines.library.pictures import Source
-from pipelines.library.snapshots import REPO, Downloads, Snapshot, block_path, paths_of
+from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot, block_path, paths_of
 from pipelines.library.uploads import BlockUploads
 
 Report = Callable[[int], None]
@@ -42,6 +42,7 @@ class _Leaf:
 
 class Changing:
     """Pictures being put and removed. in_blocks: whether all go into blocks, or only those that are in one already.
+    copies: files of the library with the content of some pictures to put, by name; used where these become files.
 
     `removed` are the names of the pictures that the last content removes.
     """
@@ -55,6 +56,7 @@ class Changing:
         choose: Choice = lambda _: (),
         in_blocks: bool = False,
         report: Report = lambda _: None,
+        copies: Mapping[str, Copied] | None = None,
     ) -> None:
         self.removed: list[str] = []
         self.unreadable: dict[str, str] = {}
@@ -67,6 +69,7 @@ class Changing:
         self._choose = choose
         self._in_blocks = in_blocks
         self._report = report
+        self._copies = copies or {}
         self._leaves: dict[_Key, _Leaf] = {}
         self._files: dict[str, frozenset[str]] = {}
         """The file sets of pictures that are files of their own, with the names in each."""
@@ -135,7 +138,7 @@ class Changing:
             return _Leaf(single=single)
         spans = library.block(prefix) | packed
         leaves = blocks.divide(spans, prefix)
-        made = self._upload(leaves, spans, packed.keys())
+        made = self._uploads.put_all(leaves, spans, lambda names: self._report(len(names & packed.keys())))
         divided = (block_path(prefix),) if prefix in library.blocks and prefix not in leaves else ()
         return _Leaf(made, divided, tuple(packed), single)
 
@@ -171,7 +174,7 @@ class Changing:
         for prefix in joined - touched:
             spans |= library.block(prefix)
         gone = ((touched | joined) - written.keys()) & library.blocks.keys()
-        made = self._upload(written, spans, put.keys())
+        made = self._uploads.put_all(written, spans, lambda names: self._report(len(names & put.keys())))
         return _Leaf(made, tuple(map(block_path, sorted(gone))), tuple(put), tuple(single))
 
     def _placed(
@@ -192,16 +195,6 @@ class Changing:
         }
         return packed, tuple(each for each in sources if each.name not in packed)
 
-    def _upload(
-        self, leaves: Mapping[str, AbstractSet[str]], spans: Mapping[str, Span], put: AbstractSet[str]
-    ) -> tuple[str, ...]:
-        """The file sets of the blocks of these leaves."""
-        made = []
-        for leaf, names in sorted(leaves.items()):
-            made.append(self._uploads.put(leaf, {each: spans[each] for each in names}))
-            self._report(len(names & put))
-        return tuple(made)
-
     def _put_files(self, library: Snapshot, sources: Sequence[Source]) -> None:
         """Uploads the pictures that become files of their own, unless they are uploaded."""
         for each in sources:
@@ -212,7 +205,7 @@ class Changing:
                 )
         there = self._uploaded()
         while new := [each for each in sources if each.name not in there and each.name in self._sources]:
-            edits = [Put(_own(each.name), blocks.content(each.span)) for each in new]
+            edits = [self._own_file(each) for each in new]
             try:
                 made = self._filesets.make(self._repo.requests(edits, lambda _: self._report(1)))
             except OSError as error:
@@ -220,6 +213,12 @@ class Changing:
             else:
                 self._files[made] = frozenset(each.name for each in new)
                 return
+
+    def _own_file(self, source: Source) -> Edit:
+        copied = self._copies.get(source.name)
+        if copied is not None:
+            return Copy(_own(source.name), REPO, copied.commit, copied.path)
+        return Put(_own(source.name), blocks.content(source.span))
 
     def _removals(self, library: Snapshot, leaves: Sequence[_Leaf]) -> list[Edit]:
         """The removal of blocks that are gone, and of pictures where they are not any more."""

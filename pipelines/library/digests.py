@@ -12,6 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.library import blocks
@@ -31,6 +32,14 @@ def default_place() -> Path:
     """The file that keeps what blocks hold."""
     cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(cache) / "lookalike" / "pictures.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A picture in the library: its hash, and the path of its file, "" if it is in a block."""
+
+    digest: str
+    path: str = ""
 
 
 class Digests:
@@ -53,24 +62,24 @@ class Digests:
             self._files[source.path] = known
         return known[1]
 
-    def library(self, library: Snapshot, folder: str, report: Report) -> dict[str, str]:
-        """The hashes of all pictures below a folder of the library, by true name. Reads the blocks and files that this
+    def library(self, library: Snapshot, folder: str, report: Report) -> dict[str, Held]:
+        """All pictures below a folder of the library, by true name. Reads the blocks and files that this
         machine has not read before; `report` hears of every block."""
-        found: dict[str, str] = {}
+        found: dict[str, Held] = {}
         for prefix, content in library.blocks.items():
             held = self._kept.get(content)
             if held is None:
                 held = {name: _digest(blocks.content(span)) for name, span in library.block(prefix).items()}
                 library.forget(prefix)
                 self._kept.put(content, held)
-            found |= {name: digest for name, digest in held.items() if name.startswith(f"{folder}/")}
+            found |= {name: Held(digest) for name, digest in held.items() if name.startswith(f"{folder}/")}
             report(1)
         for name, path, content in library.outside_blocks(folder):
             held = self._kept.get(content)
             if held is None or _ALONE not in held:
                 held = {_ALONE: _digest(library.content(path))}
                 self._kept.put(content, held)
-            found[name] = held[_ALONE]
+            found[name] = Held(held[_ALONE], path)
         self._kept.save()
         return found
 

@@ -71,7 +71,8 @@ def mirror(
         return [name for name in different.removed if library.holds(name)]
 
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        changing = Changing(connection, filesets, Path(scratch), sources, present, len(sources) > most_single, report)
+        in_blocks = len(sources) > most_single
+        changing = Changing(connection, filesets, Path(scratch), sources, present, in_blocks, report, different.copies)
         commit = Commits(connection, REPO).make(changing.content)
         return Written(changing.names, commit, changing.unreadable)
 

@@ -5,6 +5,7 @@ A picture is a top-level file of its own, in a block, or in a directory that was
 
 import tarfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.client.connection import Connection
@@ -15,6 +16,14 @@ from pipelines.library.blocks import Span
 from stages.names import escape_component, escape_path, unescape
 
 REPO = "images"
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A file of the library at a finished commit."""
+
+    commit: str
+    path: str
 
 
 class Downloads:

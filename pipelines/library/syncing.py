@@ -18,7 +18,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import pictures
 from pipelines.library.digests import Digests, Report
 from pipelines.library.pictures import Source
-from pipelines.library.snapshots import REPO, Downloads, Snapshot
+from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot
 from stages.wording import counted
 
 
@@ -26,8 +26,9 @@ from stages.wording import counted
 class Difference:
     """The difference between a folder and its pictures in the library, each list sorted by name.
 
-    unchanged: the number of pictures that are in both, and equal. left_out: as in `pictures.Found`. unreadable: the
-    reasons for which files could not be read, by path on disk; they stay in the library as they are.
+    unchanged: the number of pictures that are in both, and equal. copies: for some of those added, the file of an equal
+    picture in the library, so that what was renamed need not be uploaded. left_out: as in `pictures.Found`.
+    unreadable: the reasons for which files could not be read, by path on disk; they stay in the library as they are.
     """
 
     folder: str
@@ -35,6 +36,7 @@ class Difference:
     changed: list[Source] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     unchanged: int = 0
+    copies: dict[str, Copied] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
 
@@ -68,18 +70,25 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         commit = Commits(connection, REPO).newest()
         library = digests.library(Snapshot(connection, commit, Downloads(Path(scratch))), folder, report)
+    files = {held.digest: held.path for held in library.values() if held.path}
     found = pictures.find([directory])
     seen, unreadable = _read(found.sources, digests, restless, report)
     missing = {} if filling else _paths(directory, folder, library.keys() - {each.name for each in found.sources})
     removed = [name for name, path in sorted(missing.items()) if path not in restless and _is_gone(path)]
-    if library and len(removed) == len(library) and not allow_empty and set(library.values()).isdisjoint(seen.values()):
+    digests_held = {held.digest for held in library.values()}
+    if library and len(removed) == len(library) and not allow_empty and digests_held.isdisjoint(seen.values()):
         raise _nothing_left(directory, folder, len(library), found.sources)
     return Difference(
         folder,
         added=[each for each in seen if each.name not in library],
-        changed=[each for each, digest in seen.items() if library.get(each.name, digest) != digest],
+        changed=[each for each, digest in seen.items() if each.name in library and library[each.name].digest != digest],
         removed=removed,
-        unchanged=sum(library.get(each.name) == digest for each, digest in seen.items()),
+        unchanged=sum(each.name in library and library[each.name].digest == digest for each, digest in seen.items()),
+        copies={
+            each.name: Copied(commit, files[digest])
+            for each, digest in seen.items()
+            if each.name not in library and digest in files
+        },
         left_out=found.left_out,
         unreadable=found.unreadable | unreadable,
     )

@@ -1,6 +1,6 @@
 """Blocks on their way into the library: each is uploaded once, however often the commit is planned again."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Set
 
 from pipelines.client.filesets import FileSets
 from pipelines.client.repository import Put, Repository
@@ -16,6 +16,16 @@ class BlockUploads:
         self._repo = repo
         self._filesets = filesets
         self._made: dict[tuple[str, frozenset[tuple[str, Span]]], str] = {}
+
+    def put_all(
+        self, leaves: Mapping[str, Set[str]], spans: Mapping[str, Span], done: Callable[[Set[str]], None]
+    ) -> tuple[str, ...]:
+        """The file sets of the blocks of these leaves, names by prefix; `done` hears of each leaf."""
+        made = []
+        for leaf, names in sorted(leaves.items()):
+            made.append(self.put(leaf, {each: spans[each] for each in names}))
+            done(names)
+        return tuple(made)
 
     def put(self, prefix: str, pictures: Mapping[str, Span]) -> str:
         """The file set of the block of these pictures, by true name. Raises OSError if one cannot be read."""

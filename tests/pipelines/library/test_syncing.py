@@ -19,11 +19,20 @@ from stages.names import unescape
 from tests.pipelines.library.test_ingest import ODD, untar
 
 
-class Counted(grpc.UnaryStreamClientInterceptor):
-    """Counts the files that are read from the server."""
+class Counted(grpc.UnaryStreamClientInterceptor, grpc.StreamUnaryClientInterceptor):
+    """Counts the files that are read from the server, and the bytes of pictures that are sent to it."""
 
     def __init__(self) -> None:
         self.reads = 0
+        self.sent = 0
+
+    def intercept_stream_unary(self, call: Any, details: Any, requests: Iterator[Any]) -> Any:
+        def passed() -> Iterator[Any]:
+            for request in requests:
+                self.sent += len(request.add_file.raw.value)
+                yield request
+
+        return call(details, passed())
 
     def intercept_unary_stream(self, call: Any, details: Any, request: Any) -> Any:
         self.reads += details.method.endswith("/GetFile")
@@ -134,6 +143,22 @@ def test_blocks_and_files_that_did_not_change_are_not_read_again(mirror: Mirror,
     counted.reads = 0
     assert mirror.compare().unchanged == 901
     assert counted.reads == 2  # the block of one, and the file of its own
+
+
+def test_a_renamed_file_is_not_uploaded_again(mirror: Mirror, counted: Counted) -> None:
+    mirror.write({"a.jpg": b"a" * 100, "b.zip": b"PK\3\4" + b"b" * 100, "c.jpg": b"c"})
+    mirror.sync()
+    assert counted.sent == 205
+    (mirror.folder / "a.jpg").rename(mirror.folder / "new.jpg")
+    (mirror.folder / "b.zip").rename(mirror.folder / "new.zip")
+    mirror.write({"copy.jpg": b"c", "c.jpg": b"changed"})
+    counted.sent = 0
+    different = mirror.compare()
+    Repository(mirror.connection, "images").write([Put("/photos%2Fa.jpg", b"of somebody else")])
+    counted.sent = 0
+    ingest.mirror(mirror.connection, different)
+    assert counted.sent == len(b"changed")
+    assert mirror.library() == mirror.on_disk()
 
 
 def test_a_cache_that_cannot_be_used_is_none(mirror: Mirror, tmp_path: Path) -> None:
