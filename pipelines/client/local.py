@@ -5,6 +5,7 @@ Knows localpachd only as a program to start; its API is reached as on any cluste
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from pipelines.errors import LookalikeError
 
 CONTEXT = "localpachd"
 """The name of pachctl's context for the local server."""
+
+_SHORT = 1 << 20
+"""A disk with fewer free bytes counts as full."""
 
 _NAME = ".lookalike"
 _STATE = "pachd"
@@ -151,9 +155,15 @@ def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
     if not line.startswith(_FIRST_LINE):
         process.kill()
         process.wait()
-        said = line or _last_line(log_path(root)) or "it printed no message"
+        said = line or _no_space(root) or _last_line(log_path(root)) or "it printed no message"
         raise LookalikeError(f"localpachd did not start: {said.removeprefix('localpachd: ')}")
     return line.removeprefix(_FIRST_LINE), process.pid
+
+
+def _no_space(root: Path) -> str:
+    """The reason of a failure on a full disk, where the log has no room for it, either; "" on any other."""
+    full = shutil.disk_usage(root).free < _SHORT
+    return f"no space left on the disk of {root}: free some" if full else ""
 
 
 def _last_line(log: Path) -> str:

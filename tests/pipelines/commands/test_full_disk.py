@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,3 +152,16 @@ def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> Non
     assert re.search("put 1 file into queries", command.says("query", "large", "--no-wait"))
     kept = Repository(disk.connection, "queries")
     assert (kept.read("/small"), len(kept.read("/large"))) == (b"x", 3 << 20)
+
+
+def test_a_server_cannot_start_without_room(tmp_path: Path) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    if not can_mount(place):
+        pytest.skip("no disk can be mounted here")
+    up = f"{sys.executable} -P -m pipelines.cli up --root {place}/root --port 0"
+    filled = ["sh", "-c", f"head -c {2 * SIZE} /dev/zero > {place}/ballast; exec {up}"]
+    done = subprocess.run([*MOUNTED, str(place), *filled], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    said = f"lookalike: localpachd did not start: no space left on the disk of {place}/root: free some\n"
+    assert done.stderr.endswith(said)
