@@ -154,6 +154,8 @@ def test_the_table_of_json_matches_the_values() -> None:
     }
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
+    so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
+    so["remove"] = ["commit", "removed"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
     so["results"] = ["entry", "directory", "notes", "queries"]
     so["sync"] = [*sync_data(Difference("folder"), None)]

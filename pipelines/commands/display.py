@@ -1,15 +1,12 @@
 """Tables and reports on the terminal: jobs, precision, the status, result sheets. Contacts no server itself."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from rich import filesize
 from rich.table import Table
 
 from pipelines.client.jobs import Failure, Job
 from pipelines.client.workers import Busy
-from pipelines.cluster.overview import Disk, Overview
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
 from pipelines.cluster.waits import behind
 from pipelines.commands.terminal import coloured, console, files, near, say, say_all
@@ -43,63 +40,6 @@ def quality_table(quality: Mapping[str, tuple[float, float]]) -> Table:
     for method, (first, three) in quality.items():
         table.add_row(method, f"{first:.2f}", f"{three:.2f}")
     return table
-
-
-def show_overview(facts: Overview, status: Status) -> None:
-    """Prints the facts about the library, a line for each."""
-    rejected = {repo: sum(each.repo == repo for each in status.rejected) for repo in REJECTING.values()}
-    lines = {
-        "pictures": f"{facts.pictures:,} in the index{_besides(rejected['images'])}",
-        "queries": counted(facts.queries, "entry", "entries") + _besides(rejected["queries"]),
-        "model": _model(facts),
-        "disk": _disk(facts.disk),
-        "GPUs": _gpus(facts),
-        "jobs": _work(status.pipelines),
-        "open": ", ".join(facts.addresses) or None,
-    }
-    for name, text in lines.items():
-        if text is not None:
-            say(f"{name:<9} {text}")
-
-
-def _besides(rejected: int) -> str:
-    return f", and {files(rejected)} rejected, see below" if rejected else ""
-
-
-def _model(facts: Overview) -> str:
-    model = facts.model
-    if model is None:
-        return "none: `lookalike model push efficientnet-lite0`"
-    fit = f", fit: {facts.fit}" if facts.fit else ""
-    precision = "" if model.precision == "float32" else f", {model.precision}"
-    later = "; the index still has another model's vectors" if model.replacing else ""
-    sizes = "" if facts.image_size in (None, model.image_size) else f", but pictures are made {facts.image_size} px"
-    return f"{model.name}, {model.image_size} px{sizes}{fit}{precision}, K={facts.neighbours}{later}"
-
-
-def _disk(disk: Disk) -> str:
-    used = filesize.decimal(disk.used)
-    if disk.free is None:
-        return f"{used} in all repos"
-    return f"{used} in {near(Path(disk.directory))}, {filesize.decimal(disk.free)} free"
-
-
-def _gpus(facts: Overview) -> str:
-    if facts.gpus is None:
-        return "see `lookalike gpus`"
-    return f"{facts.gpus.in_use} of {facts.gpus.total} in use" if facts.gpus.total else "none: the CPU is used"
-
-
-def _work(pipelines: Iterable[PipelineStatus]) -> str:
-    counts = work(pipelines)
-    return "none" if not any(counts.values()) else f"{counts['running']} running, {counts['waiting']} waiting"
-
-
-def work(pipelines: Iterable[PipelineStatus]) -> dict[str, int]:
-    """The number of jobs that run, and of those that wait."""
-    jobs = [job for each in pipelines for job in (*each.ahead, each.job) if job is not None and not job.ended]
-    running = sum(job.state == "running" for job in jobs)
-    return {"running": running, "waiting": len(jobs) - running}
 
 
 def show_status(status: Status) -> None:

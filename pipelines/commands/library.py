@@ -47,6 +47,7 @@ def add(
         int | None, typer.Option(help="With stl10: the seed that chooses these pictures [default: 0].")
     ] = None,
     wait: WaitOption = True,
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Put pictures into the library; those of the same name are replaced.
@@ -56,6 +57,8 @@ def add(
     entry. A file or directory called stl10 is ./stl10.
     """
     if names_stl10(paths, data_dir, (split, seed)):
+        if as_json:
+            raise typer.BadParameter("it is for pictures, not for the data set stl10", param_hint="'--json'")
         _add_stl10(data_dir or default_root() / "stl10", 0.9 if split is None else split, seed or 0, wait, address)
         return
     named = list(map(path, paths))
@@ -67,7 +70,10 @@ def add(
     unreadable = {**found.unreadable, **written.unreadable}
     say_unreadable(unreadable)
     put = Put("images", frozenset(written.names))
-    conclude(connection, f"put {files(written.files)} into images", written.commit, wait, put)
+    rejected = conclude(connection, f"put {files(written.files)} into images", written.commit, wait, put)
+    if as_json:
+        told = {"commit": written.commit, "put": written.files, "skipped": found.left_out, "unreadable": unreadable}
+        say_json({**told, "rejected": rejected})
     _end(unreadable)
 
 
@@ -112,6 +118,7 @@ def remove(
         bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
     ] = False,
     wait: WaitOption = True,
+    as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Remove pictures from the library, or query entries. Older commits keep them."""
@@ -120,15 +127,20 @@ def remove(
     if "" in (names or ()):
         raise typer.BadParameter("a name is empty")
     connection = connected_to_write(address)
+    removed: list[str] | None = None
     if query:
         gone = queries.remove(connection, names)
+        removed, commit = gone.entries, gone.commit
         said = f"removed {len(gone.entries):,} of the queries: {', '.join(gone.entries)}"
-        conclude(connection, said, gone.commit, wait)
     elif names:
         written = ingest.remove(connection, names)
-        conclude(connection, f"removed {files(written.files)} from images", written.commit, wait)
+        removed, commit = written.names, written.commit
+        said = f"removed {files(written.files)} from images"
     else:
-        conclude(connection, "removed everything from images", ingest.remove_all(connection), wait)
+        said, commit = "removed everything from images", ingest.remove_all(connection)
+    conclude(connection, said, commit, wait)
+    if as_json:
+        say_json({"commit": commit, "removed": removed})
 
 
 @app.command(

@@ -1,15 +1,21 @@
 """The command that shows the state of the library and of its pipelines."""
 
+from collections.abc import Iterable
 from dataclasses import fields
+from pathlib import Path
+
+from rich import filesize
 
 from pipelines.cluster import overview, status
-from pipelines.cluster.status import Status
+from pipelines.cluster.overview import Disk, Overview
+from pipelines.cluster.status import REJECTING, PipelineStatus, Status
 from pipelines.commands import display
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
-from pipelines.commands.terminal import say, say_json
+from pipelines.commands.terminal import files, near, say, say_json
 from pipelines.specifications import own, reading
+from stages.wording import counted
 
 app = App()
 
@@ -26,13 +32,70 @@ def show_status(as_json: JsonOption = False, address: AddressOption = "") -> Non
     found = status.read(connection, [spec.name for spec in reading.load(own.current())], connection.namespace)
     if as_json:
         server = {"address": connection.address, "project": connection.project}
-        say_json({"server": server, "library": facts, "jobs": display.work(found.pipelines), **_fields(found)})
+        say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})
         return
     say(f"server    {connection.address}, project {connection.project}")
-    display.show_overview(facts, found)
+    _show_overview(facts, found)
     say("")
     display.show_status(found)
 
 
 def _fields(found: Status) -> dict[str, object]:
     return {each.name: getattr(found, each.name) for each in fields(found)}
+
+
+def _show_overview(facts: Overview, found: Status) -> None:
+    """Prints the facts about the library, a line for each."""
+    rejected = {repo: sum(each.repo == repo for each in found.rejected) for repo in REJECTING.values()}
+    lines = {
+        "pictures": f"{facts.pictures:,} in the index{_besides(rejected['images'])}",
+        "queries": counted(facts.queries, "entry", "entries") + _besides(rejected["queries"]),
+        "model": _model(facts),
+        "disk": _disk(facts.disk),
+        "GPUs": _gpus(facts),
+        "jobs": _jobs(found.pipelines),
+        "open": ", ".join(facts.addresses) or None,
+    }
+    for name, text in lines.items():
+        if text is not None:
+            say(f"{name:<9} {text}")
+
+
+def _besides(rejected: int) -> str:
+    return f", and {files(rejected)} rejected, see below" if rejected else ""
+
+
+def _model(facts: Overview) -> str:
+    model = facts.model
+    if model is None:
+        return "none: `lookalike model push efficientnet-lite0`"
+    fit = f", fit: {facts.fit}" if facts.fit else ""
+    precision = "" if model.precision == "float32" else f", {model.precision}"
+    later = "; the index still has another model's vectors" if model.replacing else ""
+    sizes = "" if facts.image_size in (None, model.image_size) else f", but pictures are made {facts.image_size} px"
+    return f"{model.name}, {model.image_size} px{sizes}{fit}{precision}, K={facts.neighbours}{later}"
+
+
+def _disk(disk: Disk) -> str:
+    used = filesize.decimal(disk.used)
+    if disk.free is None:
+        return f"{used} in all repos"
+    return f"{used} in {near(Path(disk.directory))}, {filesize.decimal(disk.free)} free"
+
+
+def _gpus(facts: Overview) -> str:
+    if facts.gpus is None:
+        return "see `lookalike gpus`"
+    return f"{facts.gpus.in_use} of {facts.gpus.total} in use" if facts.gpus.total else "none: the CPU is used"
+
+
+def _jobs(pipelines: Iterable[PipelineStatus]) -> str:
+    counts = _work(pipelines)
+    return "none" if not any(counts.values()) else f"{counts['running']} running, {counts['waiting']} waiting"
+
+
+def _work(pipelines: Iterable[PipelineStatus]) -> dict[str, int]:
+    """The number of jobs that run, and of those that wait."""
+    jobs = [job for each in pipelines for job in (*each.ahead, each.job) if job is not None and not job.ended]
+    running = sum(job.state == "running" for job in jobs)
+    return {"running": running, "waiting": len(jobs) - running}

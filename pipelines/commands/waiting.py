@@ -27,15 +27,15 @@ class Put:
         return rejection.repo == self.repo and not frozenset(above).isdisjoint(self.names)
 
 
-def conclude(connection: Connection, done: str, commit: str, wanted: bool, *put: Put) -> None:
+def conclude(connection: Connection, done: str, commit: str, wanted: bool, *put: Put) -> list[Rejection]:
     """Prints the outcome, waits for the jobs of its commit if that is wanted, and tells which of the files that were
-    put are rejected."""
-    conclude_all(connection, {commit: done}, wanted, *put)
+    put are rejected; returns these."""
+    return conclude_all(connection, {commit: done}, wanted, *put)
 
 
-def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool, *put: Put) -> None:
+def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool, *put: Put) -> list[Rejection]:
     """Prints the outcome of each commit, waits for the jobs of all of them if that is wanted, and tells which of the
-    files that were put are rejected."""
+    files that were put are rejected; returns these."""
     try:
         say_all(f"{what}: commit {commit}" for commit, what in done.items())
         jobs = progress.wait(connection, list(done)) if wanted else []
@@ -44,14 +44,15 @@ def conclude_all(connection: Connection, done: Mapping[str, str], wanted: bool, 
         raise
     if not wanted:
         say("its jobs are running: see `lookalike status`")
-        return
-    finish(connection, jobs, *put)
+        return []
+    rejected = finish(connection, jobs, *put)
     say_all(status.notes(connection))
+    return rejected
 
 
-def finish(connection: Connection, jobs: Sequence[Job], *put: Put) -> None:
-    """Prints the table of results, and the files among those put that are rejected; raises LookalikeError if a job did
-    not succeed."""
+def finish(connection: Connection, jobs: Sequence[Job], *put: Put) -> list[Rejection]:
+    """Prints the table of results, and the files among those put that are rejected, which it returns; raises
+    LookalikeError if a job did not succeed."""
     rejected = [each for each in status.rejections(connection) if any(one.holds(each) for one in put)]
     if jobs:
         console.print(display.job_table(jobs, rejected))
@@ -59,3 +60,4 @@ def finish(connection: Connection, jobs: Sequence[Job], *put: Put) -> None:
     failed = list(dict.fromkeys(each.pipeline for each in jobs if each.state != "success"))
     if failed:
         raise LookalikeError(f"{', '.join(failed)} did not succeed: see `lookalike status` for the reasons")
+    return rejected

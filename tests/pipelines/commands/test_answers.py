@@ -1,12 +1,14 @@
 """The nearest pictures on the terminal and as JSON, their number, and variables set on the command line."""
 
 import json
+import zipfile
 from typing import Any
 
 import pytest
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
+from pipelines.library.samples import library_crops, open_photograph
 from tests.command import Command
 
 
@@ -59,6 +61,29 @@ def test_answers_as_json(asked: Command) -> None:
     assert sheet["queries"] == [{**answer("mine.jpg"), "neighbors": answer()["neighbors"][:2]}]
     assert json.loads(asked.says("results", "-k", "2", "--json")) == [sheet]
     assert json.loads(asked.run("query", "mine.jpg", "--no-wait", "--json").stdout)["sheets"] == []
+
+
+def test_what_was_put_refused_and_removed_as_json(
+    as_user: Connection, preprocessing: Connection, command: Command
+) -> None:
+    next(library_crops(open_photograph("cat"), "cat", 0)).save(command.directory / "cat.png")
+    with zipfile.ZipFile(command.directory / "more.zip", "w") as archive:
+        archive.write(command.directory / "cat.png", "a.png")
+        archive.writestr("torn.png", b"no picture")
+    (command.directory / "folder").mkdir()
+    (command.directory / "folder" / "empty.jpg").touch()
+    done = command.run("add", "cat.png", "more.zip", "folder", "--json")
+    assert done.returncode == 0
+    told = json.loads(done.stdout)
+    assert [*told] == ["commit", "put", "skipped", "unreadable", "rejected"]
+    assert (told["put"], told["skipped"], told["unreadable"]) == (3, [], {})
+    assert [each["source"] for each in told["rejected"]] == ["folder/empty.jpg", "more.zip/torn.png"]
+    assert all(each["reason"] for each in told["rejected"])
+    gone = json.loads(command.run("remove", "folder", "cat.png", "--json").stdout)
+    assert [*gone] == ["commit", "removed"]
+    assert sorted(gone["removed"]) == ["cat.png", "folder/empty.jpg"]
+    assert json.loads(command.run("remove", "--all", "--json").stdout)["removed"] is None
+    assert command.run("add", "stl10", "--json").returncode == 2
 
 
 def spec(command: Command, name: str, **env: str) -> None:
