@@ -213,9 +213,9 @@ def sheets(connection: Connection, tmp_path: Path) -> Connection:
         "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
         "transform": {"image": "shell:1", "cmd": ["sh", "-e"], "stdin": RENDER.splitlines()},
     }
-    (tmp_path / "specs").mkdir()
-    (tmp_path / "specs" / "render.json").write_text(json.dumps(document))
-    deploy(connection, reading.load(tmp_path / "specs"))
+    (tmp_path / "sheets").mkdir()  # not specs, which commands below would use
+    (tmp_path / "sheets" / "render.json").write_text(json.dumps(document))
+    deploy(connection, reading.load(tmp_path / "sheets"))
     return connection
 
 
