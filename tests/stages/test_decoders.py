@@ -1,5 +1,6 @@
 """HEIC, AVIF, JPEG 2000 and first frames: the right picture of a file, upright, with its colours, and no bombs."""
 
+import base64
 import io
 import struct
 from typing import Any
@@ -111,6 +112,27 @@ def test_sixteen_bits_of_jpeg_2000_keep_their_whites() -> None:
     levels = scene()[..., 1]
     data = encode(Image.fromarray(levels.astype(np.uint16) * 257), "JPEG2000")
     assert difference(read(data), np.repeat(levels[..., None], 3, axis=2)) <= 1
+
+
+COARSE = base64.b64decode(
+    "AAAADGpQICANCocKAAAAFGZ0eXBqcDIgAAAAAGpwMiAAAAAtanAyaAAAABZpaGRyAAAAIAAAACAAAwsHAAAAAAAPY29scgEAAAAAABIAAAJp"
+    "anAyY/9P/1EALwAAAAAAIAAAACAAAAAAAAAAAAAAACAAAAAgAAAAAAAAAAAAAwsBAQsCAgsCAv9SAAwAAAABAAUEBAAB/1wAE0BgaGhwaGhw"
+    "aGhwaGhwaGhw/2QAJQABQ3JlYXRlZCBieSBPcGVuSlBFRyB2ZXJzaW9uIDIuNS40/5AACgAAAAAB4gAB/5PB+AEACE/B+AEACCPH7AQEP8P2"
+    "AoPzAoP2AwRlBHgIgX+AgMP2B4PzBoD8AUAHodmeSdV/CfRMUUEECWiCiQ3D9gKAPnBQB9QEAwUHLwA/x/IHH8gc/2AAYAnefwiBPwLnP8P2"
+    "DoPzDYH5hAAV/2H3gsJ570vMPSggvwxkDC0C5Mj31RD5F3sWA90sx3bbn8H5g0AfOFgB84QI8Mm9OzgEwhWHfwQwNj/P8BE/wEQ/kHAE8VYp"
+    "3tF73wTFCcrUo9G/BC7kGdylx8P2FoPzFIH5hQAk2dvQT03VarVQrolX/diWXD6KzG0/AMgdBzw4DLOKMdalztwLcoDA878k3VBZcm3gsfl/"
+    "wfmFQB84eAHzhRcryD1QzPNwLzIPFBHZtbuTFrBskAnP8CE/wIQ/kKAWq6o6fKqmn89U0t1YaRjzFqguQPt7qk/L49UZG8gpThauUCbT5H1f"
+    "l3/D9g+D8xGB+YKAgv4OwmKOkCDFm/0d4uHHZ2p/S5TTkP8HO4gPCr6XJoeC/zwRv8H5hkAfOHgB84MhbgoEMaZzEZtD/38DeCUHYoi/JCxO"
+    "z/AlH8hkP5BQJCHSAFJTPRMZ9917LXiWzp1/A3wHoWLn3VRP34OSJCwzpD//2Q=="
+)
+"""A JPEG 2000 that Pillow cannot write: 12 bits, YCbCr, with colours at half the width and height."""
+
+
+def test_a_jpeg_2000_with_coarser_colours_and_more_bits_is_read() -> None:
+    expected = np.empty((32, 32, 3), np.uint8)
+    expected[:16], expected[16:] = (250, 30, 60), (20, 200, 90)
+    expected[:, 16:] = 255 - expected[:, 16:]
+    assert difference(read(COARSE, 32), expected) <= 3
 
 
 def test_a_bare_code_stream_is_read() -> None:
