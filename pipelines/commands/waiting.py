@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job
+from pipelines.client.jobs import Job, Jobs
 from pipelines.cluster import status
 from pipelines.cluster.status import Rejection
 from pipelines.commands import display, interrupts, progress
@@ -57,7 +57,19 @@ def finish(connection: Connection, jobs: Sequence[Job], *put: Put) -> list[Rejec
     if jobs:
         console.print(display.job_table(jobs, rejected))
     display.show_rejections(rejected)
-    failed = list(dict.fromkeys(each.pipeline for each in jobs if each.state != "success"))
+    failed = [each for each in jobs if each.state != "success"]
     if failed:
-        raise LookalikeError(f"{', '.join(failed)} did not succeed: see `lookalike status` for the reasons")
+        names = ", ".join(dict.fromkeys(each.pipeline for each in failed))
+        raise LookalikeError(f"{names} did not succeed: {_reason(connection, failed)}")
     return rejected
+
+
+def _reason(connection: Connection, failed: Sequence[Job]) -> str:
+    """The reason, if jobs were stopped in favour of a newer commit, as a push or a deployment does; or its place."""
+    for job in failed:
+        newest = Jobs(connection).newest(job.pipeline) if job.state == "killed" else None
+        if newest is not None and newest.id != job.id:
+            return (
+                f"{job.reason or 'stopped'}; the newer commit {newest.id} supersedes this one: see `lookalike status`"
+            )
+    return "see `lookalike status` for the reasons"

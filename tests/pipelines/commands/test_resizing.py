@@ -1,7 +1,9 @@
 """One step to another size of pictures: `lookalike model push --image-size`, and deployments after it."""
 
 import json
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +71,17 @@ class Specs:
             self.write(path.stem, document)
 
 
+@dataclass(frozen=True)
+class Library:
+    """A library with two pictures, a job of features that is busy, and the command that waits for it."""
+
+    specs: Specs
+    adding: "subprocess.Popen[str]"
+
+
 @pytest.fixture
-def specs(as_user: Connection, command: Command, tmp_path: Path) -> Specs:
-    """Deployed at 96 pixels, with a backbone for them, two pictures, and a job of features that is busy."""
+def library(as_user: Connection, command: Command, tmp_path: Path) -> Iterator[Library]:
+    """Deployed at 96 pixels, with a backbone for them."""
     found = Specs(command.directory / "specs")
     deployment.deploy(as_user, reading.load(found.directory))
     (tmp_path / "made").mkdir()
@@ -80,10 +90,11 @@ def specs(as_user: Connection, command: Command, tmp_path: Path) -> Specs:
     models.put(Repository(as_user, backbones.REPO), BEFORE, tmp_path / "made")
     for name, crop in zip("ab", library_crops(open_photograph("cat"), "cat", 0), strict=False):
         crop.save(command.directory / f"{name}.png")
-    command.says("add", "a.png", "b.png", "--no-wait")
-    while not any(job.state == "running" for job in Jobs(as_user).queue("features")):
-        pass
-    return found
+    with command.start("add", "a.png", "b.png") as adding:
+        while not any(job.state == "running" for job in Jobs(as_user).queue("features")):
+            pass
+        yield Library(found, adding)
+        adding.kill()
 
 
 def jobs(connection: Connection) -> dict[str, list[str]]:
@@ -110,7 +121,7 @@ def sides(connection: Connection) -> set[int]:
 
 
 def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(
-    as_user: Connection, command: Command, specs: Specs
+    as_user: Connection, command: Command, library: Library
 ) -> None:
     before, details = jobs(as_user), {name: specified(as_user, name) for name in ("preprocess", "preprocess-queries")}
     said = command.says("model", "push", "efficientnet-lite0", "--image-size", "64")
@@ -140,17 +151,23 @@ def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(
     )
     assert "waits behind" not in command.says("status")
 
+    _, complaint = library.adding.communicate()
+    assert complaint == (
+        f"lookalike: features did not succeed: {stopped.reason}; the newer commit {commit} supersedes this one: see "
+        "`lookalike status`\n"
+    )
+
     # A deployment keeps the size until the specifications change it.
     kept = "with IMAGE_SIZE=64 of `lookalike model push`"
     said = command.says("deploy", "--specs", "specs", "--force")
     assert said.count(f": unchanged, {kept}\n") == 2
-    specs.change(description="another")
+    library.specs.change(description="another")
     said = command.says("deploy", "--specs", "specs", "--force")
     assert said.count(f": updated, {kept}\n") == 2
     assert said.count("unchanged, ") == 0
     said = command.says("deploy", "--specs", "specs", "--force", "--set", "IMAGE_SIZE=96")
     assert said.count(": updated, reprocessing everything\n") == 2
-    specs.size(80)
+    library.specs.size(80)
     said = command.says("deploy", "--specs", "specs", "--force")
     assert said.count(": updated, reprocessing everything\n") == 2
     mismatch = (
