@@ -1,7 +1,7 @@
 """The contract between a stage and Pachyderm: the datum-batching protocol, or one run on plain directories.
 
-The only module that knows the protocol; it knows no stage. It imports only the standard library and the generated gRPC
-stub, since nothing that can fail may come before the first NextDatum: if a process dies earlier, Pachyderm restarts its
+The only module that knows the protocol; it knows no stage. It imports only the standard library and gRPC, since nothing
+that can fail may come before the first NextDatum: if a process dies earlier, Pachyderm restarts its
 job for ever and, after a failed datum, records the rest of the datum set as done with empty output.
 """
 
@@ -23,8 +23,8 @@ from pathlib import Path
 from types import ModuleType
 
 import grpc
-from python_pachyderm.proto.v2.worker.worker_pb2 import NextDatumRequest
-from python_pachyderm.proto.v2.worker.worker_pb2_grpc import WorkerStub
+
+from stages import nextdatum
 
 WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 PFS_ROOT = "LOCALPACHD_PFS"
@@ -131,15 +131,15 @@ def _serve(module: str, port: str) -> int:
             grpc.channel_ready_future(channel).result(timeout=SECONDS_TO_CONNECT)
         except grpc.FutureTimeoutError:
             return _complain(module, f"no Pachyderm worker answers at 127.0.0.1:{port} ({WORKER_PORT})")
-        stub = WorkerStub(channel)
+        next_datum = channel.unary_unary(nextdatum.METHOD, nextdatum.request, nextdatum.env)
         while True:
             try:
-                reply = stub.NextDatum(NextDatumRequest(error=error))
+                env = next_datum(error)
             except grpc.RpcError as failure:
                 return _complain(module, _explain(failure))
             error = ""
             try:
-                datum = datum_from(reply.env, root)
+                datum = datum_from(env, root)
                 _announce(module, datum)
                 if process is None:
                     process = _start(module)

@@ -91,7 +91,7 @@ def library(as_user: Connection, command: Command, tmp_path: Path) -> Iterator[L
     for name, crop in zip("ab", library_crops(open_photograph("cat"), "cat", 0), strict=False):
         crop.save(command.directory / f"{name}.png")
     with command.start("add", "a.png", "b.png") as adding:
-        while not any(job.state == "running" for job in Jobs(as_user).queue("features")):
+        while [(job.state, job.total) for job in Jobs(as_user).queue("features")] != [("running", 2)]:
             pass
         yield Library(found, adding)
         adding.kill()
