@@ -154,11 +154,12 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 			--python-platform x86_64-manylinux_2_28 --only-binary :all: --generate-hashes --no-header -q \
 			-o docker/$$image.lock || exit 1; done
 
-wheel: $(READY) ## Build the wheel, into dist/: lookalike for an environment of your own.
+wheel: $(READY) ## Build the wheel, and the versions for it, into dist/.
 	@rm -rf build/lib
 	@$(BIN)/python -m pip --disable-pip-version-check wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 	@rm -rf build/lib build/bdist.*
-	@ls dist/*.whl
+	@sed -n 's/ \\$$//; s/^[a-z][a-z0-9-]*==.*/&/p' requirements.lock > dist/constraints.txt
+	@ls dist/*.whl dist/constraints.txt
 
 images: ## Build the container images; PUSH=registry/prefix pushes them; also ONLY=cpu, ENGINE=podman, BASE=, FLAGS=.
 	@python=$$($(FIND_PYTHON)); "$${python:-python3}" docker/images.py --engine "$(or $(ENGINE),docker)" \
