@@ -83,7 +83,8 @@ class Waits:
         if not ahead:
             return self._upstream(job, current)
         deeper = None if ahead[0].started else self._upstream(ahead[0], {})
-        return Wait("waiting", f"waits behind {behind(ahead)}{f', which {deeper.text}' if deeper else ''}")
+        newer = f", superseded by the newer commit {queue[0].id[:12]}," if queue[0].id != job.id else ""
+        return Wait("waiting", f"waits{newer} behind {behind(ahead)}{f', which {deeper.text}' if deeper else ''}")
 
     def _upstream(self, job: Job, current: Mapping[str, Job]) -> Wait | None:
         """The wait for an open commit that the job reads, or for a job of another commit: those of its own are in

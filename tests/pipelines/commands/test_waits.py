@@ -54,7 +54,7 @@ def render(as_user: Connection, tmp_path: Path) -> Render:
 
 @pytest.fixture(autouse=True)
 def pictures(command: Command) -> None:
-    for name in "ab":
+    for name in "abc":
         (command.directory / name).write_text(name)
 
 
@@ -84,6 +84,11 @@ def test_a_job_behind_another(as_user: Connection, render: Render, command: Comm
     typed = command.start("query", "b")
     line = seen(typed, "waits behind")
     assert line.startswith(f"render: waits behind commit {first.id[:12]} (")
+    assert "its jobs are running" in command.says("query", "c", "--no-wait")
+    newest = Jobs(as_user).newest("render")
+    assert newest is not None
+    superseded = f"waits, superseded by the newer commit {newest.id[:12]}, behind commit {first.id[:12]} ("
+    assert seen(typed, "superseded").startswith(f"render: {superseded}")
     gate.touch()
     # A late server counts the datum that it skips when the job ends.
     assert re.search("render: success, 1 of 2 datums computed, 1 unchanged\n", ended(typed))
