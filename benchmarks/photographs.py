@@ -35,7 +35,7 @@ def _samples(seed: int, asked: bool = True) -> Iterator[Picture]:
 
 
 def views(wheels: Path) -> Labelled:
-    """Small parts of 29 photographs, in the shapes of cameras' pictures, that may overlap: mirrored or not, brighter or
+    """Small parts of photographs, in the shapes of cameras' pictures, that may overlap: mirrored or not, brighter or
     darker, and compressed. The label is the photograph."""
     photographs = {label: samples.open_photograph(label).convert("RGB") for label in samples.PHOTOGRAPHS}
     for path in sorted((wheels / _COMMONS).glob("*.jpg")):

