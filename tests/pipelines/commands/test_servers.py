@@ -79,7 +79,7 @@ def test_a_demo_of_a_folder_without_pictures_says_so(started: Connection, comman
 
 def test_every_command_that_needs_a_server_takes_its_address() -> None:
     without = {"up", "down", "demo", "init", "specs", "model list"}
-    for name in loading.COMMANDS.keys():
+    for name in loading.COMMANDS:
         found = loading.load(name)
         below = getattr(found, "commands", {})
         for typed, command in {f"{name} {each}": below[each] for each in below}.items() or [(name, found)]:
