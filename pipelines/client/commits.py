@@ -68,7 +68,7 @@ class Commits:
         """Makes a finished commit with a file set's content on the branch `staging`, as a child of the newest commit of
         master, and returns it. No pipeline follows that branch, so it needs no lock; master is moved there later."""
         branch, parent = pfs_pb2.Branch(repo=self._repo, name="staging"), self.newest()
-        start = pfs_pb2.StartCommitRequest(branch=branch, description=str(self._owner))
+        start = pfs_pb2.StartCommitRequest(branch=branch, description=self._signed())
         if parent:
             start.parent.CopyFrom(pfs_pb2.Commit(repo=self._repo, branch=self._branch, id=parent))
         commit = self._stub.StartCommit(start)
