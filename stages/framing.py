@@ -77,9 +77,10 @@ def _filled(picture: Pixels, side: int) -> Pixels:
 def _border_colour(picture: Pixels) -> NDArray[np.int64]:
     """The mean of a picture's outermost pixels, (3,), rounded."""
     height, width, _ = picture.shape
-    border = picture.sum(axis=(0, 1), dtype=np.int64) - picture[1:-1, 1:-1].sum(axis=(0, 1), dtype=np.int64)
-    count = height * width - max(height - 2, 0) * max(width - 2, 0)
-    mean: NDArray[np.int64] = (2 * border + count) // (2 * count)
+    first_and_last = picture[:: max(1, height - 1)].reshape(-1, 3)
+    sides = picture[1:-1, :: max(1, width - 1)].reshape(-1, 3)
+    border = np.concatenate([first_and_last, sides])
+    mean: NDArray[np.int64] = (2 * border.sum(axis=0, dtype=np.int64) + len(border)) // (2 * len(border))
     return mean
 
 
