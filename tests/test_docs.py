@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 from pipelines.checks.suite import Report
+from pipelines.client.datums import Datum
 from pipelines.client.history import Record
-from pipelines.client.jobs import Datum, Job
+from pipelines.client.jobs import Job
 from pipelines.client.logs import LogLine
 from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.overview import Overview

@@ -11,7 +11,8 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job, Jobs, reason_of
+from pipelines.client.datums import Datums
+from pipelines.client.jobs import Job, Jobs
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 
@@ -43,15 +44,16 @@ def job_of(jobs: Jobs, pipeline: str, job: str) -> Job:
     return found
 
 
-def choose(jobs: Jobs, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
+def choose(connection: Connection, pipeline: str, job: str, datum: str) -> tuple[Job, str]:
     """The job and the datum: by default the newest job and its first failed datum; the beginning of a datum's id is
     enough. Raises LookalikeError if either does not exist, the beginning is ambiguous, or the datums are not known
     yet."""
-    found = job_of(jobs, pipeline, job)
+    found = job_of(Jobs(connection), pipeline, job)
+    datums = Datums(connection, found)
     where = f"{pipeline}@{found.id}"
     try:
-        failed = [] if datum else [each.datum for each in jobs.failures(found, 1)]
-        known = [each.id for each in jobs.datums(found) if each.id.startswith(datum)] if datum else failed
+        failed = [] if datum else [each.datum for each in datums.failed(1)]
+        known = [each.id for each in datums if each.id.startswith(datum)] if datum else failed
     except grpc.RpcError as error:
         if found.ended or error.code() is grpc.StatusCode.UNAVAILABLE:
             raise
@@ -90,7 +92,7 @@ def run(connection: Connection, job: Job, datum: str, to: Path, say: Callable[[s
     (to / "pfs" / ".env").rename(to / "env")
     (to / "pfs" / "out").mkdir(exist_ok=True)
     recorded = Repository(connection, job.pipeline, job.id, type_="meta")
-    failed_before = reason_of(recorded, datum)
+    failed_before = Datums(connection, job).reason(datum)
     if ended["reason"] or failed_before:
         return Rerun(ended["reason"], failed_before)
     before, now = (repo.hashes(f"{place}/out/") for repo in (recorded, kept))

@@ -1,8 +1,7 @@
 """Jobs and their progress: the jobs of a commit set, watched until all of them have ended."""
 
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +16,6 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from pipelines.client import workers
 from pipelines.client.connection import Connection
 from pipelines.client.outages import outlasting
-from pipelines.client.repository import Repository
 from pipelines.client.workers import Busy
 from pipelines.specifications.reading import leaves
 
@@ -66,26 +64,6 @@ class Job:
     def done(self) -> int:
         """Datums that are finished, in whichever way."""
         return self.processed + self.skipped + self.failed
-
-
-@dataclass(frozen=True, slots=True)
-class Datum:
-    """A datum of a job: its id, its state in lower case, the paths of its inputs, and the seconds of its processing,
-    None where it was not processed."""
-
-    id: str
-    state: str
-    paths: tuple[str, ...]
-    seconds: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A failed datum: its id, the paths of its inputs, and the reason."""
-
-    datum: str
-    paths: tuple[str, ...]
-    reason: str
 
 
 Look = Callable[[Sequence[Job], Mapping[str, Any]], None]
@@ -169,11 +147,6 @@ class Jobs:
         busy, attempts = workers.read(self._stub, of, info.details.worker_status)
         return replace(job, busy=busy, attempts=attempts)
 
-    def datums(self, job: Job) -> Iterator[Datum]:
-        """A job's datums."""
-        of = pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id)
-        return map(_datum, self._stub.ListDatum(pps_pb2.ListDatumRequest(job=of)))
-
     def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
         jobs of services are left out: they never end. Outlasts an outage of the server."""
@@ -195,20 +168,6 @@ class Jobs:
             if all(job.ended for job in found):
                 return found
             time.sleep(_LOOK_EVERY)
-
-    def failures(self, failed: Job, most: int) -> list[Failure]:
-        """The failed datums of a job, at most `most` of them, with their reasons. Read from the pipeline's meta commit:
-        the job's own reason only names the first datum."""
-        request = pps_pb2.ListDatumRequest(
-            job=pps_pb2.Job(pipeline=self._pipeline(failed.pipeline), id=failed.id),
-            filter=pps_pb2.ListDatumRequest.Filter(state=[pps_pb2.FAILED]),
-            number=most,
-        )
-        meta = Repository(self._connection, failed.pipeline, failed.id, type_="meta")
-        return [
-            Failure(info.datum.id, tuple(data.file.path for data in info.data), reason_of(meta, info.datum.id))
-            for info in self._stub.ListDatum(request)
-        ]
 
     def _pipeline(self, name: str) -> Any:
         return pps_pb2.Pipeline(name=name, project=self._project)
@@ -242,16 +201,6 @@ def _moment(info: Any, field: str) -> datetime | None:
     return found
 
 
-def _datum(info: Any) -> Datum:
-    timed = info.stats.HasField("process_time")
-    return Datum(
-        id=info.datum.id,
-        state=pps_pb2.DatumState.Name(info.state).lower(),
-        paths=tuple(data.file.path for data in info.data),
-        seconds=info.stats.process_time.ToNanoseconds() / 1e9 if timed else None,
-    )
-
-
 def _as_seen(job: Job, closely: Job | None) -> Job:
     """The job with the workers that it had when they were last asked for."""
     return job if closely is None else replace(job, busy=closely.busy, attempts=closely.attempts)
@@ -263,14 +212,3 @@ def _seconds(info: Any) -> float | None:
     end = info.finished.ToNanoseconds() if info.HasField("finished") else time.time_ns()
     elapsed: float = (end - info.started.ToNanoseconds()) / 1e9
     return max(0.0, elapsed)
-
-
-def reason_of(meta: Repository, datum: str) -> str:
-    """The reason for which a datum failed, from the pipeline's meta commit; "" if it did not fail."""
-    try:
-        record = json.loads(meta.read(f"/meta/{datum}/meta"))
-    except (grpc.RpcError, ValueError):
-        return f"the pipeline's meta commit does not record the reason; see `lookalike logs {meta.name}`"
-    if "state" not in record:  # PROCESSED is the default, which JSON leaves out
-        return ""
-    return str(record.get("reason") or "no reason was recorded")

@@ -10,7 +10,8 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import backbones, imagesizes
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Failure, Job, Jobs
+from pipelines.client.datums import Datums, Failure
+from pipelines.client.jobs import Job, Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.cluster import gpu_holders, gpu_waits, kubernetes, scheduling
@@ -84,9 +85,9 @@ def read(connection: Connection, names: Sequence[str], namespace: str = "") -> S
     waits: dict[str, Wait] = GpuWaits(connection).look(there, running, idle, troubles)
     reasons = _reasons(Waits(connection), there, {name: queue[-1] for name, queue in queues.items() if queue})
     found = [
-        _pipeline(jobs, there[name], newest[name], queues[name], troubles[name], waits.get(name), reasons.get(name))
-        for name in names
-        if name in there
+        _pipeline(connection, there[n], newest[n], queues[n], troubles[n], waits.get(n), reasons.get(n))
+        for n in names
+        if n in there
     ]
     missing = [name for name in names if name not in there]
     late = [_COUNTS] if said is not None and any(each.current and each.current.busy for each in found) else []
@@ -116,7 +117,7 @@ def _troubles(connection: Connection, namespace: str) -> tuple[Mapping[str, Sequ
 
 
 def _pipeline(
-    jobs: Jobs,
+    connection: Connection,
     info: Any,
     newest: Job | None,
     queue: Sequence[Job],
@@ -129,8 +130,8 @@ def _pipeline(
     found = PipelineStatus(info.pipeline.name, state, info.reason, newest, (), plain, _ahead(newest, queue))
     current = found.current
     if current is not None:
-        failures = jobs.failures(current, MOST_FAILURES) if current.failed else []
-        current = jobs.with_workers(current)
+        failures = Datums(connection, current).failed(MOST_FAILURES) if current.failed else []
+        current = Jobs(connection).with_workers(current)
         found = replace(found, failures=failures)
         found = replace(found, ahead=[current, *found.ahead[1:]]) if found.ahead else replace(found, job=current)
     if for_gpus is not None:

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from pipelines.client import debugging, dumping
-from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
@@ -58,7 +57,7 @@ def datum(
             f"only localpachd can run a datum alone, and {connection.address} is another server: `lookalike status` "
             f"shows the reasons of failures, `lookalike logs {pipeline}` what the datums wrote"
         )
-    found, chosen = debugging.choose(Jobs(connection), pipeline, named, identity)
+    found, chosen = debugging.choose(connection, pipeline, named, identity)
     to = output or _free(Path("debug") / f"{pipeline}-{chosen[:_SHORT]}")
     if to.exists():
         raise LookalikeError(f"{to} exists already: name another directory, or remove it")

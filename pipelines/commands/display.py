@@ -5,7 +5,8 @@ from typing import Any
 
 from rich.table import Table
 
-from pipelines.client.jobs import Failure, Job
+from pipelines.client.datums import Failure
+from pipelines.client.jobs import Job
 from pipelines.client.workers import Busy
 from pipelines.cluster.status import REJECTING, PipelineStatus, Rejection, Status
 from pipelines.cluster.waits import behind

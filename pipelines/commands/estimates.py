@@ -43,10 +43,15 @@ def about(seconds: float) -> str:
     return f"about {counted(int(seconds / _HOUR) + 1, 'hour', 'hours')} left"
 
 
+def is_idle(job: Job) -> bool:
+    """Whether a job has succeeded without any datum."""
+    return job.state == "success" and not job.total
+
+
 def result(job: Job) -> str:
     """The result of a job that has ended, in words."""
     if not job.total:
-        return "nothing to do" if job.state == "success" else job.state
+        return "nothing to do" if is_idle(job) else job.state
     datums = counted(job.total, "datum", "datums")
     if job.skipped:
         counts = f"{job.processed:,} of {datums} computed, {job.skipped:,} unchanged"

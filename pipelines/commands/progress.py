@@ -26,7 +26,7 @@ from pipelines.cluster.gpu_waits import Wait
 from pipelines.cluster.waits import Waits
 from pipelines.commands import interrupts
 from pipelines.commands.display import at_work
-from pipelines.commands.estimates import Estimate, about, result, worked
+from pipelines.commands.estimates import Estimate, about, is_idle, result, worked
 from pipelines.commands.terminal import coloured, console, say
 from stages.wording import counted
 
@@ -117,8 +117,8 @@ class _JobLines:
     def tell(self, jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
         """Prints the jobs that have ended since the last call, and now and then those that run."""
         waits = self._news(jobs, infos)
-        for job in jobs:
-            if job.ended and self._is_new(job.pipeline, job.id):
+        for job in _worth_a_line(jobs):
+            if job.ended and self._is_new(job.pipeline, "idle" if is_idle(job) else job.id):
                 say(f"{job.pipeline}: {result(job)}")
             elif job.state == "running" and job.pipeline not in waits:
                 now = time.monotonic()
@@ -171,6 +171,12 @@ class _JobLines:
         at = [f"{at_work(max(job.busy, key=lambda each: each.seconds))}{more}"] if job.busy else []
         left = self._estimates.setdefault((job.pipeline, job.id), Estimate()).left(job, time.monotonic())
         return [*at, about(left)] if left is not None else at
+
+
+def _worth_a_line(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs without those that had nothing to do, if another job of their pipeline has."""
+    busy = {job.pipeline for job in jobs if not is_idle(job)}
+    return [job for job in jobs if not is_idle(job) or job.pipeline not in busy]
 
 
 def _kind(wait: Wait) -> str:

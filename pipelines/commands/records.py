@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from pipelines.client.connection import Connection
+from pipelines.client.datums import Datums
 from pipelines.client.debugging import job_of
 from pipelines.client.history import History, Record
 from pipelines.client.jobs import Job, Jobs
@@ -147,8 +148,7 @@ def logs(
 
 
 def _show_datums(connection: Connection, pipeline: str, job: str, limit: int, as_json: bool) -> None:
-    there = Jobs(connection)
-    found = list(there.datums(job_of(there, pipeline, job)))
+    found = list(Datums(connection, job_of(Jobs(connection), pipeline, job)))
     found.sort(key=lambda each: each.state != "failed")
     if as_json:
         say_json(found[:limit])

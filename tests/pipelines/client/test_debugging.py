@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.client import debugging
 from pipelines.client.connection import Connection
+from pipelines.client.datums import Datums
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Job, Jobs
 from pipelines.client.repository import Put, Repository
@@ -60,7 +61,7 @@ def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
 ) -> None:
     jobs = Jobs(connection)
     before = Repository(connection, "judge", judged.id, type_="meta").hashes("/")
-    job, datum = debugging.choose(jobs, "judge", "", "")
+    job, datum = debugging.choose(connection, "judge", "", "")
     assert job == judged
     said: list[tuple[str, bool]] = []
     rerun = debugging.run(connection, job, datum, tmp_path / "kept", lambda *line: said.append(line))
@@ -78,10 +79,9 @@ def test_a_failed_datum_fails_again_and_its_inputs_are_kept(
 
 
 def test_its_output_is_compared_with_the_record(judged: Job, connection: Connection, tmp_path: Path) -> None:
-    jobs = Jobs(connection)
-    failed = {each.datum for each in jobs.failures(judged, 2)}
-    (good,) = {each.id for each in jobs.datums(judged)} - failed
-    job, datum = debugging.choose(jobs, "judge", judged.id, good[:20])
+    failed = {each.datum for each in Datums(connection, judged).failed(2)}
+    (good,) = {each.id for each in Datums(connection, judged)} - failed
+    job, datum = debugging.choose(connection, "judge", judged.id, good[:20])
     assert datum == good
     rerun = debugging.run(connection, job, datum, tmp_path / "kept", lambda text, user: None)
     assert (rerun.failed, rerun.failed_before, rerun.changed) == ("", "", ("/when",))
@@ -89,20 +89,18 @@ def test_its_output_is_compared_with_the_record(judged: Job, connection: Connect
 
 
 def test_missing_jobs_and_datums(judged: Job, connection: Connection) -> None:
-    jobs = Jobs(connection)
     for arguments, text in [
         (("judge", "0" * 32, ""), f"judge has no job {'0' * 32}"),
         (("judge", judged.id, "xyz"), f"judge@{judged.id} has no datum xyz"),
     ]:
         with pytest.raises(LookalikeError, match=text):
-            debugging.choose(jobs, *arguments)
+            debugging.choose(connection, *arguments)
     with pytest.raises(grpc.RpcError, match='none" not found'):
-        debugging.choose(jobs, "none", "", "")
+        debugging.choose(connection, "none", "", "")
 
 
 def test_a_datum_whose_inputs_are_deleted(judged: Job, connection: Connection, tmp_path: Path) -> None:
-    jobs = Jobs(connection)
-    datum = jobs.failures(judged, 1)[0].datum
+    datum = Datums(connection, judged).failed(1)[0].datum
     connection.client.delete_repo("in", force=True, project_name=connection.project)
     with pytest.raises(grpc.RpcError, match="the commits of in are gone"):
         debugging.run(connection, judged, datum, tmp_path / "kept", lambda text, user: None)
@@ -122,7 +120,7 @@ def test_the_command_reports_it(judged: Job, as_user: Connection, command: Comma
     unknown = command.run("debug", "datum", "none")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr == f'lookalike: pipeline "{as_user.project}/none" not found\n'
-    (good,) = {each.id for each in Jobs(as_user).datums(judged)} - {Jobs(as_user).failures(judged, 1)[0].datum}
+    (good,) = {each.id for each in Datums(as_user, judged)} - {Datums(as_user, judged).failed(1)[0].datum}
     well = command.run("debug", "datum", f"judge@{judged.id}", good)
     assert (well.returncode, well.stderr) == (0, "")
     assert well.stdout.endswith("its output differs from that of its job in 1 file:\n  /when\n")

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from pipelines.client.connection import Connection
+from pipelines.client.datums import Datums
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Job, Jobs
 from pipelines.client.repository import Put, Remove, Repository
@@ -89,7 +90,7 @@ def test_failed_datums_are_reported_by_path_and_reason(
     assert sorted(each.paths for each in found.failures) == [("/bad-a",), ("/bad-b",)]
     assert all(len(each.datum) == 64 for each in found.failures)
     assert all("3" in each.reason for each in found.failures)
-    assert len(Jobs(connection).failures(job, 1)) == 1
+    assert len(Datums(connection, job).failed(1)) == 1
     wait_for_jobs(repo.write([Remove("/bad-a"), Remove("/bad-b")]))
     (found,) = status.read(connection, ["picky"]).pipelines
     assert found.job is not None

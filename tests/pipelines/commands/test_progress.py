@@ -76,6 +76,22 @@ def test_other_reasons_are_kubernetes_own(like_a_cluster: Connection, screen: io
     assert said == ["render: Back-off pulling image", "render: manifest unknown"]
 
 
+def test_jobs_without_datums_count_only_if_their_pipeline_has_no_others(
+    like_a_cluster: Connection, screen: io.StringIO
+) -> None:
+    def ended(pipeline: str, set_: str, total: int) -> Job:
+        return Job(pipeline, set_ * 32, "success", total, 0, 0, total, None, "")
+
+    first, second = [ended("index", "0", 0), ended("search", "0", 0)], [ended("index", "1", 2), ended("search", "1", 0)]
+    with progress._bars() as bars:
+        told = progress._JobLines(bars, Waits(like_a_cluster))
+        told.tell([*first, job("index", "created", id_="1" * 32), job("search", "created", id_="1" * 32)], {})
+        assert lines(screen) == []
+        told.tell([*first, *second], {})
+        told.tell([*first, *second], {})
+    assert [line for line in lines(screen) if line] == ["search: nothing to do", "index: success, 2 of 2 datums"]
+
+
 def test_bars_show_the_datum_at_work(like_a_cluster: Connection, screen: io.StringIO) -> None:
     with progress._bars() as bars:
         bar = progress._JobLines(bars, Waits(like_a_cluster))

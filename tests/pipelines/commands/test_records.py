@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from pipelines.client.connection import Connection
+from pipelines.client.datums import Datums
 from pipelines.client.deployment import deploy
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.jobs import Job
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import reading
 from tests.command import Command
@@ -96,7 +97,7 @@ def test_the_datums_of_a_job_are_listed_failed_ones_first(judged: Job, command: 
     assert limited[1:] == [said[1], "and 1 datum more: --limit 2 shows all"]
     first, second = data(command, "jobs", f"say@{judged.id}")
     assert (first["state"], first["paths"], second["paths"]) == ("failed", ["/bad"], ["/one"])
-    assert {first["id"], second["id"]} == {each.id for each in Jobs(as_user).datums(judged)}
+    assert {first["id"], second["id"]} == {each.id for each in Datums(as_user, judged)}
     assert "say has no job nosuch: `lookalike jobs say` lists its jobs" in command.fails("jobs", "say@nosuch")
 
 
@@ -106,7 +107,7 @@ def test_the_log_has_the_lines_of_user_code(judged: Job, command: Command, as_us
     assert command.says("logs", "say", "--limit", "1").splitlines() == said[1:]
     assert command.says("logs", "say", "--job", judged.id).splitlines() == said[1:]
     assert command.says("logs", "--datum", "/one").splitlines() == said[:1]
-    (bad,) = (each.datum for each in Jobs(as_user).failures(judged, 1))
+    (bad,) = (each.datum for each in Datums(as_user, judged).failed(1))
     assert command.says("logs", "say", "--datum", bad[:12]).splitlines() == said[1:]
     assert len(command.says("logs", "--all").splitlines()) > 2
     lines = [json.loads(line) for line in command.says("logs", "--json").splitlines()]

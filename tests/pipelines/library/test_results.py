@@ -83,7 +83,7 @@ def test_earlier_sheets(sheets: Connection, wait_for_jobs: WaitForJobs, tmp_path
 
 @pytest.mark.parametrize("at", ["nonsense", "0123456789ab4def0123456789abcdef", "master^^^^^^"])
 def test_a_missing_commit(sheets: Connection, to: Path, at: str) -> None:
-    with pytest.raises(LookalikeError, match="render has no commit .*pachctl list commit"):
+    with pytest.raises(LookalikeError, match="render has no commit .*`lookalike commits render` lists them"):
         export(sheets, to, at=at)
 
 
