@@ -114,3 +114,17 @@ def test_a_directory_of_ones_own_is_used_by_the_commands_in_it(installed: Instal
     (shipped,) = installed.program.parents[1].glob("lib/python*/site-packages/specs")
     deployed = installed.says("deploy", "--specs", str(shipped), at="pictures")
     assert "pipeline preprocess: updated" in deployed
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_the_installed_demo_answers_the_sample_queries(installed: Installed) -> None:
+    (installed.home / "demo").mkdir()
+    try:
+        said = installed.says("demo", "--port", "0", at="demo")
+    finally:
+        installed.types("down", at="demo")
+    assert "render: success, 1 of 1 datum\n" in said
+    answers = (installed.home / "demo" / "results" / "sample-queries" / "neighbors.jsonl").read_text().splitlines()
+    assert len(answers) == 54
+    assert all(len(json.loads(line)["neighbors"]) == 3 for line in answers)
