@@ -15,7 +15,7 @@ def test_the_backbones_are_listed_by_name(command: Command) -> None:
     assert {"efficientnet-lite0", "efficientnet-lite2", "resnet50", "mobilenetv2", "convnext_tiny"} <= {*names}
     assert rows[0].split()[:6] == ["efficientnet-lite0", "224", "1280", "19", "Apache-2.0", "installed"]
     assert all(len(row) <= 80 for row in said.splitlines() if row.split()[0] in names[:40])
-    assert "speed: pictures of 224 px a second on two cores" in said
+    assert "speed: pictures of 224 px a second on two idle cores" in said
 
     listed = json.loads(command.says("model", "list", "--json"))
     assert [each["name"] for each in listed] == names[: len(listed)]
