@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.client import local
+from pipelines.client import backbones, local
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.cluster import gpu_holders
-from stages.backbonespec import SPEC_FILE, parse_spec
-from stages.contract import StageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +98,8 @@ def _index(connection: Connection) -> list[Mapping[str, Any]]:
 
 
 def _model(connection: Connection, indexed: set[str]) -> Model | None:
-    models = Repository(connection, "models")
-    if not models.exists(f"/{SPEC_FILE}"):
-        return None
-    try:
-        spec = parse_spec(models.read(f"/{SPEC_FILE}"))
-    except StageError:
+    spec = backbones.held(Repository(connection, backbones.REPO))
+    if spec is None:
         return None
     return Model(spec.name, spec.image_size, spec.dimension, spec.precision, bool(indexed - {spec.sha256}))
 

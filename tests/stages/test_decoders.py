@@ -15,6 +15,7 @@ from stages.framing import CROP, Framing, Pixels
 from stages.kinds import HEAD, kind_of
 from stages.limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
 from stages.pictures import normalise
+from tests.stages.orientations import exif, stored
 
 pillow_heif.register_heif_opener()
 
@@ -59,27 +60,11 @@ def test_modes_are_converted_as_the_eye_sees_them(kind: str, mode: str) -> None:
     assert difference(read(encode(picture, kind)), np.asarray(seen.convert("RGB"))) <= 3
 
 
-def with_exif(orientation: int) -> Image.Exif:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
 def test_the_turn_of_a_box_is_applied_once_beside_the_same_exif(kind: str, orientation: int) -> None:
     upright = scene(120, 80)
-    undo = {
-        1: upright,
-        2: upright[:, ::-1],
-        3: upright[::-1, ::-1],
-        4: upright[::-1],
-        5: upright.transpose(1, 0, 2),
-        6: np.rot90(upright),
-        7: upright[::-1, ::-1].transpose(1, 0, 2),
-        8: np.rot90(upright, 3),
-    }[orientation]
-    data = encode(Image.fromarray(np.ascontiguousarray(undo)), kind, exif=with_exif(orientation).tobytes())
+    data = encode(stored(upright, orientation), kind, exif=exif(orientation).tobytes())
     assert (b"irot" in data or b"imir" in data) is (orientation != 1)
     assert difference(read(data), read(encode(Image.fromarray(upright), "PNG"))) <= 3
 
@@ -87,7 +72,7 @@ def test_the_turn_of_a_box_is_applied_once_beside_the_same_exif(kind: str, orien
 @pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
 def test_metadata_alone_turn_nothing(kind: str) -> None:
     """As HEIF demands: a program that turns the pixels may leave them as they were."""
-    plain = encode(Image.fromarray(scene(120, 80)), kind, exif=with_exif(1).tobytes() + b"filler")
+    plain = encode(Image.fromarray(scene(120, 80)), kind, exif=exif(1).tobytes() + b"filler")
     xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description tiff:Orientation="1"/></x:xmpmeta>'
     described = encode(Image.fromarray(scene(120, 80)), kind, xmp=xmp)
     turned = [described.replace(b'Orientation="1"', b'Orientation="6"')]

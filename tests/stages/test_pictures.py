@@ -16,6 +16,7 @@ from stages.framing import CROP, PAD, Framed, Framing, Pixels, unpadded
 from stages.kinds import HEAD, Kind, kind_of
 from stages.pictures import normalise, picture_id, reframe
 from tests.amounts import examples
+from tests.stages.orientations import exif, stored
 
 pillow_heif.register_heif_opener()
 
@@ -198,20 +199,8 @@ def test_a_jpeg_of_several_pictures_is_its_first() -> None:
 @pytest.mark.parametrize("kind", ["PNG", "WEBP", "TIFF", "JPEG"])
 def test_the_exif_orientation_is_applied(kind: str, orientation: int) -> None:
     upright = scene(120, 80)
-    undo = {
-        1: upright,
-        2: upright[:, ::-1],
-        3: upright[::-1, ::-1],
-        4: upright[::-1],
-        5: upright.transpose(1, 0, 2),
-        6: np.rot90(upright),
-        7: upright[::-1, ::-1].transpose(1, 0, 2),
-        8: np.rot90(upright, 3),
-    }[orientation]
-    exif = Image.Exif()
-    exif[0x0112] = orientation
     options: dict[str, Any] = {"lossless": True} if kind == "WEBP" else {"quality": 95} if kind == "JPEG" else {}
-    data = encode(Image.fromarray(np.ascontiguousarray(undo)), kind, exif=exif, **options)
+    data = encode(stored(upright, orientation), kind, exif=exif(orientation), **options)
     expected = read(encode(Image.fromarray(upright), "PNG"))
     difference = np.abs(read(data).astype(int) - expected)
     assert difference.mean() < 2 if kind == "JPEG" else difference.max() == 0
