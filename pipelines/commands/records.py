@@ -86,10 +86,7 @@ def jobs(
         _show_datums(connection, name, job, limit, as_json)
         return
     there = Jobs(connection)
-    names = [name] if name else list(there.pipelines())
-    if name and name not in there.pipelines():
-        raise LookalikeError(_unknown(name, there))
-    found = [each for of in names for each in there.last(of, limit)]
+    found = [each for of in _chosen(there, name) for each in there.last(of, limit)]
     found = sorted(found, key=_created, reverse=True)[:limit]
     if as_json:
         say_json(found)
@@ -126,9 +123,7 @@ def logs(
     there = Jobs(connection)
     if follow and not pipeline:
         raise typer.BadParameter("name the pipeline to follow", param_hint="'--follow'")
-    names = [pipeline] if pipeline else list(there.pipelines())
-    if pipeline and pipeline not in there.pipelines():
-        raise LookalikeError(_unknown(pipeline, there))
+    names = _chosen(there, pipeline)
     if job:
         names = [each.pipeline for each in there.of_set(job) if each.pipeline in names]
         if not names:
@@ -230,6 +225,12 @@ def _must_exist(connection: Connection, repo: str) -> None:
         raise LookalikeError(f"there is no repo {repo}: there are {', '.join(sorted(repos)) or 'none'}")
 
 
-def _unknown(pipeline: str, there: Jobs) -> str:
-    known = ", ".join(sorted(there.pipelines()))
-    return f"there is no pipeline {pipeline}: " + (f"there are {known}" if known else "run `lookalike deploy`")
+def _chosen(there: Jobs, pipeline: str) -> list[str]:
+    """The pipeline of that name, or all of them for "". Raises LookalikeError for an unknown one."""
+    known = list(there.pipelines())
+    if not pipeline:
+        return known
+    if pipeline not in known:
+        others = f"there are {', '.join(sorted(known))}" if known else "run `lookalike deploy`"
+        raise LookalikeError(f"there is no pipeline {pipeline}: {others}")
+    return [pipeline]
