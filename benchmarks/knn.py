@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.arrays import Arrays, Vectors
 from benchmarks.report import Line, Result, Row, timed
 from benchmarks.searchers import as_the_article
-from stages.neighbours.backend import Backend
+from stages.knn.backend import Backend
 
 ARTICLE = {
     "cuML": (0.791, "NVIDIA P4, the article's figure"),
@@ -26,7 +26,7 @@ ARTICLE = {
 
 @dataclass(frozen=True, slots=True)
 class _Backend:
-    """A backend of lookalike: its name, its place in stages.neighbours, and the package that it needs."""
+    """A backend of lookalike: its name, its place in stages.knn, and the package that it needs."""
 
     name: str
     module: str
@@ -159,8 +159,8 @@ def _cuml(size: Size, queries: Vectors, library: Vectors) -> Iterator[tuple[str,
 
 
 def _house(backend: Callable[[Vectors], Backend], queries: Vectors, library: Vectors, k: int) -> Search:
-    exact = importlib.import_module("stages.neighbours.exact").Exact
-    points = importlib.import_module("stages.neighbours.vectorset").VectorSet
+    exact = importlib.import_module("stages.knn.exact").Exact
+    points = importlib.import_module("stages.knn.vectorset").VectorSet
     asked, held = points(queries), points(library)
     return lambda: exact(held, backend(held.prepared)).search(asked, k).rows
 
@@ -171,11 +171,9 @@ def _backends() -> list[tuple[str, Callable[[Vectors], Backend]]]:
         print("python-pachyderm is not installed: lookalike's own search is not measured", file=sys.stderr)
         return []
     usable = [each for each in _BACKENDS if _there(each.needs)]
-    if not importlib.import_module("stages.neighbours.factory").gpu_visible(os.environ):
+    if not importlib.import_module("stages.knn.factory").gpu_visible(os.environ):
         usable = [each for each in usable if each.needs != "cuml"]
-    return [
-        (each.name, getattr(importlib.import_module(f"stages.neighbours.{each.module}"), each.kind)) for each in usable
-    ]
+    return [(each.name, getattr(importlib.import_module(f"stages.knn.{each.module}"), each.kind)) for each in usable]
 
 
 def _families(size: Size) -> Iterator[tuple[str, Vectors]]:

@@ -76,7 +76,7 @@ def _tensorflow(library: Vectors, queries: Vectors) -> Work:
 def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
     """With its default number of threads."""
     onnxruntime = importlib.import_module("onnxruntime")
-    file = importlib.import_module("stages.neighbours.onnxfile")
+    file = importlib.import_module("stages.knn.onnxfile")
     inputs = [file.Variable("queries", "float32", (None, None)), file.Variable("library", "float32", (None, None))]
     output = file.Variable("product", "float32", (None, None))
     session = onnxruntime.InferenceSession(
@@ -94,10 +94,10 @@ def _onnxruntime(library: Vectors, queries: Vectors) -> Work:
 
 def _ours(library: Vectors, queries: Vectors) -> Work:
     """As in the stage search, segment by segment on the CPU, with the answers merged as in render."""
-    open_searcher = importlib.import_module("stages.neighbours.factory").open_searcher
-    found_in = importlib.import_module("stages.neighbours.topk")
-    points = importlib.import_module("stages.neighbours.vectorset").VectorSet
-    chosen = importlib.import_module("stages.neighbours.settings").Settings(k=K)
+    open_searcher = importlib.import_module("stages.knn.factory").open_searcher
+    found_in = importlib.import_module("stages.knn.topk")
+    points = importlib.import_module("stages.knn.vectorset").VectorSet
+    chosen = importlib.import_module("stages.knn.settings").Settings(k=K)
 
     def search() -> Found:
         asked, best, begin = points(queries), found_in.empty(len(queries), K), 0

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from benchmarks.agreement import agreement
 from benchmarks.contenders import Taken, race
 from benchmarks.report import Line, Result, Row, line
-from stages.neighbours.factory import gpu_visible
+from stages.knn.factory import gpu_visible
 
 DIMENSION = 2048
 _CHUNK = 10_000

@@ -1,4 +1,4 @@
-"""The contract between a stage and Pachyderm: the datum-batching protocol, or one run on plain directories.
+"""The contract between a stage and Pachyderm: the datum-batching protocol, or runs on plain directories.
 
 The only module that knows the protocol; it knows no stage. It imports only the standard library and gRPC, since nothing
 that can fail may come before the first NextDatum: if a process dies earlier, Pachyderm restarts its
@@ -11,6 +11,7 @@ import argparse
 import gc
 import importlib
 import io
+import json
 import os
 import shutil
 import stat
@@ -69,7 +70,7 @@ def run(module: str, arguments: Sequence[str] | None = None) -> int:
     """Runs the stage in `module` and returns the exit status of the process.
 
     The module has `start(environment) -> Callable[[Datum], None]` and is imported here, by name, so that a failing
-    import can be reported. With arguments (default: the command line's) this runs one datum on plain directories;
+    import can be reported. With arguments (default: the command line's) this runs datums on plain directories;
     without, it processes datums of the Pachyderm worker at PPS_WORKER_GRPC_PORT until the worker ends the process.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -202,9 +203,12 @@ def _announce(module: str, datum: Datum) -> None:
 
 def _run_plain(module: str, arguments: Sequence[str]) -> int:
     try:
-        datum = _datum_from_arguments(module, arguments)
-        _announce(module, datum)
-        _start(module)(datum)
+        process: Process | None = None
+        for datum in _datums_from_arguments(module, arguments):
+            datum.out.mkdir(parents=True, exist_ok=True)
+            _announce(module, datum)
+            process = process or _start(module)
+            process(datum)
     except (Exception, SystemExit) as failure:
         if isinstance(failure, SystemExit) and isinstance(failure.code, int | None):
             return failure.code or 0  # argparse has printed its message
@@ -214,30 +218,56 @@ def _run_plain(module: str, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _datum_from_arguments(module: str, arguments: Sequence[str]) -> Datum:
+def _datums_from_arguments(module: str, arguments: Sequence[str]) -> list[Datum]:
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",
-        description="Run this stage once, on plain directories. In a Pachyderm worker it takes no arguments.",
+        description="Run this stage on plain directories. In a Pachyderm worker it takes no arguments.",
     )
     parser.add_argument(
         "--input",
         action="append",
-        required=True,
         metavar="NAME=PATH",
         help="one input of the datum; in NAME=ROOT::PATH/BELOW the part after :: is the path in the repo",
     )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="the directory for the output; created if missing")
     parser.add_argument(
-        "--out", required=True, type=Path, metavar="DIR", help="the directory for the output; created if missing"
+        "--datums",
+        type=Path,
+        metavar="FILE",
+        help='any number of datums instead, one per line: {"inputs": {NAME: {"path": PATH, "repo_path": PATH IN THE '
+        'REPO, "commit": ID OR ""}}, "out": DIR}',
     )
     given = parser.parse_args(arguments)
+    if given.datums and not (given.input or given.out):
+        return _datums_from_file(given.datums)
+    if given.datums or not given.input or not given.out:
+        parser.error("give --input and --out, or --datums alone")
     inputs: dict[str, Input] = {}
     for text in given.input:
         each = _input_from_argument(text)
         if each.name in inputs:
             raise StageError(f"--input {each.name} is given twice; a datum has each input once")
         inputs[each.name] = each
-    given.out.mkdir(parents=True, exist_ok=True)
-    return Datum(inputs, given.out.absolute())
+    return [Datum(inputs, given.out.absolute())]
+
+
+def _datums_from_file(file: Path) -> list[Datum]:
+    """The datums of --datums. One process handles all of them, as it does a datum set in Pachyderm."""
+    datums = []
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            stated = json.loads(line)
+            inputs = {
+                name: Input(name, Path(each["path"]).absolute(), str(each["repo_path"]), str(each["commit"]))
+                for name, each in stated["inputs"].items()
+            }
+            datums.append(Datum(inputs, Path(stated["out"]).absolute()))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StageError(f"line {number} of {file} does not describe a datum: {reason(error)}") from error
+        for each in inputs.values():
+            if not each.path.exists():
+                raise StageError(f"line {number} of {file}: no file or directory at {each.path}")
+    return datums
 
 
 def _input_from_argument(text: str) -> Input:

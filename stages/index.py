@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from stages.contract import Datum, StageError
-from stages.neighbours.backend import Vectors
-from stages.neighbours.factory import open_searcher
-from stages.neighbours.settings import Settings, settings
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.backend import Vectors
+from stages.knn.factory import open_searcher
+from stages.knn.settings import Settings, settings
+from stages.knn.vectorset import VectorSet
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.vectors import read_vectors
 

@@ -17,11 +17,11 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from stages.contract import Datum, Input, StageError, spool
-from stages.neighbours.backend import Rows
-from stages.neighbours.factory import open_searcher
-from stages.neighbours.settings import Settings, settings
-from stages.neighbours.topk import NONE, Searcher, TopK, merge
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.backend import Rows
+from stages.knn.factory import open_searcher
+from stages.knn.settings import Settings, settings
+from stages.knn.topk import NONE, Searcher, TopK, merge
+from stages.knn.vectorset import VectorSet
 from stages.sheetqueries import sheet_queries
 from stages.tables.images import Images, read_images
 from stages.tables.neighbours import Neighbours, write_neighbours

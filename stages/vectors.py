@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.contract import StageError
-from stages.neighbours.backend import Vectors
+from stages.knn.backend import Vectors
 
 
 def read_vectors(path: Path, dimension: int) -> Vectors:

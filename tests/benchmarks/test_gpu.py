@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import embedding, gpu, knn
 from benchmarks.arrays import XpArrays, on_gpu
-from stages.neighbours.factory import gpu_visible
+from stages.knn.factory import gpu_visible
 
 TINY = knn.Size(queries=120, library=400, dimension=16)
 HAS_GPU = gpu_visible(os.environ) and shutil.which("nvidia-smi") is not None

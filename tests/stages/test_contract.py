@@ -237,6 +237,57 @@ def test_a_stage_runs_on_plain_directories(stage: Stage, tmp_path: Path) -> None
     }
 
 
+def test_one_process_runs_any_number_of_datums_on_plain_directories(stage: Stage, tmp_path: Path) -> None:
+    stage.write()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    datums = [
+        {"inputs": {"images": {"path": name, "repo_path": f"all/{name}", "commit": "c1"}}, "out": f"out/{name}"}
+        for name in ("a", "b")
+    ]
+    (tmp_path / "datums").write_text("".join(json.dumps(each) + "\n" for each in datums))
+    process = stage.run("--datums", "datums")
+    assert process.communicate(timeout=SECONDS) == ("stage: images:/all/a\nstage: images:/all/b\n", "")
+    assert process.returncode == 0
+    last = json.loads((tmp_path / "out" / "b" / "seen.json").read_text())
+    assert last["inputs"] == {"images": [f"{tmp_path}/b", "all/b", "c1"]}
+    assert last["starts"] == 1
+    assert len(last["seen"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{", "line 2 of datums does not describe a datum: JSONDecodeError"),
+        ('{"inputs": {}}', "line 2 of datums does not describe a datum: KeyError: 'out'"),
+        ('{"inputs": {"a": 1}, "out": "o"}', "line 2 of datums does not describe a datum: TypeError"),
+        (
+            '{"inputs": {"a": {"path": "missing", "repo_path": "", "commit": ""}}, "out": "o"}',
+            "line 2 of datums: no file or directory at ",
+        ),
+    ],
+)
+def test_a_wrong_list_of_datums_is_refused_before_the_first_one_runs(
+    stage: Stage, tmp_path: Path, line: str, said: str
+) -> None:
+    stage.write()
+    good = {"inputs": {"images": {"path": ".", "repo_path": "", "commit": ""}}, "out": "out"}
+    (tmp_path / "datums").write_text(f"{json.dumps(good)}\n{line}\n")
+    process = stage.run("--datums", "datums")
+    output, errors = process.communicate(timeout=SECONDS)
+    assert (process.returncode, output) == (1, "")
+    assert errors.startswith(f"stage: {said}")
+    assert errors.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--out", "o"], ["--input", "a=."], ["--datums", "d", "--out", "o"]])
+def test_datums_come_from_a_list_or_from_the_arguments(stage: Stage, arguments: list[str]) -> None:
+    stage.write()
+    process = stage.run(*arguments)
+    assert "give --input and --out, or --datums alone" in process.communicate(timeout=SECONDS)[1]
+    assert process.returncode == 2
+
+
 @pytest.mark.parametrize(
     ("body", "arguments", "said"),
     [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stages.neighbours.factory import gpu_visible
+from stages.knn.factory import gpu_visible
 from stages.sources import Source
 from stages.tables import images as tables
 

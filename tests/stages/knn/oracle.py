@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.neighbours.backend import Vectors
+from stages.knn.backend import Vectors
 
 
 def brute(

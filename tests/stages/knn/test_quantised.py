@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from stages.neighbours.backend import Probe, Vectors
-from stages.neighbours.quantised import Quantised, Tiling, settled
+from stages.knn.backend import Probe, Vectors
+from stages.knn.quantised import Quantised, Tiling, settled
 
 
 def truth(queries: Vectors, library: Vectors) -> NDArray[np.float64]:

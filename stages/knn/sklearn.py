@@ -1,14 +1,14 @@
 """The scikit-learn backend: the reference, as in the original system. Knows no metric but Euclidean distance.
 
 scikit-learn converts float32 to float64 block by block and multiplies in float64. In units of ε (|q|² + |x|²), measured
-as in stages.neighbours.faiss with scikit-learn 1.9.1, its distances exceed the true ones by at most 1e-8, and by 0.95
+as in stages.knn.faiss with scikit-learn 1.9.1, its distances exceed the true ones by at most 1e-8, and by 0.95
 after the one rounding to float32 here; the bound used is 2.
 """
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from stages.neighbours.backend import DOUBLE, SINGLE, Distances, Rounding, Rows, Vectors, expanded
+from stages.knn.backend import DOUBLE, SINGLE, Distances, Rounding, Rows, Vectors, expanded
 
 
 class Sklearn:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stages.contract import StageError
-from stages.neighbours.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
+from stages.knn.backend import DOUBLE, SINGLE, SMALLEST, Distances, Floats, Rows, Vectors, gamma
 
 UNIT_ROUNDING = 1e-6
 """More than the error of |û - v̂|² for unit vectors rounded to float32, which is 4.9e-7."""

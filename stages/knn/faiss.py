@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
-from stages.neighbours.processor import CPUINFO, flags
+from stages.knn.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
+from stages.knn.processor import CPUINFO, flags
 
 
 def _name_processor(cpuinfo: Path = CPUINFO) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from skimage import data
 
-from stages.neighbours.backend import Vectors
+from stages.knn.backend import Vectors
 
 
 def _features(pictures: NDArray[np.uint8], dimension: int = 96) -> Vectors:

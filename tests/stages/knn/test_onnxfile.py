@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
-from stages.neighbours.onnxfile import Node, Variable, model
+from stages.knn.onnxfile import Node, Variable, model
 
 
 def test_a_model_computes_its_nodes() -> None:

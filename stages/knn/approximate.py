@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stages.neighbours.backend import Backend, Rows
-from stages.neighbours.topk import NONE, Searcher, TopK, empty, merge
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.backend import Backend, Rows
+from stages.knn.topk import NONE, Searcher, TopK, empty, merge
+from stages.knn.vectorset import VectorSet
 
 EXTRA = 28
 """Candidates beyond k whose true distances are computed."""

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from stages.neighbours import product, quantised
-from stages.neighbours.backend import Backend, Probe, Vectors
-from stages.neighbours.exact import EXTRA, Batching, Exact
-from stages.neighbours.exhaustive import compare_with_all
-from stages.neighbours.faiss import Faiss
-from stages.neighbours.product import Product
-from stages.neighbours.quantised import Quantised
-from stages.neighbours.sklearn import Sklearn
-from stages.neighbours.topk import NONE, TopK, empty, merge
-from stages.neighbours.vectorset import Blocks, VectorSet
-from tests.stages.neighbours.oracle import brute
+from stages.knn import product, quantised
+from stages.knn.backend import Backend, Probe, Vectors
+from stages.knn.exact import EXTRA, Batching, Exact
+from stages.knn.exhaustive import compare_with_all
+from stages.knn.faiss import Faiss
+from stages.knn.product import Product
+from stages.knn.quantised import Quantised
+from stages.knn.sklearn import Sklearn
+from stages.knn.topk import NONE, TopK, empty, merge
+from stages.knn.vectorset import Blocks, VectorSet
+from tests.stages.knn.oracle import brute
 
 MakeBackend = Callable[[Vectors], Backend]
 

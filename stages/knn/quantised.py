@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from stages.neighbours.backend import SINGLE, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
-from stages.neighbours.onnxfile import Node, Variable, model
-from stages.neighbours.selection import GROUPS, MULTIPLE, least, room, smallest
-from stages.neighbours.threads import in_threads, others_turn
-from stages.neighbours.topk import NONE
+from stages.knn.backend import SINGLE, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
+from stages.knn.onnxfile import Node, Variable, model
+from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
+from stages.knn.threads import in_threads, others_turn
+from stages.knn.topk import NONE
 
 Wholes = np.ndarray[Any, np.dtype[np.int8]]
 
@@ -43,7 +43,7 @@ class Tiling:
     columns: library rows multiplied at once. sample: library vectors that the mean is taken of. block: library vectors
     quantised at once. queries: queries multiplied at once, so that their bounds stay in a core's cache until they have
     been searched. dimension: the largest whose sums of products fit into 32 bits. groups, multiple: see
-    stages.neighbours.selection. threads: None for one per core.
+    stages.knn.selection. threads: None for one per core.
     """
 
     columns: int = 8192

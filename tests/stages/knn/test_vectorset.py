@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from stages.contract import StageError
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.vectorset import VectorSet
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

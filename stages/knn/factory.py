@@ -12,13 +12,13 @@ from pathlib import Path
 from types import ModuleType
 
 from stages.contract import StageError
-from stages.neighbours.approximate import Approximate
-from stages.neighbours.backend import Backend, Probe, Vectors
-from stages.neighbours.exact import BATCHING, Batching, Exact
-from stages.neighbours.processor import flags
-from stages.neighbours.settings import Settings
-from stages.neighbours.topk import Searcher
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.approximate import Approximate
+from stages.knn.backend import Backend, Probe, Vectors
+from stages.knn.exact import BATCHING, Batching, Exact
+from stages.knn.processor import flags
+from stages.knn.settings import Settings
+from stages.knn.topk import Searcher
+from stages.knn.vectorset import VectorSet
 
 FEWEST = 1000
 """Libraries smaller than this are always searched exactly and in float32: it takes no time, and quantisers need more
@@ -61,7 +61,7 @@ class Machine:
 
 def load(module: str) -> ModuleType:
     """Imports the backend's module of that name."""
-    return importlib.import_module(f"stages.neighbours.{module}")
+    return importlib.import_module(f"stages.knn.{module}")
 
 
 MACHINE = Machine(flags, load)

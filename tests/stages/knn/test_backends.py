@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.neighbours.backend import Backend, Vectors, expanded, gamma, parts_of_vector
-from stages.neighbours.faiss import Faiss, _name_processor
-from stages.neighbours.product import Product, Tiling
-from stages.neighbours.quantised import Quantised
-from stages.neighbours.sklearn import Sklearn
+from stages.knn.backend import Backend, Vectors, expanded, gamma, parts_of_vector
+from stages.knn.faiss import Faiss, _name_processor
+from stages.knn.product import Product, Tiling
+from stages.knn.quantised import Quantised
+from stages.knn.sklearn import Sklearn
 
 MakeBackend = Callable[[Vectors], Backend]
 
@@ -106,9 +106,9 @@ def test_blas_gets_the_kernels_of_the_processor(
 PRINT_ANSWER = """
 import hashlib
 import numpy as np
-from stages.neighbours.exact import Exact
-from stages.neighbours.vectorset import VectorSet
-from stages.neighbours.product import Product
+from stages.knn.exact import Exact
+from stages.knn.vectorset import VectorSet
+from stages.knn.product import Product
 random = np.random.default_rng(0)
 library = VectorSet((1 + 1e-4 * random.normal(size=(600, 300))).astype(np.float32))
 found = Exact(library, Product(library.prepared)).search(library, 5)

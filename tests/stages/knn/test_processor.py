@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from stages.neighbours.processor import flags
+from stages.knn.processor import flags
 
 
 def test_the_flags_of_the_first_core(tmp_path: Path) -> None:

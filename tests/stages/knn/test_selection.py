@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.neighbours.selection import least, room
+from stages.knn.selection import least, room
 
 
 @given(seed=st.integers(0, 2**32 - 1), rows=st.integers(1, 20), width=st.integers(1, 3000), count=st.integers(1, 60))

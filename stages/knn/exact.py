@@ -13,12 +13,12 @@ from functools import partial
 
 import numpy as np
 
-from stages.neighbours.backend import Backend, Probe, Rows
-from stages.neighbours.certified import Certified
-from stages.neighbours.exhaustive import compare_with_all
-from stages.neighbours.threads import cores, in_threads
-from stages.neighbours.topk import NONE, TopK, empty
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.backend import Backend, Probe, Rows
+from stages.knn.certified import Certified
+from stages.knn.exhaustive import compare_with_all
+from stages.knn.threads import cores, in_threads
+from stages.knn.topk import NONE, TopK, empty
+from stages.knn.vectorset import VectorSet
 
 EXTRA = 28
 """m: candidates beyond k. FAISS selects 32 of a row as fast as 8, and only the doubtful ones cost a true distance."""

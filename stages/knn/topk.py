@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from stages.neighbours.backend import Distances, Rows
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.backend import Distances, Rows
+from stages.knn.vectorset import VectorSet
 
 NONE = -1
 """The row number for no row: nothing is excluded, or there are fewer neighbours than columns."""

@@ -6,9 +6,9 @@ The float64 expansion |q|² + |x|² - 2 q·x, whose error bound is 2²⁹ times 
 
 import numpy as np
 
-from stages.neighbours.backend import DOUBLE, Floats, Rows, gamma
-from stages.neighbours.topk import TopK, empty, merge
-from stages.neighbours.vectorset import VectorSet
+from stages.knn.backend import DOUBLE, Floats, Rows, gamma
+from stages.knn.topk import TopK, empty, merge
+from stages.knn.vectorset import VectorSet
 
 
 def compare_with_all(

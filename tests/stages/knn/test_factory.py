@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from stages.contract import StageError
-from stages.neighbours import factory
-from stages.neighbours.backend import Backend, Vectors
-from stages.neighbours.exact import Batching, Exact
-from stages.neighbours.factory import Machine, gpu_visible, open_searcher
-from stages.neighbours.settings import Settings, settings
-from stages.neighbours.vectorset import VectorSet
+from stages.knn import factory
+from stages.knn.backend import Backend, Vectors
+from stages.knn.exact import Batching, Exact
+from stages.knn.factory import Machine, gpu_visible, open_searcher
+from stages.knn.settings import Settings, settings
+from stages.knn.vectorset import VectorSet
 
 LIBRARY = VectorSet(np.random.default_rng(0).normal(size=(1200, 16)).astype(np.float32))
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
@@ -60,11 +60,11 @@ def test_no_device_no_gpu(tmp_path: Path) -> None:
 def test_a_process_without_a_gpu_imports_nothing_of_one() -> None:
     code = (
         "import sys, numpy as np\n"
-        "from stages.neighbours.factory import open_searcher\n"
-        "from stages.neighbours.vectorset import VectorSet\n"
-        "from stages.neighbours.settings import Settings\n"
+        "from stages.knn.factory import open_searcher\n"
+        "from stages.knn.vectorset import VectorSet\n"
+        "from stages.knn.settings import Settings\n"
         "open_searcher(VectorSet(np.eye(3, dtype=np.float32)), Settings(), {'CUDA_VISIBLE_DEVICES': '-1'})\n"
-        "unwanted = ('cuml', 'cupy', 'stages.neighbours.cuml', 'sklearn', 'faiss', 'onnxruntime')\n"
+        "unwanted = ('cuml', 'cupy', 'stages.knn.cuml', 'sklearn', 'faiss', 'onnxruntime')\n"
         "print([name for name in unwanted if name in sys.modules])\n"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)

@@ -6,8 +6,8 @@ limit that at least `count` columns, and hardly any more, do not exceed. Knows n
 
 import numpy as np
 
-from stages.neighbours.backend import Distances, Rows
-from stages.neighbours.topk import NONE
+from stages.knn.backend import Distances, Rows
+from stages.knn.topk import NONE
 
 GROUPS = 8
 """The least number of groups of columns for each wanted number."""

@@ -7,11 +7,11 @@ A backend's distance is only a bound. The distances of its k nearest candidates 
 
 import numpy as np
 
-from stages.neighbours.backend import Backend, Distances, Floats, Mask, Rows
-from stages.neighbours.selection import smallest
-from stages.neighbours.threads import others_turn
-from stages.neighbours.topk import NONE, TopK, empty, merge
-from stages.neighbours.vectorset import UNIT_ROUNDING, VectorSet
+from stages.knn.backend import Backend, Distances, Floats, Mask, Rows
+from stages.knn.selection import smallest
+from stages.knn.threads import others_turn
+from stages.knn.topk import NONE, TopK, empty, merge
+from stages.knn.vectorset import UNIT_ROUNDING, VectorSet
 
 _LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: below it, all parts of the expansion are finite
 

@@ -1,6 +1,6 @@
 """The RAPIDS backend: cuML's NearestNeighbors on one NVIDIA GPU. Knows no metric but Euclidean distance.
 
-Imported only if a GPU may be used (see stages.neighbours.factory), since importing it starts CUDA. It uses the first
+Imported only if a GPU may be used (see stages.knn.factory), since importing it starts CUDA. It uses the first
 device in CUDA_VISIBLE_DEVICES and no other.
 
 For "sqeuclidean" (cuVS brute force) cuML computes |q|² + |x|² - 2 q·x in float32, either with scalar FMAs or, on tensor
@@ -18,8 +18,8 @@ import cupy
 import numpy as np
 from cuml.neighbors import NearestNeighbors
 
-from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
-from stages.neighbours.selection import smallest
+from stages.knn.backend import Distances, Rounding, Rows, Vectors, expanded, parts_of_vector
+from stages.knn.selection import smallest
 
 _ROUNDINGS = 4  # per multiply-add, see above
 SHARE = 0.4  # of the free GPU memory is for the library; the search's own tiles and the queries need the rest

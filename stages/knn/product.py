@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.neighbours.backend import Distances, Rounding, Rows, Vectors, expanded
-from stages.neighbours.selection import GROUPS, MULTIPLE, least, room, smallest
-from stages.neighbours.threads import others_turn
-from stages.neighbours.topk import NONE
+from stages.knn.backend import Distances, Rounding, Rows, Vectors, expanded
+from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
+from stages.knn.threads import others_turn
+from stages.knn.topk import NONE
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Tiling:
 
     columns: library rows multiplied at once. tile_bytes: size of a product; for fewer queries at once BLAS would spend
     its time on rearranging the library. chunk_bytes: size of the part of a product that is searched at once, which
-    stays in a core's second-level cache. groups, multiple: see stages.neighbours.selection.
+    stays in a core's second-level cache. groups, multiple: see stages.knn.selection.
     """
 
     columns: int = 8192

@@ -5,12 +5,12 @@ import os
 import numpy as np
 import pytest
 
-from stages.neighbours.backend import Vectors
-from stages.neighbours.exact import Exact
-from stages.neighbours.factory import gpu_visible, open_searcher
-from stages.neighbours.settings import Settings
-from stages.neighbours.vectorset import VectorSet
-from tests.stages.neighbours.oracle import brute
+from stages.knn.backend import Vectors
+from stages.knn.exact import Exact
+from stages.knn.factory import gpu_visible, open_searcher
+from stages.knn.settings import Settings
+from stages.knn.vectorset import VectorSet
+from tests.stages.knn.oracle import brute
 
 pytestmark = pytest.mark.gpu
 
@@ -31,7 +31,7 @@ def test_equals_float64_brute_force_on_hard_families(family: Vectors, metric: st
 
 @pytest.mark.parametrize("count", [8, 200])  # cuVS uses a fused kernel for up to 64 neighbours
 def test_no_approximate_distance_exceeds_the_bound(family: Vectors, count: int) -> None:
-    from stages.neighbours.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
+    from stages.knn.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
 
     proposer = Cuml(family)
     with np.errstate(over="ignore"):
@@ -49,7 +49,7 @@ def test_no_approximate_distance_exceeds_the_bound(family: Vectors, count: int) 
 
 
 def test_a_library_in_parts_gives_the_same() -> None:
-    from stages.neighbours.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
+    from stages.knn.cuml import Cuml  # noqa: PLC0415  only where there is a GPU
 
     library = VectorSet(np.random.default_rng(0).normal(size=(2000, 64)).astype(np.float32))
     backend = Cuml(library.prepared, share=1e-7)
