@@ -39,6 +39,7 @@ DOCUMENTS = (
     "docs/cluster.md",
     "docs/commands.md",
     "docs/differences.md",
+    "docs/explaining.md",
     "docs/formats.md",
     "docs/images.md",
     "docs/install.md",
