@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pipelines.client.local import default_root
+from pipelines.client.moments import commit_at
 from pipelines.commands import display, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -187,6 +188,7 @@ def query(
         "lookalike results",
         "lookalike results mine.jpg -k 1",
         "lookalike results mine.jpg --at 4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7",
+        "lookalike results mine.jpg --at 2026-11-01",
     ),
 )
 def show_results(
@@ -196,13 +198,18 @@ def show_results(
     k: NearestOption = None,
     output: SheetsOption = Path("results"),
     at: Annotated[
-        str, typer.Option(metavar="COMMIT", help="A commit's id, see `lookalike commits`: the sheets of that time.")
+        str,
+        typer.Option(
+            metavar="COMMIT|DATE",
+            help="A commit's id, see `lookalike commits`, an ancestor such as master^, or a date: the sheets of then.",
+        ),
     ] = "",
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Write result sheets, as they are now or were at an older commit, to a directory. With -k, list the nearest."""
-    sheets = results.export(connected(address), output, entries or (), at)
+    connection = connected(address)
+    sheets = results.export(connection, output, entries or (), commit_at(connection, at) if at else "")
     if as_json:
         say_json([display.sheet_data(each, k) for each in sheets])
         return

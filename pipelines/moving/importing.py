@@ -4,7 +4,6 @@ Nobody can choose the ids of commits, so each says in its description which one 
 interrupted continues.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
 from pipelines.client.history import History, PastCommit
 from pipelines.client.jobs import Jobs
+from pipelines.client.moments import origins
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Copy, Edit, Put, Remove, Repository
 from pipelines.errors import LookalikeError
@@ -21,8 +21,6 @@ from pipelines.moving.bundle import Commit, Output
 from pipelines.moving.exporting import code_of, contents
 from pipelines.moving.unpacking import Damaged, Linked, Reader
 from pipelines.specifications.reading import SOURCES
-
-_WAS = re.compile(r"\(was ([0-9a-f]{32}) of ([^()]+)\)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +162,8 @@ def _told_apart(commits: Sequence[Commit], repo: str, history: History) -> dict[
 
 def _was(commit: PastCommit) -> str:
     """The id that an imported commit had where it was exported; "" for others."""
-    found = _WAS.search(commit.description)
-    return found[1] if found else ""
+    before = origins(commit.description)
+    return before[-1].id if before else ""
 
 
 def _edits(reader: Reader, commit: Commit, here: Made, done: Callable[[int], None]) -> Iterator[Edit]:
