@@ -28,7 +28,8 @@ class Contents:
 def environments(project: Path = PROJECT) -> dict[str, list[str]]:
     """The modules that the specifications run in each image, by the image's short name: {"cpu": ["stages.render"]}."""
     found: dict[str, set[str]] = {}
-    for file in sorted((project / "specs").glob("*.json")):
+    files = (*(project / "specs").glob("*.json"), *(project / "specs").glob("*/*.json"))
+    for file in sorted(path for path in files if path.parent.name != "overlays"):
         transform = json.loads(file.read_text(encoding="utf-8"))["transform"]
         name = transform["image"].rpartition("/")[2].partition(":")[0]
         command = transform["cmd"]

@@ -25,6 +25,7 @@ from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import loading, terminal
 from pipelines.commands.syncing import sync_data
 from pipelines.library.syncing import Difference
+from pipelines.specifications import optional
 from stages import limits
 from stages.kinds import Kind
 
@@ -67,7 +68,7 @@ def code(document: str) -> list[str]:
 
 @cache
 def specs() -> dict[str, dict[str, Any]]:
-    return {path.stem: json.loads(path.read_text()) for path in (ROOT / "specs").glob("*.json")}
+    return {path.stem: json.loads(path.read_text()) for path in optional.files(ROOT / "specs")}
 
 
 def rows(document: str, header: str) -> list[list[str]]:
@@ -339,8 +340,7 @@ def test_the_table_of_markers_matches_the_configuration() -> None:
 
 def test_the_guide_loads_the_images_of_the_specifications_into_kind() -> None:
     (loaded,) = re.findall(r"^    kind load docker-image (.*)$", text("docs/cluster.md"), re.MULTILINE)
-    specs = [json.loads(path.read_text()) for path in (ROOT / "specs").glob("*.json")]
-    assert set(loaded.split()) == {spec["transform"]["image"] for spec in specs}
+    assert set(loaded.split()) == {spec["transform"]["image"] for spec in specs().values()}
 
 
 def test_the_values_files_are_those_of_the_guide() -> None:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from pipelines.specifications import documents
+from pipelines.specifications import documents, optional
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
 from pipelines.specifications.images import DEFAULT_TAG, Image
@@ -81,7 +81,7 @@ def _is_there(module: str) -> bool:
 def _held() -> Mapping[str, frozenset[str]]:
     """The modules that each image is built for: those that lookalike's own specifications run in it."""
     held: dict[str, set[str]] = {}
-    for path in HERE.glob("*.json"):
+    for path in optional.files(HERE):
         transform = documents.read(path).value.get("transform", {})
         image = Image.parse(transform.get("image", ""))
         if image is not None:

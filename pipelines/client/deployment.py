@@ -39,19 +39,20 @@ def deploy(
     again: Collection[str] = (),
     keep_size: bool = True,
 ) -> list[Deployed]:
-    """Creates the repos and pipelines that are missing and updates those whose specification has changed. A
-    pipeline with another command, environment or image is reprocessed: Pachyderm itself would keep the old
-    results. So are the pipelines named in `again`. keep_size: whether a size of pictures that was pushed with a
-    backbone stays, unless the specifications have changed theirs since."""
+    """Creates the repos that no pipeline writes and the pipelines that are missing, and updates those whose
+    specification has changed. A pipeline with another command, environment or image is reprocessed: Pachyderm itself
+    would keep the old results. So are the pipelines named in `again`. keep_size: whether a size of pictures that was
+    pushed with a backbone stays, unless the specifications have changed theirs since."""
     done: list[Deployed] = []
 
     def note(kind: str, name: str, action: str) -> None:
         done.append(Deployed(kind, name, action))
         report(done[-1])
 
-    for repo in sources(specs):
-        note("repo", repo, make_repo(connection, repo))
     there = Jobs(connection).pipelines()
+    for repo in sources(specs):
+        if repo not in there:
+            note("repo", repo, make_repo(connection, repo))
     for spec in specs:
         note(
             "pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size)

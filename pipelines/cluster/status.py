@@ -72,10 +72,12 @@ class Status:
     notes: list[str]
 
 
-def read(connection: Connection, names: Sequence[str], namespace: str = "") -> Status:
-    """The status of these pipelines, with workers in a namespace of the cluster ("" for the context's own)."""
+def read(connection: Connection, usual: Sequence[str], namespace: str = "", optional: Sequence[str] = ()) -> Status:
+    """The status of these pipelines, and of the optional ones that are deployed, with workers in a namespace of the
+    cluster ("" for the context's own)."""
     jobs = Jobs(connection)
     there = jobs.pipelines()
+    names = [*usual, *(name for name in optional if name in there)]
     said, unknown = _troubles(connection, namespace)
     troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
     newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}

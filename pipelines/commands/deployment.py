@@ -9,7 +9,9 @@ import typer
 from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
 from pipelines.client import deployment
+from pipelines.client.connection import Connection
 from pipelines.client.imagesizes import IMAGE_SIZE
+from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
 from pipelines.cluster import preflight, status
 from pipelines.commands import reporting
@@ -18,7 +20,7 @@ from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import near, say, say_all
 from pipelines.errors import LookalikeError
-from pipelines.specifications import drafts, overlays, own, reading, variables, writing
+from pipelines.specifications import drafts, optional, overlays, own, reading, variables, writing
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Level
 from pipelines.specifications.overlays import Overlay
@@ -72,10 +74,13 @@ def deploy(
     force: Annotated[bool, typer.Option("--force", help="Deploy even if the check reports errors.")] = False,
     address: AddressOption = "",
 ) -> None:
-    """Create or update repos and pipelines from the specifications; safe to repeat."""
-    found, _, on_top = _read([directory], overlay, settings)
+    """Create or update repos and pipelines from the specifications; safe to repeat.
+
+    The opt-in pipelines, which `lookalike duplicates` and `lookalike evaluate` create, are updated where they exist."""
+    found, _, on_top = _read([directory, *_shipped(directory)], overlay, settings)
     again = _named(reprocess or (), found)
     connection = connected_to_write(address)
+    found = _asked_for(found, connection, settings or ())
     report = suite.check(found, on_top).of(Level.WARNING)
     report = report.with_more(preflight.look(connection, found, connection.namespace))
     if report.findings:
@@ -165,6 +170,25 @@ def _read(
     except LookalikeError as error:
         raise typer.BadParameter(str(error)) from error
     return changed[: len(found)], changed[len(found) :], on_top
+
+
+def _shipped(directory: Path) -> list[Path]:
+    """The opt-in specifications that lookalike ships, for the groups that a directory lacks."""
+    return [path for path in optional.opted(directory) if path.parent.parent != directory]
+
+
+def _asked_for(found: Sequence[Draft], connection: Connection, settings: Sequence[str]) -> list[Draft]:
+    """The specifications without the opt-in ones that are not deployed. Raises BadParameter for a variable that only
+    these have."""
+    there = Jobs(connection).pipelines()
+    kept = [draft for draft in found if draft.name in there or not optional.group(draft.path)]
+    for setting in settings:
+        name = setting.partition("=")[0]
+        others = [draft for draft in found if name in draft.get("transform", "env", default={})]
+        if not any(draft in kept for draft in others):
+            first = f"`lookalike {optional.group(others[0].path)}`"
+            raise typer.BadParameter(f"{name} is a variable of {others[0].name}, which {first} deploys: do that first")
+    return kept
 
 
 def _named(names: Sequence[str], found: Sequence[Draft]) -> Sequence[str]:

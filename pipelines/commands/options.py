@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from pipelines.commands import terminal
-from pipelines.specifications import own
+from pipelines.specifications import optional, own
 
 RootOption = Annotated[
     Path | None,
@@ -46,7 +46,7 @@ def _only_data(wanted: bool) -> bool:
 
 
 def _pipelines() -> list[str]:
-    return sorted(path.stem for path in own.current().glob("*.json"))
+    return sorted(path.stem for path in optional.files(own.current()))
 
 
 JsonOption = Annotated[

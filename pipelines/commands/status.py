@@ -14,7 +14,7 @@ from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import files, near, say, say_json
-from pipelines.specifications import own, reading
+from pipelines.specifications import optional, own, reading
 from stages.wording import counted
 
 app = App()
@@ -29,7 +29,9 @@ def show_status(as_json: JsonOption = False, address: AddressOption = "") -> Non
     and newest jobs, and the reasons of failures and rejections."""
     connection = connected(address)
     facts = overview.read(connection)
-    found = status.read(connection, [spec.name for spec in reading.load(own.current())], connection.namespace)
+    here = own.current()
+    usual = [spec.name for spec in reading.load(here)]
+    found = status.read(connection, usual, connection.namespace, optional.names(here))
     if as_json:
         server = {"address": connection.address, "project": connection.project}
         say_json({"server": server, "library": facts, "jobs": _work(found.pipelines), **_fields(found)})

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import documents, fields
+from pipelines.specifications import documents, fields, optional
 from pipelines.specifications.documents import NotJsonError
 from pipelines.specifications.findings import Finding, Flaw, Level, Place
 from pipelines.specifications.reading import Spec
@@ -74,12 +74,12 @@ class Patch:
 
 
 def find(paths: Iterable[Path]) -> list[Draft]:
-    """The drafts of files and of the files in directories; a file that is not a JSON object gives an empty draft with
-    that finding. Raises LookalikeError for a missing or unreadable file."""
+    """The drafts of files and of the files in directories, opt-in ones too; a file that is not a JSON object gives an
+    empty draft with that finding. Raises LookalikeError for a missing or unreadable file."""
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found = sorted(path.glob("*.json"))
+            found = optional.files(path)
             if not found:
                 raise LookalikeError(f"{path} holds no specification (*.json)")
             files += found
@@ -91,14 +91,13 @@ def find(paths: Iterable[Path]) -> list[Draft]:
 
 
 def neighbours(found: Sequence[Draft]) -> list[Draft]:
-    """The other readable specifications in the directories of these."""
+    """The other readable specifications in the directories of these, opt-in ones too."""
     known = {draft.path.resolve() for draft in found}
     others: list[Draft] = []
-    for directory in dict.fromkeys(draft.path.parent for draft in found):
-        for path in sorted(directory.glob("*.json")):
-            if path.resolve() not in known:
-                with contextlib.suppress(LookalikeError):
-                    others.append(read(path))
+    for path in dict.fromkeys(path for draft in found for path in optional.beside(draft.path)):
+        if path.resolve() not in known:
+            with contextlib.suppress(LookalikeError):
+                others.append(read(path))
     return others
 
 

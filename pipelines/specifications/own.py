@@ -6,6 +6,7 @@ from importlib import resources
 from pathlib import Path
 
 from pipelines.errors import LookalikeError
+from pipelines.specifications import optional
 from pipelines.specifications.reading import HERE
 
 NAME = "specs"
@@ -30,7 +31,7 @@ def start(directory: Path) -> list[Path]:
     created if missing; returns their paths. Raises LookalikeError, and writes nothing, if one of them is there."""
     sources = {
         directory / NAME / path.relative_to(HERE): path.read_bytes()
-        for path in sorted([*HERE.glob("*.json"), *HERE.glob("overlays/*.json")])
+        for path in sorted([*optional.files(HERE), *HERE.glob("overlays/*.json")])
     }
     sources |= {directory / name: (_TEMPLATE / source).read_bytes() for source, name in _FILES.items()}
     there = [path for path in sources if path.exists()]

@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import imagecache
+from pipelines.specifications import imagecache, optional
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.overlays import Overlay
 
 
 def write(directory: Path, drafts: Sequence[Draft], overlays: Sequence[Overlay]) -> list[Path]:
-    """Writes a file for each specification, and the ImageCache if an overlay has one; returns their paths. Raises
-    LookalikeError, with nothing written, where that would put a file in place of one that was read."""
-    texts = {f"{draft.path.stem}.json": json.dumps(draft.document, indent=2) + "\n" for draft in drafts}
+    """Writes a file for each specification, opt-in ones in the directories of their groups, and the ImageCache if an
+    overlay has one; returns their paths. Raises LookalikeError, with nothing written, where that would put a file in
+    place of one that was read."""
+    texts = {
+        f"{Path(optional.group(draft.path), draft.path.stem)}.json": json.dumps(draft.document, indent=2) + "\n"
+        for draft in drafts
+    }
     cache = imagecache.manifest(overlays, drafts)
     if cache is not None:
         texts[imagecache.FILE] = imagecache.as_yaml(cache)
@@ -21,7 +25,7 @@ def write(directory: Path, drafts: Sequence[Draft], overlays: Sequence[Overlay])
     for name in texts:
         if (directory / name).resolve() in read:
             raise LookalikeError(f"{directory / name} is one of the specifications read: name another directory")
-    directory.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text, encoding="utf-8")
     return [directory / name for name in texts]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.checks import datums, suite
-from pipelines.specifications import drafts, fields, reading
+from pipelines.specifications import drafts, fields, optional, reading
 from pipelines.specifications.findings import Level
 
 
@@ -34,7 +34,7 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) 
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=12
 )
-SHIPPED = [json.loads(path.read_text()) for path in sorted(reading.HERE.glob("*.json"))]
+SHIPPED = [json.loads(path.read_text()) for path in optional.files(reading.HERE)]
 
 
 def checked(directory: Path, document: Any) -> suite.Report:

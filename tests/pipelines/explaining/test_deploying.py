@@ -1,0 +1,210 @@
+"""Opt-in pipelines: deployed as the library's others run, with what they read, and deleted again."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client import deployment
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.errors import LookalikeError
+from pipelines.explaining import deploying
+from pipelines.specifications import drafts, optional, overlays, own, reading
+from tests.command import Command
+
+COPY = ["cp -r /pfs/in/. /pfs/out"]
+
+
+def document(name: str, repo: str, image: str = "lookalike-cpu:0.1.0", **fields: Any) -> dict[str, Any]:
+    """A specification that copies a repo."""
+    env = {"LOOKALIKE_STAGE": f"{name}-1"} | fields.pop("env", {})
+    return {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
+        "transform": {"image": image, "cmd": ["sh"], "stdin": COPY, "env": env},
+        **fields,
+    }
+
+
+GPU = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
+RAPIDS = "lookalike-rapids:0.1.0"
+USUAL = (
+    document("index", "images", RAPIDS, env={"METRIC": "euclidean", "K": "3"}, autoscaling=True, **GPU),
+    document("render", "index", resource_requests={"cpu": 1.0, "memory": "1Gi"}),
+)
+OPT_IN = {
+    "duplicates/neighbours": document(
+        "neighbours", "index", RAPIDS, env={"METRIC": "euclidean", "K": "10"}, autoscaling=True, **GPU
+    ),
+    "duplicates/duplicates": document("duplicates", "neighbours", resource_requests={"cpu": 1.0, "memory": "2Gi"}),
+    "evaluate/evaluate": {
+        **document("evaluate", "neighbours"),
+        "input": {
+            "cross": [
+                {"pfs": {"name": "in", "repo": "neighbours", "glob": "/"}},
+                {"pfs": {"name": "labels", "repo": "labels", "glob": "/"}},
+            ]
+        },
+    },
+}
+
+
+@pytest.fixture
+def here(as_user: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """The connection, with specifications in the working directory; none of their pipelines is deployed."""
+    write(tmp_path, {each["pipeline"]["name"]: each for each in USUAL} | OPT_IN)
+    monkeypatch.chdir(tmp_path)
+    return as_user
+
+
+def write(directory: Path, documents: Mapping[str, Mapping[str, Any]]) -> None:
+    for name, each in documents.items():
+        path = directory / "specs" / f"{name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(each, indent=1))
+
+
+def deploy_usual(connection: Connection, *overlay: str, **environment: str) -> None:
+    on_top = [overlays.load(name, environment) for name in overlay]
+    found = [each for each in drafts.find([own.current()]) if not optional.group(each.path)]
+    deployment.deploy(connection, [each.spec() for each in overlays.apply(on_top, found)])
+
+
+def names(connection: Connection) -> set[str]:
+    return set(Jobs(connection).pipelines())
+
+
+def test_a_group_needs_what_its_pipelines_read_in_other_groups(here: Connection) -> None:
+    assert [each.name for each in optional.needed(own.current(), "duplicates")] == ["neighbours", "duplicates"]
+    assert [each.name for each in optional.needed(own.current(), "evaluate")] == ["neighbours", "evaluate"]
+
+
+def test_a_deployment_leaves_the_opt_in_pipelines_out_until_they_exist(here: Connection, tmp_path: Path) -> None:
+    command = Command(tmp_path)
+    command.says("deploy")
+    assert names(here) == {"index", "render"}
+    assert '"missing": []' in command.says("status", "--json").replace("\n", " ").replace("[ ]", "[]")
+    done = command.run("deploy", "--set", "K=5")
+    assert done.returncode == 0 and "pipeline neighbours" not in done.stdout
+    deploying.deploy(here, "duplicates")
+    said = command.says("deploy")
+    assert "pipeline neighbours: unchanged\n" in said and "evaluate" not in said
+    said = command.says("deploy", "--set", "K=7")
+    assert "pipeline neighbours: updated, reprocessing everything\n" in said
+    assert Jobs(here).pipelines()["neighbours"].details.transform.env["K"] == "7"
+
+
+def test_a_group_is_deployed_once_and_computes_what_there_is(here: Connection, wait_for_jobs: Any) -> None:
+    deploy_usual(here)
+    wait_for_jobs(Repository(here, "images").write([Put("/a", b"a")]))
+    assert not deploying.deployed(here, "duplicates")
+    commits = deploying.deploy(here, "duplicates")
+    assert {job.pipeline for job in wait_for_jobs(*commits)} >= {"neighbours", "duplicates"}
+    assert Repository(here, "duplicates").exists("/a")
+    assert deploying.deployed(here, "duplicates") and not deploying.deployed(here, "evaluate")
+    assert deploying.deploy(here, "duplicates") == []
+
+
+def test_labels_get_a_file_so_that_the_cross_has_datums(here: Connection, wait_for_jobs: Any) -> None:
+    deploy_usual(here)
+    wait_for_jobs(Repository(here, "images").write([Put("/a", b"a")]))
+    wait_for_jobs(*deploying.deploy(here, "evaluate"))
+    assert dict(Repository(here, "labels").read_all("/*")) == {"/labels.csv": b"source,label,name\n"}
+    assert Repository(here, "evaluate").exists("/a")
+    deploying.remove(here, "evaluate")
+    Repository(here, "labels").write([Put("/labels.csv", b"source,label\na,1\n")])
+    deploying.deploy(here, "evaluate")
+    assert Repository(here, "labels").read("/labels.csv") == b"source,label\na,1\n"
+
+
+def place(connection: Connection, name: str) -> Any:
+    return Jobs(connection).pipelines()[name].details
+
+
+def test_a_group_runs_where_and_as_the_others_were_deployed(here: Connection) -> None:
+    deploy_usual(here, "gke", "pull-secret", "registry", REGISTRY="r.io/us", TAG="7", PULL_SECRET="ours")
+    deploying.deploy(here, "duplicates")
+    neighbours, duplicates = place(here, "neighbours"), place(here, "duplicates")
+    assert neighbours.transform.image == "r.io/us/lookalike-rapids:7"
+    assert duplicates.transform.image == "r.io/us/lookalike-cpu:7"
+    assert neighbours.scheduling_spec == place(here, "index").scheduling_spec
+    assert neighbours.scheduling_spec.node_selector and not duplicates.scheduling_spec.node_selector
+    assert [*neighbours.tolerations] == [*place(here, "index").tolerations] and not duplicates.tolerations
+    assert [*duplicates.transform.image_pull_secrets] == [*place(here, "render").transform.image_pull_secrets] != []
+    assert neighbours.resource_limits.gpu.number == 1 and neighbours.autoscaling
+    assert duplicates.resource_requests.memory == "2Gi"
+
+
+def test_a_group_has_no_gpus_where_the_others_have_none(here: Connection) -> None:
+    deploy_usual(here, *_without_named_pipelines(Path("cpu.json")))
+    deploying.deploy(here, "duplicates")
+    assert not place(here, "neighbours").resource_limits.gpu.number
+    assert place(here, "neighbours").resource_requests.memory == "768Mi"
+    assert place(here, "duplicates").resource_requests.memory == "512Mi"
+
+
+def _without_named_pipelines(to: Path) -> Sequence[str]:
+    """The overlay cpu without the pipelines that these specifications lack."""
+    written = json.loads((reading.HERE / "overlays" / "cpu.json").read_text())
+    to.write_text(json.dumps({name: each for name, each in written.items() if name != "pipelines"}))
+    return [str(to)]
+
+
+def test_the_metric_is_that_of_the_search_and_k_is_its_own(here: Connection, tmp_path: Path) -> None:
+    Command(tmp_path).says("deploy", "--set", "METRIC=cosine", "--set", "K=5")
+    deploying.deploy(here, "duplicates")
+    env = place(here, "neighbours").transform.env
+    assert (env["METRIC"], env["K"], env["LOOKALIKE_STAGE"]) == ("cosine", "10", "neighbours-1")
+
+
+def test_what_only_a_group_reads_goes_with_it(here: Connection) -> None:
+    deploy_usual(here)
+    deploying.deploy(here, "duplicates")
+    deploying.deploy(here, "evaluate")
+    done = {each.name: each.action for each in deploying.remove(here, "duplicates")}
+    assert done == {"duplicates": "deleted", "neighbours": "kept for evaluate"}
+    assert names(here) == {"index", "render", "neighbours", "evaluate"}
+    done = {each.name: each.action for each in deploying.remove(here, "evaluate")}
+    assert done == {"evaluate": "deleted", "neighbours": "deleted"}
+    assert deploying.remove(here, "evaluate") == []
+
+
+def test_a_group_needs_the_librarys_pipelines(here: Connection) -> None:
+    with pytest.raises(LookalikeError, match="neighbours reads index, which is not deployed: run `lookalike deploy`"):
+        deploying.deploy(here, "duplicates")
+    assert names(here) == set()
+
+
+def test_a_group_needs_pipelines_of_this_version(here: Connection, tmp_path: Path) -> None:
+    deploy_usual(here)
+    write(tmp_path, {"index": document("index", "images", RAPIDS, env={"LOOKALIKE_STAGE": "index-2"}, **GPU)})
+    with pytest.raises(LookalikeError, match=r"index was deployed by another version of lookalike \(index-1, not"):
+        deploying.deploy(here, "duplicates")
+    assert names(here) == {"index", "render"}
+
+
+def test_a_variable_of_pipelines_that_are_not_deployed(here: Connection, tmp_path: Path) -> None:
+    threshold = document("neighbours", "index", RAPIDS, env={"THRESHOLD": "0.1"}, **GPU)
+    write(tmp_path, {"duplicates/neighbours": threshold})
+    done = Command(tmp_path).run("deploy", "--set", "THRESHOLD=0.2")
+    assert done.returncode
+    assert "THRESHOLD is a variable of neighbours, which `lookalike duplicates`" in " ".join(done.stderr.split())
+
+
+def test_specifications_are_written_with_their_groups(here: Connection, tmp_path: Path) -> None:
+    said = Command(tmp_path).says("specs", "-o", "plain")
+    assert "wrote plain/duplicates/neighbours.json\n" in said
+    assert {each.path.relative_to("plain") for each in drafts.find([Path("plain")])} == {
+        path.relative_to(own.current()) for path in own.current().rglob("*.json")
+    }
+
+
+def test_a_directory_without_the_groups_has_the_shipped_ones(tmp_path: Path) -> None:
+    (tmp_path / "evaluate").mkdir()
+    (tmp_path / "evaluate" / "mine.json").write_text(json.dumps(document("mine", "neighbours")))
+    shipped = sorted((reading.HERE / "duplicates").glob("*.json"))
+    assert optional.opted(tmp_path) == [*shipped, tmp_path / "evaluate" / "mine.json"]
