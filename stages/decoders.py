@@ -7,7 +7,9 @@ the pixels of a file.
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import pi_heif
@@ -72,6 +74,8 @@ _TRANSPARENT_TO_8_BITS = {
     "RGB;16B": lambda value: value >> 8,
 }
 
+_EXIF_DATE = re.compile(r"(\d{4})[:-](\d\d)[:-](\d\d)[ T](\d\d):(\d\d):(\d\d)", re.ASCII)
+
 pi_heif.options.THUMBNAILS = pi_heif.options.DEPTH_IMAGES = pi_heif.options.AUX_IMAGES = False  # not needed here
 
 
@@ -81,10 +85,11 @@ class BadPicture(Exception):
 
 @dataclass(frozen=True)
 class Opened:
-    """The first, or primary, picture of a file, not decoded yet. orientation: one from outside it, None if none."""
+    """The first, or primary, picture of a file, not decoded yet. orientation, date: those from outside it, if any."""
 
     picture: ImageFile.ImageFile
     orientation: int | None = None
+    date: str = ""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -107,6 +112,10 @@ class Opened:
         canvas.paste(picture.convert("RGB").crop(box), box)
         return canvas, turn
 
+    def taken(self) -> str:
+        """The camera's date of a decoded picture: YYYY-MM-DDTHH:MM:SS, "" without a valid one."""
+        return _date(self.date) or _date(_exif_date(self.picture))
+
 
 def opened(data: bytes, kind: Kind) -> Opened:
     """Opens a file of that kind.
@@ -114,15 +123,15 @@ def opened(data: bytes, kind: Kind) -> Opened:
     Raises BadPicture for one with too many pixels or none, and for a RAW file without a preview; for damaged bytes
     whatever the decoder raises.
     """
-    orientation = None
+    orientation, date = None, ""
     if kind is Kind.RAW:
         preview = raw.preview(data)
         if preview is None:
             raise BadPicture("a RAW picture without a preview: save it as JPEG")
-        data, orientation = preview.jpeg, preview.orientation
+        data, orientation, date = preview.jpeg, preview.orientation, preview.date
     picture = _DECODERS[kind](io.BytesIO(data))
     _check_size(picture, kind)
-    return Opened(picture, orientation)
+    return Opened(picture, orientation, date)
 
 
 def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
@@ -158,3 +167,21 @@ def _orientation(picture: ImageFile.ImageFile) -> int:
         return int(picture.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:  # the metadata are damaged, but the pixels are good
         return 1
+
+
+def _exif_date(picture: ImageFile.ImageFile) -> str:
+    try:
+        return str(picture.getexif().get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.DateTimeOriginal, ""))
+    except Exception:  # as above
+        return ""
+
+
+def _date(text: str) -> str:
+    """A date of EXIF in ISO 8601. Cameras without a set clock, and some programs, write dates that are not valid."""
+    found = _EXIF_DATE.match(text)
+    if not found:
+        return ""
+    try:
+        return datetime(*map(int, found.groups())).isoformat()  # type: ignore[arg-type]
+    except ValueError:
+        return ""

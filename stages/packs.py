@@ -147,9 +147,7 @@ def read_rejections(path: Path) -> list[Rejection]:
 def _picture(line: bytes) -> Picture:
     value = json.loads(line)
     width, height = value["size"]
-    return Picture(
-        value["id"], tuple(Source(each["path"], each["sha256"]) for each in value["sources"]), (width, height)
-    )
+    return Picture(value["id"], tuple(Source(**each) for each in value["sources"]), (width, height))
 
 
 def _line(value: dict[str, Any]) -> bytes:

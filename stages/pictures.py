@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import struct
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -25,6 +26,14 @@ _STRIP = 256  # rows converted at a time, so that a large picture is not in memo
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
 
 
+class Normalised(NamedTuple):
+    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. taken: as in Source."""
+
+    framed: Framed
+    size: tuple[int, int]
+    taken: str
+
+
 def picture_id(framed: Framed) -> str:
     """The id (64 hex) of a normalised picture: equal pictures have equal ids, whatever their source.
 
@@ -34,7 +43,7 @@ def picture_id(framed: Framed) -> str:
     return hashlib.sha256(b"lookalike-picture-2\0" + facts + framed.pixels.tobytes()).hexdigest()
 
 
-def normalise(data: bytes, kind: Kind, framing: Framing) -> Framed:
+def normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
     """Decodes the bytes of a picture file of that kind, scales the picture and frames it.
 
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
@@ -57,16 +66,18 @@ def reframe(pixels: Pixels, framing: Framing) -> Framed:
     return framing.frame(pixels if pixels.shape[:2] == size else _resized(Image.fromarray(pixels), size))
 
 
-def _normalise(data: bytes, kind: Kind, framing: Framing) -> Framed:
+def _normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
     opened = decoders.opened(data, kind)
-    width, height = framing.scaled(opened.size)
+    size = opened.size  # before a JPEG is decoded at a smaller scale
+    width, height = framing.scaled(size)
     picture, turn = opened.load(least=(_GAP * width, _GAP * height))
     upright = picture if turn is None else picture.transpose(turn)
     if turn in decoders.ON_THEIR_SIDES:
         width, height = height, width
+        size = size[::-1]
     kept = framing.kept(upright.size)
     rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
-    return framing.frame(_resized(rgb, (width, height)))
+    return Normalised(framing.frame(_resized(rgb, (width, height))), size, opened.taken())
 
 
 def _in_rgb(picture: Image.Image) -> Image.Image:

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION = 262, 274, 273, 324, 330, 50706
-_TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION))
+_EXIF, _DATE = 34665, 36867
+_TAGS = frozenset((_PHOTOMETRIC, _ORIENTATION, _STRIPS, _TILES, _BELOW, _DNG_VERSION, _EXIF, _DATE))
 _OF_A_SENSOR = (32803, 34892)  # photometric interpretations: a mosaic of colours, and linear samples
-_FORMATS = {1: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
+_FORMATS = {1: "B", 2: "B", 3: "H", 4: "I", 13: "I"}  # of the types of values that these tags have
 _MOST_DIRECTORIES = 64
 _MOST_VALUES = 1 << 16
 
@@ -30,10 +31,12 @@ Directory = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Preview:
-    """A JPEG inside of a RAW file, from its first byte on. orientation: the one that the file gives, None if none."""
+    """A JPEG inside of a RAW file, from its first byte on. orientation, date: those that the file gives: one of EXIF's
+    numbers, None if none; the text of EXIF's DateTimeOriginal, "" if none."""
 
     jpeg: bytes
     orientation: int | None
+    date: str
 
 
 def is_raw(data: bytes) -> bool:
@@ -51,9 +54,14 @@ def preview(data: bytes) -> Preview | None:
     _, place = max(((area, -at) for at, area in _jpegs(data) if at not in samples), default=(0, 1))
     if place > 0:
         return None
-    described = directories or _directories(data, data.find(b"CMT1") + 4)  # a box of CR3
+    # CR3 has these in boxes of their own.
+    described = directories or _directories(data, data.find(b"CMT1") + 4)
+    dated = directories or _directories(data, data.find(b"CMT2") + 4)
     orientation = described[0].get(_ORIENTATION, ()) if described else ()
-    return Preview(data[-place:], orientation[0] if orientation else None)
+    date = next((each[_DATE] for each in dated if _DATE in each), ())
+    return Preview(
+        data[-place:], orientation[0] if orientation else None, "".join(chr(each & 255) for each in date[:19])
+    )
 
 
 def _is_of_a_sensor(directory: Directory) -> bool:
@@ -77,7 +85,7 @@ def _directories(data: bytes, start: int) -> list[Directory]:
             except struct.error:
                 continue
             found.append(directory)
-            waiting += [*directory.get(_BELOW, ()), following]
+            waiting += [*directory.get(_BELOW, ()), following, *directory.get(_EXIF, ())]
     return found
 
 

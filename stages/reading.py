@@ -27,7 +27,7 @@ from stages.sources import Source
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded picture. source: its true path and the sha256 of its file's (or record's) bytes. framed: normalised."""
+    """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised."""
 
     source: Source
     framed: Framed
@@ -154,13 +154,14 @@ class _Reader:
             return Refused(true, f"{size:,} bytes: the limit for a picture's file is {self.limits.picture_bytes:,}")
         data = head + stream.read(size - len(head))
         try:
-            framed = pictures.normalise(data, kind, self.framing)
+            framed, original, taken = pictures.normalise(data, kind, self.framing)
         except BadPicture as failure:
             return Refused(true, str(failure))
-        return Decoded(Source(true, hashlib.sha256(data).hexdigest()), framed)
+        return Decoded(Source(true, hashlib.sha256(data).hexdigest(), *original, len(data), taken), framed)
 
     def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Decoded | Refused]:
         alone = stl10.is_record_name(true)
         for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
             path = true if alone else stl10.record_name(true, number)
-            yield Decoded(Source(path, hashlib.sha256(record).hexdigest()), pictures.reframe(pixels, self.framing))
+            source = Source(path, hashlib.sha256(record).hexdigest(), stl10.SIDE, stl10.SIDE, stl10.RECORD)
+            yield Decoded(source, pictures.reframe(pixels, self.framing))

@@ -1,4 +1,4 @@
-"""The sources of pictures: the true paths and hashes of their files. Reads no files."""
+"""The sources of pictures: the true paths, hashes and facts of their files. Reads no files."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """A file that a picture came from: its true path (not PFS's escaped one) and the sha256 (64 hex) of its bytes."""
+    """A file that a picture came from: its true path (not PFS's escaped one) and the sha256 (64 hex) of its bytes.
+
+    width, height: of the picture in the file, upright, in pixels; of a RAW file's preview. bytes: the size of the file,
+    archive member or record. taken: the camera's date, YYYY-MM-DDTHH:MM:SS without a time zone, "" if the file does not
+    have one. The facts follow from the bytes; 0 where a test does not care.
+    """
 
     path: str
     sha256: str
+    width: int = 0
+    height: int = 0
+    bytes: int = 0
+    taken: str = ""
 
 
 def unite(*groups: Iterable[Source]) -> tuple[Source, ...]:

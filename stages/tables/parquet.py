@@ -11,10 +11,18 @@ import pyarrow.parquet as pq
 from stages.contract import StageError
 from stages.sources import Source
 
-SOURCES = pa.list_(pa.struct([("path", pa.string()), ("sha256", pa.string())]))
+_FIELDS = {
+    "path": pa.string(),
+    "sha256": pa.string(),
+    "width": pa.int32(),
+    "height": pa.int32(),
+    "bytes": pa.int64(),
+    "taken": pa.string(),
+}
+SOURCES = pa.list_(pa.struct(list(_FIELDS.items())))
 # Ids and hashes are hex digits, and many rows have the same query: compression makes search's tables a third as large.
 _COMPRESSION = dict.fromkeys(
-    ("query", "rank", "id", "distance", "sources.list.element.path", "sources.list.element.sha256"), "ZSTD"
+    ("query", "rank", "id", "distance", *(f"sources.list.element.{field}" for field in _FIELDS)), "ZSTD"
 ) | {"thumbnail": "NONE"}  # they are JPEG
 _ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
 
@@ -23,17 +31,18 @@ _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _STORED = re.compile("\0([0-9a-f]{4})")
 
 
-def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, str]]]:
+def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, Any]]]:
     """A column of sources for Arrow, of the type SOURCES."""
-    return [
-        [{"path": _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path), "sha256": sha256} for path, sha256 in row]
-        for row in sources
-    ]
+    return [[each._asdict() | {"path": _stored_path(each.path)} for each in row] for row in sources]
 
 
-def true_sources(rows: list[list[dict[str, str]]]) -> list[tuple[Source, ...]]:
+def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
     """The inverse of `stored_sources`."""
-    return [tuple(Source(_true_path(item["path"]), item["sha256"]) for item in row) for row in rows]
+    return [tuple(Source(**each | {"path": _true_path(each["path"])}) for each in row) for row in rows]
+
+
+def _stored_path(path: str) -> str:
+    return _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path)
 
 
 def _true_path(stored: str) -> str:
@@ -67,13 +76,23 @@ def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[p
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise StageError(f"{_name(file)} is not a table that lookalike wrote: {error}") from error
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
-    missing = [name for name in (*schema.names, *facts) if name not in table.schema.names and name not in metadata]
+    present = _columns(table.schema) | metadata.keys()
+    missing = [name for name in (*_columns(schema), *facts) if name not in present]
     if missing:
         raise StageError(
             f"{_name(file)} is not a table that this version of lookalike wrote: it lacks {', '.join(missing)}. "
             "Reprocess the pipeline that wrote it: lookalike deploy --reprocess PIPELINE"
         )
     return table, {name: metadata[name] for name in facts}
+
+
+def _columns(schema: pa.Schema) -> dict[str, None]:
+    """The names of the columns, and of the fields in their structs, in order."""
+    return dict.fromkeys(
+        name
+        for column in schema
+        for name in (column.name, *(column.type.value_type.names if column.name == "sources" else ()))
+    )
 
 
 def _name(file: Path | BinaryIO) -> str:

@@ -1,7 +1,7 @@
-"""The eight orientations of EXIF: the value, and pixels as a camera stores them with it."""
+"""The eight orientations of EXIF: the value, and pixels as a camera stores them with it; and its date."""
 
 import numpy as np
-from PIL import Image
+from PIL import ExifTags, Image
 
 from stages.framing import Pixels
 
@@ -26,3 +26,10 @@ def exif(orientation: int) -> Image.Exif:
     made = Image.Exif()
     made[0x0112] = orientation
     return made
+
+
+def dated(date: str, orientation: int = 1) -> bytes:
+    """EXIF with the date on which a camera took the picture."""
+    made = exif(orientation)
+    made.get_ifd(ExifTags.IFD.Exif)[ExifTags.Base.DateTimeOriginal] = date
+    return made.tobytes()

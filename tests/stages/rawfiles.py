@@ -11,6 +11,7 @@ SAMPLES = NOISE + b"\xff\xd8\xff\xc4\0\4ab\xff\xd8\xff" + NOISE
 
 WIDTH, HEIGHT, COMPRESSION, PHOTOMETRIC, STRIP, ORIENTATION, LENGTH = 256, 257, 259, 262, 273, 274, 279
 SUBFILE, BELOW, TILES, JPEG, JPEG_LENGTH, DNG_VERSION = 254, 330, 324, 513, 514, 50706
+EXIF, DATE = 34665, 36867
 CFA = 32803
 NEWLY, OLD_JPEG = 7, 6
 
@@ -39,7 +40,7 @@ class Tiff:
         """Appends a directory, by default as the next one of the chain, and returns its place."""
         entries = b""
         for tag, value in sorted(tags.items()):
-            kind = 7 if isinstance(value, bytes) else 4
+            kind = 4 if not isinstance(value, bytes) else 2 if tag == DATE else 7
             values = [value] if isinstance(value, int) else value
             packed = values if isinstance(values, bytes) else struct.pack(f"{self.order}{len(values)}I", *values)
             if len(packed) > 4:
@@ -63,7 +64,7 @@ def cr2(preview: bytes, orientation: int) -> bytes:
     return bytes(file.content)
 
 
-def nef(preview: bytes, orientation: int, order: str = ">") -> bytes:
+def nef(preview: bytes, orientation: int, order: str = ">", date: bytes = b"") -> bytes:
     """Nikon, and Sony's ARW: a small picture without compression, the preview and the samples in directories below."""
     file = Tiff(order)
     below = [
@@ -71,7 +72,9 @@ def nef(preview: bytes, orientation: int, order: str = ">") -> bytes:
         file.directory({SUBFILE: 0, PHOTOMETRIC: CFA, COMPRESSION: 34713, STRIP: file.put(SAMPLES)}, linked=False),
     ]
     small = {WIDTH: 16, HEIGHT: 12, 258: 8, COMPRESSION: 1, PHOTOMETRIC: 2, STRIP: file.put(bytes(16 * 12 * 3)), 277: 3}
-    file.directory({SUBFILE: 1, **small, LENGTH: 16 * 12 * 3, ORIENTATION: orientation, BELOW: below})
+    first: dict[int, int | list[int]] = {SUBFILE: 1, **small, LENGTH: 16 * 12 * 3, ORIENTATION: orientation}
+    exif = {EXIF: file.directory({DATE: date}, linked=False)} if date else {}
+    file.directory({**first, BELOW: below, **exif})
     return bytes(file.content)
 
 
@@ -97,12 +100,12 @@ def rw2(preview: bytes, orientation: int) -> bytes:
     return bytes(file.content)
 
 
-def orf(preview: bytes, orientation: int) -> bytes:
+def orf(preview: bytes, orientation: int, date: bytes = b"") -> bytes:
     """Olympus: only the maker's notes, which are not TIFF, tell the preview's place."""
     file = Tiff(magic=b"IIRO")
     notes = file.put(b"OLYMPUS\0II\3\0" + bytes(200) + preview)
-    exif = file.directory({37500: notes}, linked=False)
-    file.directory({STRIP: file.put(SAMPLES), PHOTOMETRIC: 1, ORIENTATION: orientation, 34665: exif})
+    exif = file.directory({37500: notes, **({DATE: date} if date else {})}, linked=False)
+    file.directory({STRIP: file.put(SAMPLES), PHOTOMETRIC: 1, ORIENTATION: orientation, EXIF: exif})
     return bytes(file.content)
 
 
@@ -112,7 +115,7 @@ def raf(preview: bytes) -> bytes:
     return header + struct.pack(">II", 160, len(preview)) + bytes(68) + preview + SAMPLES
 
 
-def cr3(preview: bytes, orientation: int) -> bytes:
+def cr3(preview: bytes, orientation: int, date: bytes = b"") -> bytes:
     """Canon's boxes: a TIFF in one, the preview in the media's."""
 
     def box(name: bytes, content: bytes) -> bytes:
@@ -121,5 +124,9 @@ def cr3(preview: bytes, orientation: int) -> bytes:
     described = Tiff()
     described.directory({WIDTH: 6000, HEIGHT: 4000, ORIENTATION: orientation})
     notes = bytes.fromhex("85c0b687820f11e08111f4ce462b6a48") + box(b"CMT1", bytes(described.content))
+    if date:
+        dated = Tiff()
+        dated.directory({DATE: date})
+        notes += box(b"CMT2", bytes(dated.content))
     start = box(b"ftyp", b"crx \0\0\0\1crx isom")
     return start + box(b"moov", box(b"uuid", notes)) + box(b"mdat", preview + SAMPLES)

@@ -14,8 +14,8 @@ from stages.decoders import BadPicture
 from stages.framing import CROP, Framing, Pixels
 from stages.kinds import HEAD, kind_of
 from stages.limits import MAX_AVIF_PIXELS, MAX_HEIC_PIXELS, MAX_JPEG_2000_PIXELS
-from stages.pictures import normalise
-from tests.stages.orientations import exif, stored
+from stages.pictures import Normalised, normalise
+from tests.stages.orientations import dated, exif, stored
 
 pillow_heif.register_heif_opener()
 
@@ -41,7 +41,11 @@ def encode(picture: Image.Image, kind: str, **options: Any) -> bytes:
 
 
 def read(data: bytes, side: int = SIDE) -> Pixels:
-    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP)).pixels
+    return described(data, side).framed.pixels
+
+
+def described(data: bytes, side: int = SIDE) -> Normalised:
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP))
 
 
 def difference(one: Pixels, other: Pixels) -> int:
@@ -186,3 +190,37 @@ def test_bombs_are_refused_by_their_stated_size() -> None:
 def test_a_file_that_states_another_size_than_its_picture_has_is_refused(kind: str, box: bytes, at: int) -> None:
     with pytest.raises(BadPicture, match="^damaged or truncated"):
         read(stated(encode(PICTURE, kind), box, at, 48))
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF", "AVIF"])
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_the_size_is_that_of_the_upright_picture_and_the_date_the_cameras(kind: str, orientation: int) -> None:
+    data = encode(stored(scene(1600, 800), orientation), kind, exif=dated("2019:08:04 16:30:12", orientation))
+    assert described(data)[1:] == ((1600, 800), "2019-08-04T16:30:12")
+
+
+@pytest.mark.parametrize("kind", ["GIF", "BMP", "JPEG2000", "JPEG"])
+def test_a_picture_without_a_date_has_none(kind: str) -> None:
+    assert described(encode(Image.fromarray(scene(160, 80)), kind))[1:] == ((160, 80), "")
+
+
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        ("2019-08-04T16:30:12", "2019-08-04T16:30:12"),
+        ("2019:08:04 16:30:12.25+02:00", "2019-08-04T16:30:12"),
+        ("0000:00:00 00:00:00", ""),
+        ("2019:02:30 16:30:12", ""),
+        ("    :  :     :  :  ", ""),
+        ("yesterday", ""),
+        ("", ""),
+    ],
+)
+def test_a_date_that_is_not_valid_is_none(date: str, expected: str) -> None:
+    assert described(encode(PICTURE, "JPEG", exif=dated(date))).taken == expected
+
+
+def test_damaged_metadata_are_no_date() -> None:
+    data = encode(PICTURE, "JPEG", exif=dated("2019:08:04 16:30:12"))
+    place = data.index(struct.pack("<H", 0x8769) if b"II*" in data else struct.pack(">H", 0x8769))
+    assert described(data[: place + 8] + b"\xff\xff\xff\xff" + data[place + 12 :]).taken == ""

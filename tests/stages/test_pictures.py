@@ -51,12 +51,12 @@ def png(width: int, height: int, depth: int, colour: int, rows: bytes, *chunks: 
 
 def read(data: bytes, side: int = SIDE) -> Pixels:
     """The middle square."""
-    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP)).pixels
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, CROP)).framed.pixels
 
 
 def whole(data: bytes, side: int = SIDE) -> Framed:
     """The whole picture, padded."""
-    return normalise(data, kind_of(data[:HEAD]), Framing(side, PAD))
+    return normalise(data, kind_of(data[:HEAD]), Framing(side, PAD)).framed
 
 
 def over_white(rgba: Pixels) -> Pixels:
@@ -332,7 +332,7 @@ def test_no_bytes_raise_anything_but_bad_picture(name: str, changes: list[tuple[
     outcomes = []
     for _ in range(2):
         try:
-            outcomes.append(normalise(bytes(data), kind_of(FILES[name]), Framing(SIDE, PAD)).pixels.tobytes())
+            outcomes.append(normalise(bytes(data), kind_of(FILES[name]), Framing(SIDE, PAD)).framed.pixels.tobytes())
         except BadPicture as failure:
             outcomes.append(str(failure).encode())
     assert outcomes[0] == outcomes[1]  # no memory addresses, no randomness

@@ -77,7 +77,8 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     assert list(made) == [npy]
     pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
-    assert pack.pictures == (Picture(digest, (Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest()),), (96, 96)),)
+    source = Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
+    assert pack.pictures == (Picture(digest, (source,), (96, 96)),)
     assert pack.fit == "pad"
 
 

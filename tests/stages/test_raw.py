@@ -17,6 +17,7 @@ from stages.kinds import HEAD, Kind, kind_of
 from stages.pictures import normalise
 from tests.amounts import examples
 from tests.stages import rawfiles
+from tests.stages.orientations import dated
 
 SIDE = 96
 ROWS, COLUMNS = np.mgrid[0:120, 0:160]
@@ -33,7 +34,7 @@ def jpeg(picture: Image.Image = PICTURE, **options: object) -> bytes:
 
 
 def read(data: bytes) -> Pixels:
-    return normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).pixels
+    return normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP)).framed.pixels
 
 
 @pytest.mark.parametrize("write", OF_MAKERS)
@@ -51,6 +52,28 @@ def test_the_files_own_orientation_counts_and_only_once(write: Callable[[bytes, 
     for preview in (jpeg(TURNED), jpeg(TURNED, exif=exif)):
         assert np.abs(read(write(preview, 6)).astype(int) - read(jpeg())).mean() < 2
     assert np.abs(read(rawfiles.raf(jpeg(TURNED, exif=exif))).astype(int) - read(jpeg())).mean() < 2
+
+
+@pytest.mark.parametrize("write", [rawfiles.nef, rawfiles.orf, rawfiles.cr3])
+def test_the_date_is_the_files_or_else_the_previews_and_the_size_the_previews(
+    write: Callable[..., bytes],
+) -> None:
+    old = jpeg(exif=dated("2001:01:01 00:00:00"))
+    facts = [
+        normalise(data, kind_of(data[:HEAD]), Framing(SIDE, CROP))[1:]
+        for data in (
+            write(old, 1, date=b"2019:08:04 16:30:12\0"),
+            write(old, 6, date=b"0000:00:00 00:00:00\0"),
+            write(old, 1),
+            rawfiles.raf(old),
+        )
+    ]
+    assert facts == [
+        ((160, 120), "2019-08-04T16:30:12"),
+        ((120, 160), "2001-01-01T00:00:00"),
+        ((160, 120), "2001-01-01T00:00:00"),
+        ((160, 120), "2001-01-01T00:00:00"),
+    ]
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
@@ -106,4 +129,4 @@ def test_any_bytes_are_a_picture_or_are_refused(
         data[place] = value
     for kind in (Kind.RAW, Kind.TIFF):
         with contextlib.suppress(BadPicture):
-            assert normalise(bytes(data), kind, Framing(SIDE, CROP)).pixels.shape == (SIDE, SIDE, 3)
+            assert normalise(bytes(data), kind, Framing(SIDE, CROP)).framed.pixels.shape == (SIDE, SIDE, 3)

@@ -66,8 +66,9 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "datum"
 
 
-def source(path: str, content: bytes) -> Source:
-    return Source(path, hashlib.sha256(content).hexdigest())
+def source(path: str, content: bytes, taken: str = "") -> Source:
+    side = stl10.SIDE if len(content) == stl10.RECORD else SIDE
+    return Source(path, hashlib.sha256(content).hexdigest(), side, side, len(content), taken)
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.txt", "a.zip", "no extension", "größe 🐈 #1 [x].jpg", "...", "x" * 300])

@@ -20,7 +20,11 @@ from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
 # any str, including lone surrogates and NUL: the user's file system determines the paths
-sources = st.lists(st.builds(Source, st.text(st.characters(codec=None)), hexes), min_size=1, max_size=4)
+edges = st.integers(0, 2**31 - 1)
+source = st.builds(
+    Source, st.text(st.characters(codec=None)), hexes, edges, edges, st.integers(0, 2**63 - 1), st.text()
+)
+sources = st.lists(source, min_size=1, max_size=4)
 
 
 @st.composite
