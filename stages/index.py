@@ -11,7 +11,6 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,10 +20,8 @@ from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
 from stages.tables.images import Images, merge_images, read_images, write_images
+from stages.tables.nearest import Nearest, as_nearest, write_nearest
 from stages.vectors import read_vectors
-
-NEIGHBOUR = np.dtype([("row", "<i4"), ("distance", "<f4")])
-"""One entry of knn.npy: a row of vectors.npy and its distance."""
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -32,7 +29,7 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
     The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
     <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id; images.parquet, in the same order;
-    index.json; knn.npy, NEIGHBOUR (N, k'), each picture's k' = min(K, N - 1) nearest others by distance, then id.
+    index.json; knn.npy, NEAREST (N, k'), each picture's k' = min(K, N - 1) nearest others by distance, then id.
     """
     chosen = settings(environment)
 
@@ -64,7 +61,7 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
         "model": images.model,
     }
     (target / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
-    np.save(target / "knn.npy", _neighbours(vectors, images.ids, chosen, environment))
+    write_nearest(_neighbours(vectors, images.ids, chosen, environment), target / "knn.npy")
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
@@ -92,12 +89,8 @@ def _mismatch(segment: str) -> StageError:
     )
 
 
-def _neighbours(
-    vectors: Vectors, ids: Sequence[str], chosen: Settings, environment: Mapping[str, str]
-) -> "np.ndarray[Any, np.dtype[np.void]]":
+def _neighbours(vectors: Vectors, ids: Sequence[str], chosen: Settings, environment: Mapping[str, str]) -> Nearest:
     library = VectorSet(vectors, chosen.metric, ids)
     searcher = open_searcher(library, chosen, environment)
     found = searcher.search(library, chosen.k, exclude=np.arange(len(vectors), dtype=np.int64))
-    nearest = np.empty(found.rows.shape, dtype=NEIGHBOUR)
-    nearest["row"], nearest["distance"] = found.rows, found.distances
-    return nearest
+    return as_nearest(found.rows, found.distances)

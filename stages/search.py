@@ -9,14 +9,15 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.search"))
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import numpy as np
 
+from stages import segments
 from stages.contract import Datum, Input, StageError, spool
+from stages.inputcache import InputCache
 from stages.knn.backend import Rows
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
@@ -50,25 +51,6 @@ class Queries:
 def start(environment: Mapping[str, str]) -> "Search":
     """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that searches one datum after the other."""
     return Search(settings(environment), environment)
-
-
-Read = TypeVar("Read")
-
-
-class InputCache(Generic[Read]):
-    """Keeps the content of one input for as long as the datums that follow have the same input."""
-
-    def __init__(self, read: Callable[[Input], Read]) -> None:
-        self._read = read
-        self._held: tuple[tuple[str, str], Read] | None = None
-
-    def get(self, each: Input) -> Read:
-        """The input's content. Reads it again if the input has no commit to show that it is unchanged."""
-        key = (each.commit, each.repo_path)
-        if self._held is None or not each.commit or key != self._held[0]:
-            self._held = None  # frees the memory first
-            self._held = key, self._read(each)
-        return self._held[1]
 
 
 class Search:
@@ -123,31 +105,11 @@ def _widened(found: TopK, columns: int) -> TopK:
 
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
-    """Opens a segment. Files of a lazy input are pipes: the needed ones are copied once and then memory-mapped.
-
-    The copies are deleted at once, since the mapping keeps them alive: even a killed process leaves nothing behind.
-    """
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        into = Path(directory)
-        images = read_images(spool(_file(index, "images.parquet"), into))
-        vectors = read_vectors(spool(_file(index, "vectors.npy"), into), images.dimension)
-    if len(vectors) != len(images) or not len(images):
-        raise StageError(
-            f"segment {index.repo_path} has {len(vectors)} vectors for {len(images)} pictures; "
-            "reprocess the index pipeline: lookalike deploy --reprocess index"
-        )
+    images = segments.read_table(index)
+    vectors = segments.read_points(index, len(images), images.dimension)
     searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
     rows = {id: row for row, id in enumerate(images.ids)}
-    return Segment(Path(index.repo_path).name, images, rows, searcher)
-
-
-def _file(index: Input, name: str) -> Path:
-    path = index.path / name
-    if not path.exists():
-        raise StageError(
-            f"segment {index.repo_path} has no {name}: it should be a directory that the index stage wrote"
-        )
-    return path
+    return Segment(segments.name_of(index), images, rows, searcher)
 
 
 def _read_queries(queries: Input, chosen: Settings) -> Queries | None:

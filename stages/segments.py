@@ -1,0 +1,82 @@
+"""The files of a segment of the index, read from an input that may be lazy: facts, table and vectors.
+
+Files of a lazy input are pipes: each is copied once, to its end, and then memory-mapped or read. The copies are deleted
+at once, since a mapping keeps its file alive: even a killed process leaves nothing behind. Knows no stage.
+"""
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from stages.contract import Input, StageError, spool
+from stages.knn.backend import Vectors
+from stages.tables.images import Images, read_images
+from stages.vectors import read_vectors
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The facts about a segment of n pictures that index.json holds, as in Images."""
+
+    count: int  # n
+    model: str
+    image_size: int
+    fit: str
+    dimension: int
+    backbone: str
+
+    @property
+    def origin(self) -> tuple[str, int, str, int]:
+        """Everything that vectors must have in common to be compared."""
+        return self.model, self.image_size, self.fit, self.dimension
+
+    @property
+    def described(self) -> str:
+        """The origin, for people."""
+        named = f"{self.backbone} {self.model}".strip()
+        return f"{named} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
+
+
+def name_of(index: Input) -> str:
+    """The segment's name."""
+    return Path(index.repo_path).name
+
+
+def read_facts(index: Input) -> Facts:
+    """The segment's facts. Raises StageError if it has none."""
+    try:
+        held = json.loads(_file(index, "index.json").read_bytes())
+        return Facts(**{name: kind(held[name]) for name, kind in Facts.__annotations__.items()})
+    except (ValueError, KeyError, TypeError) as error:
+        raise StageError(
+            f"the index.json of segment {index.repo_path} is not one that the index stage wrote; {_AGAIN}"
+        ) from error
+
+
+def read_table(index: Input) -> Images:
+    """The segment's pictures."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return read_images(spool(_file(index, "images.parquet"), Path(directory)))
+
+
+def read_points(index: Input, count: int, dimension: int) -> Vectors:
+    """The segment's vectors, float32 (count, dimension), memory-mapped. Raises StageError for another number of
+    them."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        vectors = read_vectors(spool(_file(index, "vectors.npy"), Path(directory)), dimension)
+    if len(vectors) != count or not count:
+        raise StageError(f"segment {index.repo_path} has {len(vectors)} vectors for {count} pictures; {_AGAIN}")
+    return vectors
+
+
+_AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
+
+
+def _file(index: Input, name: str) -> Path:
+    path = index.path / name
+    if not path.exists():
+        raise StageError(
+            f"segment {index.repo_path} has no {name}: it should be a directory that the index stage wrote"
+        )
+    return path

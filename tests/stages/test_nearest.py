@@ -1,0 +1,60 @@
+"""The files of nearest pictures and of the pictures of a segment."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stages.contract import StageError
+from stages.sources import Source
+from stages.tables.nearest import (
+    NEAREST,
+    Pictures,
+    as_nearest,
+    read_nearest,
+    read_pictures,
+    write_nearest,
+    write_pictures,
+)
+
+
+def pictures(*ids: str) -> Pictures:
+    sources = [(Source(f"{id[:3]}.jpg", id), Source(f"copies/\udcff{id[:3]}.jpg", id)) for id in ids]
+    return Pictures(ids, sources, "5eed" * 16, 96, "pad", 4, "euclidean", 10, "a net at 96 px")
+
+
+IDS = ("a0" * 32, "af" * 32)
+
+
+def test_pictures_are_read_as_they_were_written(tmp_path: Path) -> None:
+    write_pictures(pictures(*IDS), tmp_path / "a.parquet")
+    read = read_pictures(tmp_path / "a.parquet")
+    assert (list(read.ids), read.sources) == (list(IDS), pictures(*IDS).sources)
+    assert read.origin == pictures(*IDS).origin == ("5eed" * 16, 96, "pad", 4, "euclidean", 10)
+    write_pictures(read, tmp_path / "again.parquet")
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "a.parquet").read_bytes()
+
+
+def test_pictures_are_sorted() -> None:
+    with pytest.raises(ValueError, match="distinct and sorted"):
+        pictures(*reversed(IDS))
+
+
+def test_another_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StageError, match="not a table that lookalike wrote"):
+        read_pictures(tmp_path / "a.parquet")
+
+
+def test_nearest_are_read_as_they_were_written(tmp_path: Path) -> None:
+    nearest = as_nearest(np.array([[1, 2], [0, 2]]), np.array([[0, 1.5], [0, 2]], np.float32))
+    write_nearest(nearest, tmp_path / "b.npy")
+    read = read_nearest(tmp_path / "b.npy")
+    assert read.dtype == NEAREST and read.tolist() == [[(1, 0.0), (2, 1.5)], [(0, 0.0), (2, 2.0)]]
+
+
+@pytest.mark.parametrize("other", [np.zeros((2, 2)), np.zeros(3, NEAREST), np.array([{}], object)])
+def test_other_arrays_are_refused(other: object, tmp_path: Path) -> None:
+    np.save(tmp_path / "b.npy", other, allow_pickle=True)  # type: ignore[arg-type]
+    with pytest.raises(StageError, match=r"b\.npy"):
+        read_nearest(tmp_path / "b.npy")
