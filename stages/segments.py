@@ -11,7 +11,7 @@ from pathlib import Path
 
 from stages.contract import Input, StageError, spool
 from stages.knn.backend import Vectors
-from stages.tables.images import Images, read_images
+from stages.tables.images import Images, described, read_images
 from stages.vectors import read_vectors
 
 
@@ -34,8 +34,7 @@ class Facts:
     @property
     def described(self) -> str:
         """The origin, for people."""
-        named = f"{self.backbone} {self.model}".strip()
-        return f"{named} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
+        return described(self.backbone, *self.origin)
 
 
 def name_of(index: Input) -> str:

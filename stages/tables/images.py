@@ -45,12 +45,17 @@ class Images:
     @property
     def described(self) -> str:
         """The origin, for people."""
-        named = f"{self.backbone} {self.model}".strip()
-        return f"{named} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
+        return described(self.backbone, *self.origin)
 
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
         return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])
+
+
+def described(backbone: str, model: str, image_size: int, fit: str, dimension: int) -> str:
+    """The origin of vectors, for people."""
+    named = f"{backbone} {model}".strip()
+    return f"{named} (IMAGE_SIZE={image_size}, FIT={fit}, {dimension} dimensions)"
 
 
 def write_images(images: Images, path: Path) -> None:

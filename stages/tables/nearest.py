@@ -1,7 +1,7 @@
 """The files of nearest pictures: for each picture of a segment its nearest in another, and the pictures of a segment.
 
-`/nearest/<left>/<right>.npy` holds rows of the segments' tables of pictures and distances; `/pictures/<segment>.parquet`
-says which pictures these rows are. Knows no search and no stage.
+`/nearest/<left>/<right>.npy` holds rows of the segments' tables of pictures, and distances;
+`/pictures/<segment>.parquet` says which pictures these rows are. Knows no search and no stage.
 """
 
 from collections.abc import Sequence
