@@ -20,10 +20,6 @@ _FIELDS = {
     "taken": pa.string(),
 }
 SOURCES = pa.list_(pa.struct(list(_FIELDS.items())))
-# Ids and hashes are hex digits, and many rows have the same query: compression makes search's tables a third as large.
-_COMPRESSION = dict.fromkeys(
-    ("query", "rank", "id", "distance", *(f"sources.list.element.{field}" for field in _FIELDS)), "ZSTD"
-) | {"thumbnail": "NONE"}  # they are JPEG
 _ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
 
 # Arrow's strings are strict UTF-8, but file names need not be. NUL cannot occur in a name, so it begins the escape.
@@ -56,7 +52,7 @@ def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[st
         schema,
         version="2.6",
         data_page_version="1.0",
-        compression=_COMPRESSION,
+        compression=_compression(schema),
         use_dictionary=False,
         write_statistics=False,
         store_schema=False,
@@ -86,13 +82,21 @@ def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[p
     return table, {name: metadata[name] for name in facts}
 
 
+def _compression(schema: pa.Schema) -> dict[str, str]:
+    """The compression of each column: none for JPEGs. Ids and hashes are hex digits, and many rows have the same query:
+    compressed, search's tables are a third as large."""
+    chosen: dict[str, str] = {}
+    for column in schema:
+        inner = [f".list.element.{field}" for field in _FIELDS] if column.type == SOURCES else [""]
+        chosen |= {f"{column.name}{each}": "NONE" if column.type == pa.binary() else "ZSTD" for each in inner}
+    return chosen
+
+
 def _columns(schema: pa.Schema) -> dict[str, None]:
     """The names of the columns, and of the fields in their structs, in order."""
-    return dict.fromkeys(
-        name
-        for column in schema
-        for name in (column.name, *(column.type.value_type.names if column.name == "sources" else ()))
-    )
+    of_lists = {each.name: each.type.value_type for each in schema if pa.types.is_list(each.type)}
+    inner = {name: type.names for name, type in of_lists.items() if pa.types.is_struct(type)}
+    return dict.fromkeys(name for column in schema.names for name in (column, *inner.get(column, ())))
 
 
 def _name(file: Path | BinaryIO) -> str:

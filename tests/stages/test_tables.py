@@ -16,6 +16,7 @@ from stages.framing import FITS
 from stages.sources import Source, unite
 from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
+from stages.tables.pairs import Pairs, read_pairs, write_pairs
 from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -83,6 +84,70 @@ def test_neighbours_come_back_and_are_deterministic(tmp_path: Path, table: Neigh
     assert (read.ranks.dtype, read.distances.dtype) == (np.dtype(np.int32), np.dtype(np.float32))
     write_neighbours(read, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@st.composite
+def pairs(draw: st.DrawFn) -> Pairs:
+    ids = sorted(draw(st.sets(hexes, max_size=4)))
+    possible = [(one, other) for one in range(len(ids)) for other in range(one, len(ids))]
+    order = sorted(
+        {(row, row) for row in range(len(ids))} | (draw(st.sets(st.sampled_from(possible))) if ids else set())
+    )
+    return Pairs(
+        ids=ids,
+        sources=[unite(draw(sources)) for _ in ids],
+        thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
+        first=np.array([one for one, _ in order], np.int32),
+        second=np.array([other for _, other in order], np.int32),
+        distances=np.array([draw(st.floats(0, 1e6, width=32)) for _ in order], np.float32),
+        model=draw(hexes),
+        fit=draw(st.sampled_from(FITS)),
+        metric=draw(st.sampled_from(["euclidean", "cosine"])),
+        threshold=draw(st.floats(0, 1e6)),
+        backbone=draw(st.text(max_size=20)),
+    )
+
+
+@settings(max_examples=examples(50), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(pairs())
+def test_pairs_come_back_and_are_deterministic(tmp_path: Path, table: Pairs) -> None:
+    write_pairs(table, tmp_path / "a")
+    read = read_pairs(tmp_path / "a")
+    for name in ("ids", "sources", "thumbnails", "model", "fit", "metric", "threshold", "backbone"):
+        assert getattr(read, name) == getattr(table, name), name
+    for name in ("first", "second", "distances"):
+        assert np.array_equal(getattr(read, name), getattr(table, name)), name
+    write_pairs(read, tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_picture_in_many_pairs_is_stored_once(tmp_path: Path) -> None:
+    ids = [f"{number:064x}" for number in range(40)]
+    order = [(one, other) for one in range(40) for other in range(one + 1, 40)]
+    first, second = np.array(order, np.int32).T
+    thumbnails = [np.random.default_rng(row).bytes(10_000) for row in range(40)]
+    table = Pairs(
+        ids,
+        [(Source("a", id),) for id in ids],
+        thumbnails,
+        first,
+        second,
+        np.zeros(780, np.float32),
+        "m",
+        "pad",
+        "e",
+        1,
+    )
+    write_pairs(table, tmp_path / "pairs")
+    assert 400_000 < (tmp_path / "pairs").stat().st_size < 500_000
+
+
+def test_pairs_in_wrong_order_are_refused() -> None:
+    two, one = (np.array(rows, np.int32) for rows in ([0, 0], [1, 1]))
+    pictures = (["a", "b"], [(), ()], [b"", b""])
+    for first, second in ((one, two), (two, one)):
+        with pytest.raises(ValueError, match="distinct and sorted"):
+            Pairs(*pictures, first, second, np.zeros(2, np.float32), "m", "pad", "e", 1)
 
 
 def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:

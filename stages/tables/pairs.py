@@ -1,0 +1,115 @@
+"""Tables of pairs: pictures of one or two segments that are near each other, and pictures with several sources."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+
+from stages.sources import Source
+from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+
+_SIDES = ("first", "second")
+_SCHEMA = pa.schema(
+    [
+        *((side, pa.string()) for side in _SIDES),
+        ("distance", pa.float32()),
+        *((f"{side}_sources", SOURCES) for side in _SIDES),
+        *((f"{side}_thumbnail", pa.binary()) for side in _SIDES),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """n pairs of m pictures. Pairs name rows of the pictures, each pair once, ordered by first and then by second."""
+
+    ids: Sequence[str]  # m × 64 hex digits, strictly ascending, each in a pair
+    sources: Sequence[Sequence[Source]]  # m × at least one
+    thumbnails: Sequence[bytes]  # m JPEG files
+    first: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, rows of pictures
+    second: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, > first; = first for a picture with several sources
+    distances: "np.ndarray[Any, np.dtype[np.float32]]"  # (n,) float32, 0 for a picture and itself
+    model: str  # identity hash of the backbone
+    fit: str  # how the pictures fill their squares, one of stages.framing.FITS
+    metric: str  # "euclidean" or "cosine"
+    threshold: float  # the largest distance that was looked for
+    backbone: str = ""  # its name and size, for people
+
+    def __post_init__(self) -> None:
+        if not len(self.ids) == len(self.sources) == len(self.thumbnails):
+            raise ValueError("the columns of the pictures of a table of pairs differ in length")
+        if not len(self.first) == len(self.second) == len(self.distances):
+            raise ValueError("the columns of a table of pairs differ in length")
+        if any(a >= b for a, b in pairwise(self.ids)):
+            raise ValueError("the ids of a table of pairs must be distinct and sorted")
+        order = list(zip(self.first.tolist(), self.second.tolist(), strict=True))
+        if any(a >= b for a, b in pairwise(order)) or any(one > other for one, other in order):
+            raise ValueError("the pairs of a table of pairs must be distinct and sorted")
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def write_pairs(pairs: Pairs, path: Path) -> None:
+    """Writes a table of pairs; equal values give equal bytes.
+
+    A row has the ids of both pictures; the sources and the thumbnail of a picture are in the first row that names it,
+    on the side of its first mention there, since a picture may be in many pairs.
+    """
+    facts = {
+        "model": pairs.model,
+        "fit": pairs.fit,
+        "metric": pairs.metric,
+        "threshold": repr(float(pairs.threshold)),
+        "backbone": pairs.backbone,
+    }
+    columns: dict[str, Any] = {"distance": pairs.distances}
+    sides = {"first": pairs.first.tolist(), "second": pairs.second.tolist()}
+    for side, rows in sides.items():
+        columns[side] = [pairs.ids[row] for row in rows]
+        columns[f"{side}_sources"], columns[f"{side}_thumbnail"] = [], []
+    told: set[int] = set()
+    for at in range(len(pairs)):
+        for side, rows in sides.items():
+            row = rows[at]
+            columns[f"{side}_sources"].append(pairs.sources[row] if row not in told else None)
+            columns[f"{side}_thumbnail"].append(pairs.thumbnails[row] if row not in told else None)
+            told.add(row)
+    for side in _SIDES:
+        columns[f"{side}_sources"] = [
+            None if row is None else stored_sources([row])[0] for row in columns[f"{side}_sources"]
+        ]
+    write_table(columns, _SCHEMA, facts, path)
+
+
+def read_pairs(file: Path | BinaryIO) -> Pairs:
+    """Reads what write_pairs wrote, from a path or a seekable binary file. Raises StageError for any other file."""
+    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "threshold", "backbone")
+    known = {id: (tuple(sources), thumbnail) for side in _SIDES for id, sources, thumbnail in _told(table, side)}
+    ids = sorted(known)
+    rows = {id: row for row, id in enumerate(ids)}
+    first, second = (np.array([rows[id] for id in table[side].to_pylist()], np.int32) for side in _SIDES)
+    return Pairs(
+        ids=ids,
+        sources=[known[id][0] for id in ids],
+        thumbnails=[known[id][1] for id in ids],
+        first=first,
+        second=second,
+        distances=table["distance"].to_numpy(),
+        model=facts["model"],
+        fit=facts["fit"],
+        metric=facts["metric"],
+        threshold=float(facts["threshold"]),
+        backbone=facts["backbone"],
+    )
+
+
+def _told(table: pa.Table, side: str) -> Iterator[tuple[str, Sequence[Source], bytes]]:
+    """The pictures whose sources and thumbnails are on this side."""
+    told = table.filter(table[f"{side}_sources"].is_valid())
+    sources = true_sources(told[f"{side}_sources"].to_pylist())
+    yield from zip(told[side].to_pylist(), sources, told[f"{side}_thumbnail"].to_pylist(), strict=True)
