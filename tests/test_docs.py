@@ -24,6 +24,7 @@ from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import loading, terminal
 from pipelines.commands.syncing import sync_data
+from pipelines.explaining.changes import Change
 from pipelines.library.syncing import Difference
 from pipelines.specifications import optional
 from stages import limits
@@ -157,6 +158,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     }
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
+    so["history"] = ["id", *(each.name for each in fields(Change))]
     so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]

@@ -220,11 +220,20 @@ class Repository:
     def _listed(self, path: str) -> Iterator[Any]:
         return _found(self._stub.ListFile(pfs_pb2.ListFileRequest(file=self._file(path))))
 
-    def pieces(self, path: str) -> Iterator[bytes]:
-        """A file's content, piece by piece."""
+    def pieces(self, path: str, offset: int = 0) -> Iterator[bytes]:
+        """A file's content from an offset on, piece by piece."""
         message: BytesValue
-        for message in self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path))):
+        for message in self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path), offset=offset)):
             yield message.value
+
+    def begin(self, path: str) -> bytes:
+        """The first piece of a file; the rest is not fetched."""
+        call = self._stub.GetFile(pfs_pb2.GetFileRequest(file=self._file(path)))
+        try:
+            first: bytes = next((message.value for message in call if message.value), b"")
+            return first
+        finally:
+            call.cancel()
 
     def _file(self, path: str) -> Any:
         return pfs_pb2.File(commit=self._commit, path=path)

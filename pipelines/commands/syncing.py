@@ -18,8 +18,9 @@ from pipelines.commands.terminal import complain, files, say, say_all, say_json,
 from pipelines.commands.waiting import Put, conclude
 from pipelines.errors import LookalikeError
 from pipelines.library import ingest, syncing
-from pipelines.library.digests import Digests, default_place
+from pipelines.library.digests import Digests
 from pipelines.library.ingest import Written
+from pipelines.library.kept import default_place
 from pipelines.library.syncing import Difference
 from pipelines.library.watching import Watch
 

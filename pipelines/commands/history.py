@@ -1,0 +1,190 @@
+"""The command `history`: the changes of the library, or of one picture."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from pipelines.commands import interrupts
+from pipelines.commands.app import App
+from pipelines.commands.connecting import connected
+from pipelines.commands.options import AddressOption, JsonOption, LimitOption
+from pipelines.commands.terminal import console, say, say_json, when
+from pipelines.errors import LookalikeError
+from pipelines.explaining.changes import DEPLOYMENT, Change, Changes
+from pipelines.explaining.contents import PREPROCESS, Changed
+from pipelines.explaining.counting import Count
+from pipelines.library import blocks
+from pipelines.library.kept import Kept, default_place
+from pipelines.specifications.reading import SOURCES
+from stages.names import unescape
+from stages.wording import counted
+
+app = App()
+
+_SHORT = 12
+"""Digits of an id: enough for --at."""
+
+_LONGEST_VALUE = 40
+"""Most characters of a parameter that are shown."""
+
+_NAMED = 3
+"""Most pictures of a change that are named."""
+
+
+@app.command(
+    examples=(
+        "lookalike history",
+        "lookalike history queries --limit 5",
+        "lookalike history holiday/beach.jpg",
+        "lookalike history --json --no-answers",
+    ),
+)
+def history(
+    which: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH|REPO",
+            help="A picture's name, or a folder of names; or images, queries, models, labels or pipelines [default: "
+            "all changes].",
+        ),
+    ] = "",
+    limit: LimitOption = 20,
+    answers: Annotated[
+        bool, typer.Option("--answers/--no-answers", help="Count the answers that each change made different.")
+    ] = True,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Show the changes of the library, the newest first: when, by whom, and what they changed.
+
+    With the name of a picture, the commits that added, replaced or removed it.
+    """
+    connection = connected(address)
+    changes = Changes(connection, Kept(default_place()))
+    of_one = bool(which) and which not in (*SOURCES, DEPLOYMENT)
+    found = (
+        _of_picture(changes, which) if of_one else changes.newest_first([which] if which else (*SOURCES, DEPLOYMENT))
+    )
+    shown: list[Change] = []
+    with console.status("reading") if console.is_terminal and not as_json else nullcontext():
+        for each in islice(found, limit):
+            interrupts.check()
+            shown.append(changes.with_answers(each) if answers else each)
+    if not shown:
+        _nothing(which, of_one)
+    if as_json:
+        say_json([_data(each, of_one) for each in shown])
+    else:
+        for each in shown:
+            _show(each)
+
+
+def _of_picture(changes: Changes, word: str) -> Iterator[Change]:
+    """The changes of a picture, or of all below a folder, with no others in them."""
+    name = word.removeprefix("./").rstrip("/")
+
+    def concerns(entry: str) -> bool:
+        prefix = blocks.prefix_of(entry)
+        if prefix is not None:
+            return True  # also one to which it belongs today: blocks are divided and joined
+        true = unescape(entry)
+        return entry.endswith("%") or true == name or true.startswith(f"{name}/") or name.startswith(f"{true}/")
+
+    for each in changes.newest_first(list(PREPROCESS), concerns):
+        pictures = Changed() if each.pictures is None else each.pictures.only(name)
+        if pictures:
+            yield replace(each, pictures=pictures)
+
+
+def _show(change: Change) -> None:
+    """Prints a change: its id, time, author and description, and below these what it changed."""
+    by = ": ".join(filter(None, (change.author, change.description)))
+    console.print(f"{change.id[:_SHORT]}  {when(change.started)}", style="bold", end="  ", highlight=False)
+    say(by or ("deployed" if change.repo == DEPLOYMENT else "by another client"))
+    for line in _lines(change):
+        say(f"  {line}")
+
+
+def _lines(change: Change) -> Iterator[str]:
+    if change.open:
+        yield f"{change.repo}: open, nothing in it yet"
+        return
+    if change.error:
+        yield f"{change.repo}: failed: {change.error}"
+        return
+    done = [*_pictures(change), *_models(change), *_deployed(change)]
+    yield from done or ["nothing changed"]
+    if change.answers is not None:
+        yield f"answers: {_answers(change.answers)}"
+
+
+def _pictures(change: Change) -> Iterator[str]:
+    if change.pictures is None:
+        if change.files and change.model is None:
+            yield f"{change.repo}: {counted(len(change.files), 'file', 'files')} changed: {_names(change.files)}"
+        return
+    parts = [
+        f"{words} {_names(names) if len(names) <= _NAMED else f'{len(names):,}'}"
+        for words, names in (
+            ("added", change.pictures.added),
+            ("replaced", change.pictures.changed),
+            ("removed", change.pictures.removed),
+            ("rejected", change.pictures.rejected),
+        )
+        if names
+    ]
+    if parts:
+        yield f"{change.repo}: {'; '.join(parts)}"
+
+
+def _models(change: Change) -> Iterator[str]:
+    if change.model is not None and change.model[0] != change.model[1]:
+        before, after = change.model
+        yield f"model: {f'{before} → ' if before else ''}{after or 'removed'}"
+
+
+def _deployed(change: Change) -> Iterator[str]:
+    if change.created:
+        yield f"pipelines created: {', '.join(change.created)}"
+    for each in change.settings:
+        yield f"{each.name}: {_value(each.before)} → {_value(each.after)} in {', '.join(each.pipelines)}"
+    if change.reprocessed:
+        yield f"computed again: {', '.join(change.reprocessed)}"
+
+
+def _value(text: str) -> str:
+    return text if 0 < len(text) <= _LONGEST_VALUE else "none" if not text else "…"
+
+
+def _answers(count: Count) -> str:
+    parts = [f"{number:,} {words}" for words, number in asdict(count).items() if number]
+    return ", ".join(parts) or "none changed"
+
+
+def _names(names: Sequence[str]) -> str:
+    rest = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {rest:,} more" if rest > 0 else "")
+
+
+def _data(change: Change, named: bool) -> dict[str, Any]:
+    """A change for --json. named: whether to list the names of its pictures, besides their numbers."""
+    data = {"id": change.id, **asdict(change)}
+    if change.pictures is not None:
+        lists = asdict(change.pictures)
+        data["pictures"] = lists if named else {name: len(each) for name, each in lists.items()}
+    if change.model is not None:
+        data["model"] = dict(zip(("before", "after"), change.model, strict=True))
+    return data
+
+
+def _nothing(which: str, of_one: bool) -> None:
+    if of_one:
+        raise LookalikeError(
+            f"no commit has added, replaced or removed a picture {which}: `lookalike history` lists all changes, and "
+            f"`lookalike commits {which}` those of a repo of that name"
+        )
+    say("no changes yet: add pictures with `lookalike add`")

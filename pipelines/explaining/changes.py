@@ -1,0 +1,265 @@
+"""The history of a library: its commits and deployments, the newest first, each with what it changed.
+
+The list of commits is read as far as it is needed, and each change is examined when it is taken.
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.client.backbones import REPO as MODELS
+from pipelines.client.backbones import parse_or_none
+from pipelines.client.connection import Connection
+from pipelines.client.history import History, Record
+from pipelines.client.moments import origins
+from pipelines.client.repository import Repository
+from pipelines.explaining.contents import PREPROCESS, Changed, Contents
+from pipelines.explaining.counting import Count, Counts
+from pipelines.explaining.settings import Setting, Version, Versions, differences
+from pipelines.library.kept import Kept
+from pipelines.specifications.reading import SOURCES
+from stages.backbonespec import SPEC_FILE
+
+DEPLOYMENT = "pipelines"
+"""Stands for the repo of a change that is a deployment."""
+
+_WAS = "(was "
+"""Begins the part of an imported commit's description that `origins` reads."""
+
+_ONE_DEPLOYMENT = timedelta(seconds=60)
+"""Most time between two pipelines of one deployment, which makes a commit set for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of the library. repo: one of SOURCES, or DEPLOYMENT. ids: of its commit sets, the newest first, which is
+    its own. started: when it was made (UTC), at the first server for an imported one; recorded: when at this one.
+    author: "" if nobody knows.
+
+    open: whether its commit is being written. error: of its commit. pictures: of images and queries; None where
+    preprocess did not compute them. files: those of labels, and those of the others without `pictures`: the paths that
+    were put and removed. model: the backbone before and after, in words, "" for none. created and reprocessed: of a
+    deployment, the names of pipelines. answers: None where there are none (yet).
+    """
+
+    repo: str
+    ids: tuple[str, ...]
+    started: datetime
+    recorded: datetime
+    author: str = ""
+    description: str = ""
+    open: bool = False
+    error: str = ""
+    pictures: Changed | None = None
+    files: tuple[str, ...] = ()
+    model: tuple[str, str] | None = None
+    settings: tuple[Setting, ...] = ()
+    created: tuple[str, ...] = ()
+    reprocessed: tuple[str, ...] = ()
+    answers: Count | None = None
+
+    @property
+    def id(self) -> str:
+        return self.ids[0]
+
+
+@dataclass(slots=True)
+class _Group:
+    """Versions of one deployment, the newest first, with the commit of a backbone that took effect with them."""
+
+    versions: list[Version]
+    model: Record | None = None
+
+    def takes(self, older: Version) -> bool:
+        return self.versions[-1].id == older.id or (
+            self.versions[-1].started - older.started < _ONE_DEPLOYMENT
+            and older.pipeline not in {each.pipeline for each in self.versions}
+        )
+
+
+class Changes:
+    """The changes of one project's library. kept: see `pipelines.library.kept`."""
+
+    def __init__(self, connection: Connection, kept: Kept) -> None:
+        self._connection = connection
+        self._history = History(connection)
+        self._contents = Contents(connection, kept)
+        self._counts = Counts(connection, kept)
+        self._versions = Versions(connection)
+        self._lines = {
+            name: _Line(self._history.records(name)) for name in (*PREPROCESS.values(), "render", "features")
+        }
+
+    def newest_first(
+        self, repos: Sequence[str] = (*SOURCES, DEPLOYMENT), concerns: Callable[[str], bool] = lambda _: True
+    ) -> Iterator[Change]:
+        """The changes of these repos, without `answers`. concerns: whether an entry is looked at."""
+        for made in self._grouped(repos):
+            if isinstance(made, _Group):
+                yield self._deployment(made)
+            else:
+                record, parent = made
+                yield self._commit(record, parent, concerns)
+
+    def with_answers(self, change: Change) -> Change:
+        """The change with the number of answers that it made different."""
+        line = self._lines["render"]
+        found = [each for id_ in change.ids if (each := line.of(id_, change.recorded)) is not None]
+        if not found or found[0][0].finished is None or found[0][0].error:
+            return change
+        before = found[-1][1]
+        while before is not None and before.error:
+            before = line.before(before)
+        count = self._counts.between(found[0][0].id, before.id if before is not None else "")
+        return replace(change, answers=count)
+
+    def _grouped(self, repos: Sequence[str]) -> Iterator["tuple[Record, Record | None] | _Group"]:
+        """Every change before it is examined: a commit with the one before it, or a deployment."""
+        streams: list[Iterator[Any]] = [_with_parents(self._history.records(repo)) for repo in SOURCES if repo in repos]
+        if DEPLOYMENT in repos:
+            streams.append(iter(self._versions.newest_first()))
+        group: _Group | None = None
+        for each in heapq.merge(*streams, key=_started, reverse=True):
+            if isinstance(each, Version):
+                if group is not None and group.model is None and group.takes(each):
+                    group.versions.append(each)
+                    continue
+                if group is not None:
+                    yield group
+                group = _Group([each])
+                continue
+            if group is not None:
+                if each[0].repo == MODELS and self._took_effect_with(each[0], group):
+                    group.model = each[0]
+                    continue
+                yield group
+                group = None
+            yield each
+        if group is not None:
+            yield group
+
+    def _took_effect_with(self, model: Record, group: _Group) -> bool:
+        """Whether a backbone was staged for a deployment that changed the size of pictures with it."""
+        if self._lines["features"].of(model.id, model.started) is not None:
+            return False
+        stub = pfs_pb2_grpc.APIStub(self._connection.client._channel)
+        infos = stub.InspectCommitSet(
+            pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=group.versions[0].id))
+        )
+        return any(of.repo.name == MODELS and of.id == model.id for info in infos for of in info.direct_provenance)
+
+    def _commit(self, record: Record, parent: Record | None, concerns: Callable[[str], bool]) -> Change:
+        record = self._history.ended(record)
+        before = origins(record.description)
+        change = Change(
+            record.repo,
+            (record.id,),
+            before[0].started if before else record.started,
+            record.started,
+            record.author,
+            record.description.partition(_WAS)[0].rstrip() if before else record.description,
+            record.open,
+            record.error,
+        )
+        if record.open or record.error:
+            return change
+        if record.repo in PREPROCESS:
+            pictures = self._pictures(record, concerns)
+            change = replace(change, pictures=pictures)
+        if change.pictures is None:
+            change = replace(
+                change, files=tuple(sorted(each.path for each in self._history.pairs(record.repo, record.id)))
+            )
+        if record.repo == MODELS:
+            change = replace(change, model=(self._backbone(parent), self._backbone(record)))
+        return change
+
+    def _pictures(self, record: Record, concerns: Callable[[str], bool]) -> Changed | None:
+        found = self._lines[PREPROCESS[record.repo]].of(record.id, record.started)
+        if found is None:
+            return None
+        made, before = found
+        if made.finished is None or made.error or (before is not None and before.error):
+            return None
+        computed = (made.id, before.id if before is not None else "")
+        return self._contents.between(record.repo, record.id, None, computed, concerns)
+
+    def _deployment(self, group: _Group) -> Change:
+        versions = group.versions
+        pairs = [(self._versions.before(each), each) for each in versions]
+        changed = differences(pairs)
+        touched = {name for each in changed for name in each.pipelines}
+        same = [new for old, new in pairs if old is not None and new.pipeline not in touched and old.salt != new.salt]
+        ids = tuple(dict.fromkeys(each.id for each in versions))
+        model = group.model
+        return Change(
+            DEPLOYMENT,
+            ids,
+            versions[-1].started,
+            versions[-1].started,
+            author=model.author
+            if model is not None
+            else self._history.author_of_version(versions[0].pipeline, versions[0].id),
+            description=model.description if model is not None else "",
+            model=(self._backbone(self._parent_of(model)), self._backbone(model)) if model is not None else None,
+            settings=changed,
+            created=tuple(sorted(new.pipeline for old, new in pairs if old is None)),
+            reprocessed=tuple(sorted(each.pipeline for each in same)),
+        )
+
+    def _parent_of(self, model: Record) -> Record | None:
+        return next((old for new, old in _with_parents(self._history.records(MODELS)) if new.id == model.id), None)
+
+    def _backbone(self, record: Record | None) -> str:
+        if record is None:
+            return ""
+        models = Repository(self._connection, MODELS, record.id)
+        spec = parse_or_none(models.read(f"/{SPEC_FILE}") if models.exists(f"/{SPEC_FILE}") else None)
+        return "" if spec is None else f"{spec.described} {spec.sha256[:8]}"
+
+
+class _Line:
+    """The commits of a repo, read from the newest as far as they are asked for."""
+
+    def __init__(self, records: Iterator[Record]) -> None:
+        self._rest = _with_parents(records)
+        self._known: dict[str, tuple[Record, Record | None]] = {}
+        self._oldest: datetime | None = None
+
+    def of(self, id_: str, since: datetime) -> tuple[Record, Record | None] | None:
+        """The commit of a set that began at a time, with the commit before it; None if there is none."""
+        while id_ not in self._known and (self._oldest is None or self._oldest >= since):
+            if not self._read():
+                break
+        return self._known.get(id_)
+
+    def before(self, record: Record) -> Record | None:
+        """The commit before one that was found."""
+        while record.id not in self._known and self._read():
+            pass
+        return self._known[record.id][1] if record.id in self._known else None
+
+    def _read(self) -> bool:
+        found = next(self._rest, None)
+        if found is not None:
+            self._known[found[0].id] = found
+            self._oldest = found[0].started
+        return found is not None
+
+
+def _with_parents(records: Iterator[Record]) -> Iterator[tuple[Record, Record | None]]:
+    """Each commit with the one before it."""
+    current = next(records, None)
+    while current is not None:
+        before = next(records, None)
+        yield current, before
+        current = before
+
+
+def _started(each: Any) -> datetime:
+    found: datetime = each.started if isinstance(each, Version) else each[0].started
+    return found

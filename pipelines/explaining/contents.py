@@ -1,0 +1,136 @@
+"""The pictures by which two commits of the library, or of the queries, differ: pictures and not files, since one file
+may be a block or an archive of many.
+
+Server and files tell only which files differ. The names and hashes of the pictures in them are taken from the output of
+preprocess: from the ends of its packs, without the pixels. Each pack is read once on a machine.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import chain
+
+from pipelines.client.connection import Connection
+from pipelines.client.history import FileChange, History, Pair
+from pipelines.client.repository import Repository
+from pipelines.library.kept import Kept
+from stages import packtails
+
+PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
+"""The pipeline that reads the pictures of a repo."""
+
+_KEY = b"pack:"
+_READERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The pictures by which a commit differs from another, by true name, each list sorted, and the files that have
+    become unsearchable."""
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.rejected)
+
+    def only(self, name: str) -> "Changed":
+        """The same with nothing but the picture of that name, and those below a folder of that name."""
+        lists = (self.added, self.changed, self.removed, self.rejected)
+        return Changed(*(tuple(e for e in each if e == name or e.startswith(f"{name}/")) for each in lists))
+
+
+class Contents:
+    """The pictures of `images` and `queries` at commits. kept: see `pipelines.library.kept`."""
+
+    def __init__(self, connection: Connection, kept: Kept) -> None:
+        self._connection = connection
+        self._history = History(connection)
+        self._kept = kept
+
+    def between(
+        self,
+        repo: str,
+        new: str,
+        old: str | None,
+        computed: tuple[str, str] | None = None,
+        concerns: Callable[[str], bool] = lambda _: True,
+    ) -> Changed:
+        """The difference of a repo's commit `new` from `old`: "" for an empty repo, None for its parent. computed: the
+        commits of preprocess that read these two, by default those of the same ids. concerns: whether a top-level entry
+        is to be looked at."""
+        pipeline = PREPROCESS[repo]
+        entries = {each.path.split("/")[1] for each in self._pairs(repo, new, old)}
+        marks = {_mark(each) for each in entries if concerns(each)}
+        if not marks:
+            return Changed()
+        after, before = computed or (new, old)
+        made = [each for each in self._pairs(pipeline, after, before) if _marked(each.path) in marks]
+        has = self._sources(pipeline, after, {each.path: each.new for each in made if each.new is not None})
+        had = self._sources(pipeline, before or "", {each.path: each.old for each in made if each.old is not None})
+        return Changed(
+            added=tuple(sorted(has.keys() - had.keys())),
+            changed=tuple(sorted(name for name in has.keys() & had.keys() if has[name] != had[name])),
+            removed=tuple(sorted(had.keys() - has.keys())),
+            rejected=tuple(sorted(self._rejected(pipeline, after, made))),
+        )
+
+    def at(self, repo: str, computed: str) -> dict[str, str]:
+        """The sha256 of every picture by true name; `computed` is the commit of preprocess."""
+        files = {each.path: each for each in self._history.files(PREPROCESS[repo], computed)}
+        return self._sources(PREPROCESS[repo], computed, files)
+
+    def _pairs(self, repo: str, new: str, old: str | None) -> list[Pair]:
+        if old == "":
+            return [Pair(each.path, None, each) for each in self._history.files(repo, new)]
+        return self._history.pairs(repo, new, old or "")
+
+    def _sources(self, pipeline: str, commit: str, files: Mapping[str, FileChange]) -> dict[str, str]:
+        """The sources in those of these files that are packs."""
+        found: dict[str, str] = {}
+        missing: list[FileChange] = []
+        for path, each in files.items():
+            if path.endswith(".npy"):
+                known = self._kept.get(_KEY + bytes.fromhex(each.hash))
+                missing += [each] if known is None else []
+                found |= known or {}
+        if missing:
+            for pack, sources in self._read(Repository(self._connection, pipeline, commit), missing):
+                self._kept.put(_KEY + bytes.fromhex(pack.hash), sources)
+                found |= sources
+        self._kept.save()
+        return found
+
+    def _read(self, repo: Repository, packs: list[FileChange]) -> Iterator[tuple[FileChange, dict[str, str]]]:
+        side = packtails.side_of(repo.begin(packs[0].path))
+
+        def read(pack: FileChange) -> tuple[FileChange, dict[str, str]]:
+            def rest(offset: int) -> bytes:
+                return b"".join(repo.pieces(pack.path, offset))
+
+            found = packtails.sources(rest, pack.size, side) if side is not None else None
+            if found is None:  # pictures of another size, in a commit whose job failed
+                own = packtails.side_of(repo.begin(pack.path))
+                found = packtails.sources(rest, pack.size, own) if own is not None else {}
+            return pack, found or {}
+
+        with ThreadPoolExecutor(_READERS) as readers:
+            yield from readers.map(read, packs)
+
+    def _rejected(self, pipeline: str, commit: str, pairs: Iterable[Pair]) -> set[str]:
+        new = [each.path for each in pairs if each.new is not None and each.path.startswith("/rejected/")]
+        repo = Repository(self._connection, pipeline, commit)
+        lines = chain.from_iterable(repo.read(path).splitlines() for path in new)
+        return {packtails.source_of(line) for line in lines}
+
+
+def _mark(entry: str) -> str:
+    """The name that preprocess gives the files made from a top-level entry."""
+    return sha256(entry.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _marked(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0]
