@@ -277,10 +277,10 @@ def test_the_table_of_pipelines_matches_the_specifications() -> None:
 
 
 def test_the_table_of_parameters_matches_the_specifications() -> None:
-    said = {}
+    said: dict[str, dict[str, str]] = {}
     for variable, value, where, _ in rows("docs/pipelines.md", "| variable | is |"):
         names = specs() if where == "all" else where.split(", ")
-        said[variable.strip("`")] = {name: value.strip("`") for name in names}
+        said.setdefault(variable.strip("`"), {}).update({name: value.strip("`") for name in names})
     so: dict[str, dict[str, str]] = {}
     for name, spec in specs().items():
         for variable, value in spec["transform"]["env"].items():

@@ -47,6 +47,10 @@ class Images:
         """The origin, for people."""
         return described(self.backbone, *self.origin)
 
+    def row(self, row: int) -> tuple[str, Sequence[Source], bytes]:
+        """The id, the sources and the thumbnail of one picture."""
+        return self.ids[row], self.sources[row], self.thumbnails[row]
+
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
         return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])

@@ -33,7 +33,7 @@ def _normal(name: str) -> str:
 def test_the_specifications_name_the_images() -> None:
     assert environments() == {
         "cpu": ["stages.preprocess", "stages.render"],
-        "rapids": ["stages.index", "stages.search"],
+        "rapids": ["stages.index", "stages.neighbours", "stages.search"],
         "tensorflow": ["stages.features"],
     }
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import reading
+from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import HERE, Spec
 
-SPECS = {spec.path.stem: spec for spec in reading.load()}
+SPECS = {spec.path.stem: spec for spec in map(reading.read, optional.files(HERE))}
 STAGES = HERE.parent / "stages"
 
 
@@ -51,7 +51,7 @@ class TestEverySpec:
         assert request.resource_requests.cpu > 0
         assert request.resource_requests.memory
         assert not request.resource_requests.HasField("gpu")
-        gpu = stage_of(SPECS[stem]) in ("features", "index", "search")
+        gpu = stage_of(SPECS[stem]) in ("features", "index", "search", "neighbours")
         assert request.resource_limits.HasField("gpu") == gpu
         assert request.autoscaling == gpu
         if gpu:
@@ -84,8 +84,8 @@ def environment(stem: str) -> dict[str, str]:
 
 def test_parameters_that_must_agree_do() -> None:
     assert environment("search")["K"] == environment("render")["K"] == environment("index")["K"]
-    assert environment("search")["METRIC"] == environment("index")["METRIC"]
-    assert environment("search")["BACKEND"] == environment("index")["BACKEND"]
+    for name in ("METRIC", "BACKEND"):
+        assert environment("search")[name] == environment("index")[name] == environment("neighbours")[name]
     for stage in ("preprocess", "features"):
         assert environment(stage) == environment(f"{stage}-queries")
 
@@ -105,6 +105,7 @@ def test_the_expensive_input_comes_first_and_shared_inputs_are_lazy() -> None:
         ("features", "models", ["models"]),
         ("features-queries", "models", ["models"]),
         ("search", "index", ["index", "queries"]),
+        ("neighbours", "left", ["left", "right"]),
     ):
         members = [member.pfs for member in SPECS[stem].request().input.cross]
         assert min(members, key=lambda pfs: pfs.name).name == expensive
@@ -112,7 +113,7 @@ def test_the_expensive_input_comes_first_and_shared_inputs_are_lazy() -> None:
 
 
 def test_they_are_loaded_upstream_first() -> None:
-    names = [spec.name for spec in reading.load()]
+    names = [spec.name for spec in reading.ordered(SPECS.values())]
     for spec in SPECS.values():
         for repo in spec.repos & set(names):
             assert names.index(repo) < names.index(spec.name)

@@ -1,0 +1,176 @@
+"""The neighbours stage: the nearest pictures in one segment of every picture of another, and all pairs that are near.
+
+Runs as `python -m stages.neighbours`, under Pachyderm or on plain directories. Knows neither models nor queries.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.neighbours"))
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stages import segments
+from stages.contract import Datum, Input, StageError
+from stages.inputcache import InputCache
+from stages.knn.factory import open_searcher
+from stages.knn.radius import TooManyError, Within, within
+from stages.knn.settings import Settings, settings
+from stages.knn.topk import NONE
+from stages.knn.vectorset import VectorSet
+from stages.parameters import number
+from stages.segments import Facts
+from stages.tables.images import Images
+from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
+from stages.tables.pairs import Pairs, write_pairs
+
+MOST_PAIRS = 2_000_000
+"""Pairs of one datum; their table takes half a kilobyte of memory for each."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """An open segment of the index: its name, its facts and its vectors."""
+
+    name: str
+    facts: Facts
+    points: VectorSet
+
+
+def start(environment: Mapping[str, str]) -> "Neighbours":
+    """Reads K, METRIC, BACKEND and THRESHOLD; returns the function that processes one datum after the other."""
+    chosen = settings(environment)
+    if chosen.algorithm != "exact":
+        raise StageError(
+            f"ALGORITHM={chosen.algorithm}: near pictures are always searched exactly; remove it from the spec's env"
+        )
+    return Neighbours(chosen, number(environment, "THRESHOLD", 0.0), environment)
+
+
+class Neighbours:
+    """Processes one pair of segments at a time. Keeps the left segment for the next right ones.
+
+    The datum's inputs, lazy or not: `left` and `right`, directories /<segment> of the index. Writes
+    /nearest/<left>/<right>.npy: NEAREST (n, k'), of each picture of `left` its k' = min(K, others in `right`) nearest
+    in `right` by distance, then id, never itself. With left = right also /pictures/<left>.parquet (Pictures). With
+    left ≤ right, if there are any, /pairs/<left>/<right>.parquet (Pairs): all pairs of different pictures within
+    THRESHOLD and, with left = right, each picture with several sources and itself.
+
+    A file of a lazy input is opened only where it is needed: tables of pictures hold thumbnails, and are as large as
+    the vectors.
+    """
+
+    def __init__(self, chosen: Settings, threshold: float, environment: Mapping[str, str]) -> None:
+        self._settings = chosen
+        self._threshold = threshold
+        self._environment = environment
+        self._left = InputCache(self._opened)
+        self._images = InputCache(segments.read_table)
+
+    def __call__(self, datum: Datum) -> None:
+        left_input, right_input = datum.inputs["left"], datum.inputs["right"]
+        left = self._left.get(left_input)
+        one = segments.name_of(left_input) == segments.name_of(right_input)
+        right = left if one else self._opened(right_input)
+        _check_models(left.facts, right.facts, left.name, right.name)
+        count = len(left.points)
+        exclude = np.arange(count, dtype=np.int64) if one else np.full(count, NONE, dtype=np.int64)
+        searcher = open_searcher(right.points, self._settings, self._environment)
+        found = searcher.search(left.points, self._settings.k, exclude)
+        target = datum.out / "nearest" / left.name / f"{right.name}.npy"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_nearest(as_nearest(found.rows, found.distances), target)
+        if one:
+            self._write_pictures(datum, left)
+        pairs = 0
+        if left.name <= right.name:
+            available = len(right.points) - one
+            try:
+                near = within(searcher, left.points, self._threshold, found, exclude, available, MOST_PAIRS * (1 + one))
+            except TooManyError:
+                raise StageError(
+                    f"segments {left.name} and {right.name} have more than {MOST_PAIRS:,} pairs of pictures within "
+                    f"THRESHOLD={self._threshold:g}: set a lower one (lookalike deploy --set THRESHOLD=…)"
+                ) from None
+            pairs = self._write_pairs(datum, left, right, near)
+        print(f"neighbours: {count} pictures of {left.name} in {len(right.points)} of {right.name}, {pairs} near pairs")
+
+    def _opened(self, index: Input) -> Segment:
+        facts = segments.read_facts(index)
+        vectors = segments.read_points(index, facts.count, facts.dimension)
+        return Segment(segments.name_of(index), facts, VectorSet(vectors, self._settings.metric))
+
+    def _write_pictures(self, datum: Datum, segment: Segment) -> None:
+        images = self._images.get(datum.inputs["left"])
+        pictures = Pictures(
+            ids=images.ids,
+            sources=images.sources,
+            model=images.model,
+            image_size=images.image_size,
+            fit=images.fit,
+            dimension=images.dimension,
+            metric=self._settings.metric,
+            k=self._settings.k,
+            backbone=images.backbone,
+        )
+        target = datum.out / "pictures" / f"{segment.name}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_pictures(pictures, target)
+
+    def _write_pairs(self, datum: Datum, left: Segment, right: Segment, near: Within) -> int:
+        """Writes the pairs, if there are any; returns their number."""
+        if left is right:
+            images = self._images.get(datum.inputs["left"])
+            near = _once(near, images)
+            first, second = near.queries, near.rows
+            rows = np.union1d(first, second)
+            pictures = [images.row(row) for row in rows.tolist()]
+        elif len(near.queries):
+            here, there = self._images.get(datum.inputs["left"]), segments.read_table(datum.inputs["right"])
+            # All ids of the left segment come before those of the right one.
+            first, second = near.queries, near.rows + len(here)
+            rows = np.union1d(first, second)
+            pictures = [here.row(row) if row < len(here) else there.row(row - len(here)) for row in rows.tolist()]
+        if not len(near.queries):
+            return 0
+        ids, sources, thumbnails = zip(*pictures, strict=True)
+        pairs = Pairs(
+            ids=ids,
+            sources=sources,
+            thumbnails=thumbnails,
+            first=np.searchsorted(rows, first).astype(np.int32),
+            second=np.searchsorted(rows, second).astype(np.int32),
+            distances=near.distances,
+            model=left.facts.model,
+            fit=left.facts.fit,
+            metric=self._settings.metric,
+            threshold=self._threshold,
+            backbone=left.facts.backbone,
+        )
+        target = datum.out / "pairs" / left.name / f"{right.name}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_pairs(pairs, target)
+        return len(pairs)
+
+
+def _once(near: Within, images: Images) -> Within:
+    """Each pair within one segment once, and each picture with several sources with itself."""
+    copies = np.flatnonzero([len(sources) > 1 for sources in images.sources])
+    kept = near.queries < near.rows
+    query = np.concatenate([near.queries[kept], copies])
+    row = np.concatenate([near.rows[kept], copies])
+    distance = np.concatenate([near.distances[kept], np.zeros(len(copies), np.float32)])
+    order = np.lexsort((row, query))
+    return Within(query[order], row[order], distance[order])
+
+
+def _check_models(left: Facts, right: Facts, *names: str) -> None:
+    if left.origin != right.origin:
+        raise StageError(
+            f"segment {names[0]} was computed with the model {left.described}, segment {names[1]} with "
+            f"{right.described}: their distances would be meaningless. Wait until index has recomputed all segments, "
+            "or reprocess it: lookalike deploy --reprocess index"
+        )

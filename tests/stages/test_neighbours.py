@@ -1,0 +1,279 @@
+"""The neighbours stage as in production: segments of the index in, files out, lazy or not."""
+
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from stages import index, neighbours
+from stages.contract import Datum, Input, StageError
+from stages.sources import Source
+from stages.tables.images import Images, write_images
+from stages.tables.nearest import read_nearest, read_pictures
+from stages.tables.pairs import Pairs, read_pairs
+
+CPU = {"CUDA_VISIBLE_DEVICES": ""}
+NAMES = ("3", "8", "d")
+MODEL = "5eed" * 16
+
+Tree = dict[str, bytes]
+
+
+def write_segment(root: Path, name: str, vectors: NDArray[np.floating[Any]], model: str = MODEL) -> None:
+    """A segment as the index stage writes it; every fifth picture has two sources."""
+    ids = [f"{name}{row:063x}" for row in range(len(vectors))]
+    images = Images(
+        ids=ids,
+        sources=[
+            (Source(f"{name}{row}.jpg", ids[row]), Source("copy", ids[row]))[: 1 + (row % 5 == 0)]
+            for row in range(len(ids))
+        ],
+        thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        model=model,
+        image_size=96,
+        fit="pad",
+        dimension=vectors.shape[1],
+        backbone="a net at 96 px",
+    )
+    features = root / "features" / name
+    features.mkdir(parents=True)
+    write_images(images, features / "part.parquet")
+    np.save(features / "part.npy", vectors.astype(np.float32))
+    index.start(CPU)(Datum({"features": Input("features", features, f"library/{name}", "")}, root / "index"))
+
+
+@pytest.fixture
+def vectors() -> dict[str, NDArray[np.float32]]:
+    """Three segments of different sizes; families of near pictures lie within and across them."""
+    random = np.random.default_rng(1)
+    found = {name: random.normal(size=(size, 8)) for name, size in zip(NAMES, (40, 25, 7), strict=True)}
+    found["3"][10:30] = found["3"][10] + 1e-3 * random.normal(size=(20, 8))  # more than K of them
+    found["8"][:5] = found["3"][10]
+    found["d"][2] = found["8"][20] + 1e-3
+    return {name: each.astype(np.float32) for name, each in found.items()}
+
+
+@pytest.fixture
+def library(vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path) -> Path:
+    for name, each in vectors.items():
+        write_segment(tmp_path, name, each)
+    return tmp_path / "index"
+
+
+def datum(library: Path, left: str, right: str, out: Path, commit: str = "c") -> Datum:
+    inputs = {side: Input(side, library / name, name, commit) for side, name in (("left", left), ("right", right))}
+    return Datum(inputs, out)
+
+
+def run(library: Path, out: Path, **environment: str) -> Tree:
+    """All datums in Pachyderm's order, by one process; returns the files by path."""
+    process = neighbours.start({**CPU, "K": "4", "THRESHOLD": "0.1", **environment})
+    names = sorted(path.name for path in library.iterdir())
+    for left in names:
+        for right in names:
+            process(datum(library, left, right, out))
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+def distances(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
+    difference = one[:, None].astype(np.float64) - other[None]
+    found: NDArray[np.float32] = np.sqrt((difference**2).sum(axis=2)).astype(np.float32)
+    return found
+
+
+def test_the_nearest_of_each_picture_in_each_segment(
+    library: Path, vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path
+) -> None:
+    run(library, tmp_path / "out")
+    for left in NAMES:
+        for right in NAMES:
+            nearest = read_nearest(tmp_path / "out" / "nearest" / left / f"{right}.npy")
+            true = distances(vectors[left], vectors[right])
+            if left == right:
+                np.fill_diagonal(true, np.inf)
+            order = np.lexsort((np.broadcast_to(np.arange(true.shape[1]), true.shape), true))[:, :4]
+            assert nearest["row"].tolist() == order.tolist()
+            assert np.array_equal(nearest["distance"], np.take_along_axis(true, order, axis=1))
+
+
+def test_the_pictures_of_a_segment_are_those_of_the_index(library: Path, tmp_path: Path) -> None:
+    run(library, tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out" / "pictures").iterdir()) == [
+        f"{each}.parquet" for each in NAMES
+    ]
+    pictures = read_pictures(tmp_path / "out" / "pictures" / "8.parquet")
+    assert (len(pictures), pictures.ids[1]) == (25, f"8{1:063x}")
+    assert [each.path for each in pictures.sources[5]] == ["85.jpg", "copy"]
+    assert pictures.origin == (MODEL, 96, "pad", 8, "euclidean", 4)
+    assert pictures.backbone == "a net at 96 px"
+
+
+def found_pairs(out: Path) -> dict[tuple[str, str], float]:
+    """The distance of each pair of ids, over all tables."""
+    tables = [read_pairs(path) for path in sorted((out / "pairs").rglob("*.parquet"))]
+    listed = [pair for each in tables for pair in _listed(each)]
+    assert len(listed) == len(dict(listed))
+    return dict(listed)
+
+
+def _listed(pairs: Pairs) -> Iterator[tuple[tuple[str, str], float]]:
+    for one, other, distance in zip(pairs.first, pairs.second, pairs.distances, strict=True):
+        yield (pairs.ids[one], pairs.ids[other]), float(distance)
+
+
+def true_pairs(vectors: Mapping[str, NDArray[np.float32]], threshold: float) -> dict[tuple[str, str], float]:
+    everything = np.concatenate([vectors[name] for name in NAMES])
+    ids = [f"{name}{row:063x}" for name in NAMES for row in range(len(vectors[name]))]
+    found = distances(everything, everything)
+    pairs = {
+        (ids[a], ids[b]): float(found[a, b]) for a, b in zip(*np.nonzero(found <= threshold), strict=True) if a < b
+    }
+    copies = [f"{name}{row:063x}" for name in NAMES for row in range(0, len(vectors[name]), 5)]
+    return pairs | {(id, id): 0.0 for id in copies}
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.1, 3.0])
+def test_all_near_pairs_are_listed_once(
+    threshold: float, library: Path, vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path
+) -> None:
+    run(library, tmp_path / "out", THRESHOLD=str(threshold))
+    assert found_pairs(tmp_path / "out") == true_pairs(vectors, threshold)
+
+
+def test_a_table_of_pairs_has_what_is_shown(library: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    written = run(library, out)
+    assert {path for path in written if path.startswith("pairs/")} == {
+        *(f"pairs/{name}/{name}.parquet" for name in NAMES),  # their exact copies
+        *("pairs/3/8.parquet", "pairs/8/d.parquet"),
+    }
+    (pairs,) = (read_pairs(out / "pairs" / "8" / "d.parquet"),)
+    assert [*pairs.ids] == [f"8{20:063x}", f"d{2:063x}"]
+    assert [[each.path for each in sources] for sources in pairs.sources] == [["820.jpg", "copy"], ["d2.jpg"]]
+    assert pairs.thumbnails == [b"jpeg of " + id.encode() for id in pairs.ids]
+    assert (pairs.model, pairs.fit, pairs.metric, pairs.threshold) == (MODEL, "pad", "euclidean", 0.1)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "faiss", "sklearn"])
+def test_the_bytes_do_not_depend_on_the_backend(backend: str, library: Path, tmp_path: Path) -> None:
+    assert run(library, tmp_path / "one") == run(library, tmp_path / "other", BACKEND=backend)
+
+
+def test_the_threshold_changes_the_pairs_alone(library: Path, tmp_path: Path) -> None:
+    one, other = run(library, tmp_path / "one"), run(library, tmp_path / "other", THRESHOLD="2")
+    changed = {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
+    assert changed and {path.partition("/")[0] for path in changed} == {"pairs"}
+
+
+def test_cosine(library: Path, vectors: Mapping[str, NDArray[np.float32]], tmp_path: Path) -> None:
+    run(library, tmp_path / "out", METRIC="cosine")
+    units = {
+        name: each.astype(np.float64) / np.linalg.norm(each, axis=1, keepdims=True) for name, each in vectors.items()
+    }
+    nearest = read_nearest(tmp_path / "out" / "nearest" / "8" / "d.npy")
+    true = 1 - units["8"] @ units["d"].T
+    assert np.allclose(nearest["distance"], np.sort(true, axis=1)[:, :4], atol=1e-6)
+    assert read_pictures(tmp_path / "out" / "pictures" / "8.parquet").metric == "cosine"
+
+
+def test_a_library_of_one_picture(tmp_path: Path) -> None:
+    write_segment(tmp_path, "a", np.ones((1, 4), np.float32))
+    written = run(tmp_path / "index", tmp_path / "out")
+    assert sorted(written) == ["nearest/a/a.npy", "pairs/a/a.parquet", "pictures/a.parquet"]
+    assert read_nearest(tmp_path / "out" / "nearest" / "a" / "a.npy").shape == (1, 0)
+
+
+class Pipes:
+    """The files of the index as named pipes, as Pachyderm serves lazy inputs: each can be read once in a datum."""
+
+    def __init__(self, library: Path, home: Path) -> None:
+        self.library = library
+        self.home = home
+        self.opened: list[str] = []
+
+    def datum(self, number: int, left: str, right: str, out: Path) -> Datum:
+        inputs = {}
+        for side, name in (("left", left), ("right", right)):
+            place = self.home / str(number) / side / name
+            place.mkdir(parents=True)
+            for file in (self.library / name).iterdir():
+                os.mkfifo(place / file.name)
+                served = threading.Thread(target=self._serve, args=(file, place / file.name, f"{side} {file.name}"))
+                served.daemon = True
+                served.start()
+            inputs[side] = Input(side, place, name, "c")
+        return Datum(inputs, out)
+
+    def _serve(self, file: Path, pipe: Path, name: str) -> None:
+        with pipe.open("wb") as target:  # returns once somebody reads
+            self.opened.append(name)
+            target.write(file.read_bytes())
+
+
+def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(library: Path, tmp_path: Path) -> None:
+    expected = run(library, tmp_path / "plain")
+    pipes = Pipes(library, tmp_path / "pipes")
+    process = neighbours.start({**CPU, "K": "4", "THRESHOLD": "0.1"})
+    read: dict[tuple[str, str], set[str]] = {}
+    for number, (left, right) in enumerate((left, right) for left in NAMES for right in NAMES):
+        process(pipes.datum(number, left, right, tmp_path / "lazy"))
+        assert len(pipes.opened) == len(set(pipes.opened))
+        read[left, right], pipes.opened = set(pipes.opened), []
+    points = {"left index.json", "left vectors.npy"}
+    others = {"right index.json", "right vectors.npy"}
+    assert read["3", "3"] == {*points, "left images.parquet"}
+    assert read["3", "8"] == {*others, "right images.parquet"}
+    assert read["3", "d"] == others  # no pairs
+    assert read["8", "3"] == points | others
+    written = {path.relative_to(tmp_path / "lazy").as_posix(): path for path in (tmp_path / "lazy").rglob("*.*")}
+    assert {name: path.read_bytes() for name, path in written.items()} == expected
+
+
+def test_segments_of_two_models_are_refused(library: Path, tmp_path: Path) -> None:
+    write_segment(tmp_path, "e", np.ones((3, 8), np.float32), model="0dd5" * 16)
+    process = neighbours.start(CPU)
+    with pytest.raises(StageError, match="segment 3 was computed with the model a net at 96 px 5eed.*meaningless"):
+        process(datum(library, "3", "e", tmp_path / "out"))
+
+
+def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
+    process = neighbours.start(CPU)
+    (library / "3" / "index.json").write_text("{}")
+    with pytest.raises(StageError, match=r"the index\.json of segment 3 is not one.*--reprocess index"):
+        process(datum(library, "3", "8", tmp_path / "out", ""))
+    (library / "8" / "vectors.npy").unlink()
+    with pytest.raises(StageError, match=r"segment 8 has no vectors\.npy"):
+        process(datum(library, "8", "8", tmp_path / "out", ""))
+
+
+def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "MOST_PAIRS", 100)
+    with pytest.raises(StageError, match="segments 3 and 3 have more than 100 pairs of pictures within THRESHOLD=0.1"):
+        run(library, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"),
+    [
+        ("THRESHOLD=near", "THRESHOLD='near': must be a number from 0, such as 0.35"),
+        ("THRESHOLD=-1", "THRESHOLD='-1'"),
+        ("THRESHOLD=nan", "THRESHOLD='nan'"),
+        ("K=0", "K='0'"),
+        ("ALGORITHM=ivfflat", "always searched exactly"),
+    ],
+)
+def test_bad_parameters_are_named(variable: str, reason: str) -> None:
+    name, value = variable.split("=")
+    with pytest.raises(StageError, match=reason):
+        neighbours.start({**CPU, "BACKEND": "faiss", name: value})
+
+
+def test_wide_families_take_turns(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    once = run(library, tmp_path / "once", THRESHOLD="9", K="1")
+    monkeypatch.setattr("stages.knn.radius._HELD", 10)
+    assert run(library, tmp_path / "again", THRESHOLD="9", K="1") == once
