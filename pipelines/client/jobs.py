@@ -78,9 +78,11 @@ class Jobs:
         self._stub = pps_pb2_grpc.APIStub(connection.client._channel)
         self._project = pfs_pb2.Project(name=connection.project)
 
-    def pipelines(self) -> dict[str, Any]:
-        """Every pipeline by name: its PipelineInfo with details."""
-        request = pps_pb2.ListPipelineRequest(details=True, projects=[self._project])
+    def pipelines(self, at: str = "") -> dict[str, Any]:
+        """Every pipeline by name: its PipelineInfo with details. With a commit set's id, those that it has, as they
+        were then."""
+        then = pfs_pb2.CommitSet(id=at)
+        request = pps_pb2.ListPipelineRequest(details=True, projects=[self._project], commit_set=then)
         return {info.pipeline.name: info for info in self._stub.ListPipeline(request)}
 
     def of_set(self, commit_set: str) -> list[Job]:

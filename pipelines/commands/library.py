@@ -1,6 +1,6 @@
 """The commands for pictures, queries and results."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +8,7 @@ import typer
 
 from pipelines.client.local import default_root
 from pipelines.client.moments import commit_at
-from pipelines.commands import display, progress
+from pipelines.commands import asking, display, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, NearestOption, SheetsOption, WaitOption, path
@@ -16,6 +16,7 @@ from pipelines.commands.terminal import files, near, say, say_all, say_json, say
 from pipelines.commands.waiting import Put, conclude, conclude_all
 from pipelines.errors import LookalikeError
 from pipelines.library import dataset, ingest, pictures, queries, results, stl10
+from pipelines.library.results import Sheet
 from pipelines.library.stl10 import names_stl10
 
 app = App()
@@ -148,6 +149,7 @@ def remove(
     examples=(
         "lookalike query mine.jpg others/",
         "lookalike query mine.jpg -k 1 --json",
+        "lookalike query mine.jpg --at 2026-11-01",
     ),
 )
 def query(
@@ -158,13 +160,39 @@ def query(
     k: NearestOption = None,
     output: SheetsOption = Path("results"),
     wait: WaitOption = True,
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMIT|DATE",
+            help="A commit's id, see `lookalike commits`, an ancestor such as master^, or a date: asks the library and "
+            "the model of then. The stages run on this machine, and nothing is written to the server.",
+        ),
+    ] = "",
+    with_todays_code: Annotated[
+        bool,
+        typer.Option(
+            "--with-todays-code", help="With --at: also where stages have changed since, which can take long."
+        ),
+    ] = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
 
-    The sheets and their files hold all neighbours that are kept, whatever -k is.
+    The sheets and their files hold all neighbours that are kept, whatever -k is. With --at the sheet of mine.jpg is
+    in results/mine.jpg@COMMIT.
     """
+    if at or with_todays_code:
+        if not at:
+            raise typer.BadParameter("it goes with --at", param_hint="'--with-todays-code'")
+        if not wait:
+            raise typer.BadParameter("with --at there are no jobs to wait for", param_hint="'--no-wait'")
+        connection = connected(address)
+        answered = asking.ask(connection, at, paths, output, k, with_todays_code)
+        say_all(f"skipped {each}" for each in answered.asked.left_out)
+        say_unreadable(answered.asked.unreadable)
+        _answer(answered.asked, answered.sheets, k, as_json)
+        return
     connection = connected_to_write(address)
     results.check(k, results.kept(connection) if k else None)
     with progress.counting("putting queries") as report:
@@ -174,12 +202,7 @@ def query(
     put = Put("queries", frozenset(asked.entries))
     conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
     sheets = results.export(connection, output, asked.entries) if wait else []
-    if as_json:
-        told = {"commit": asked.commit, "put": asked.files, "skipped": asked.left_out, "unreadable": asked.unreadable}
-        say_json({**told, "sheets": [display.sheet_data(each, k) for each in sheets]})
-    else:
-        display.show_answers(sheets, k)
-    _end(asked.unreadable)
+    _answer(asked, sheets, k, as_json)
 
 
 @app.command(
@@ -219,6 +242,16 @@ def show_results(
         display.show_sheets(sheets)
     else:
         display.show_answers(sheets, k)
+
+
+def _answer(asked: queries.Asked, sheets: Sequence[Sheet], k: int | None, as_json: bool) -> None:
+    """Prints the answers; raises LookalikeError if files could not be read."""
+    if as_json:
+        told = {"commit": asked.commit, "put": asked.files, "skipped": asked.left_out, "unreadable": asked.unreadable}
+        say_json({**told, "sheets": [display.sheet_data(each, k) for each in sheets]})
+    else:
+        display.show_answers(sheets, k)
+    _end(asked.unreadable)
 
 
 def _end(unreadable: Mapping[str, str]) -> None:

@@ -28,6 +28,16 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """Paths as entries: the files of each, the skipped directory entries, and the reasons for which files could not be
+    read, by path."""
+
+    groups: list[list[Source]]
+    left_out: list[str]
+    unreadable: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Removed:
     """The true names of removed entries, and the commit."""
 
@@ -41,18 +51,43 @@ def put(connection: Connection, arguments: Sequence[Path], report: Callable[[int
 
     Raises LookalikeError, with nothing put, for a missing path and for names that collide.
     """
-    entries: list[list[Source]] = []
-    left_out: list[str] = []
-    unreadable: dict[str, str] = {}
+    found = find(arguments)
+    return replace(put_files(connection, found.groups, report), left_out=found.left_out, unreadable=found.unreadable)
+
+
+def find(arguments: Sequence[Path]) -> Found:
+    """Each path as one query entry, a directory with all its files. Raises LookalikeError for a missing path, and for
+    one without a file that can be read."""
+    all_found = Found([], [], {})
     for argument in arguments:
         found = pictures.find([argument])
         readable = pictures.readable(found.sources)
-        unreadable |= found.unreadable | readable.unreadable
-        left_out += found.left_out
+        all_found.unreadable.update(found.unreadable | readable.unreadable)
+        all_found.left_out.extend(found.left_out)
         if not readable.sources:
-            raise LookalikeError(_nothing(argument, unreadable))
-        entries.append(readable.sources)
-    return replace(put_files(connection, entries, report), left_out=left_out, unreadable=unreadable)
+            raise LookalikeError(_nothing(argument, all_found.unreadable))
+        all_found.groups.append(readable.sources)
+    return all_found
+
+
+def lay_out(groups: Sequence[Sequence[Source]], directory: Path) -> dict[str, str]:
+    """Lays each group of files out in a directory as it would be in the repo, with links to the files. Returns the true
+    names of the entries by their names in the repo. Raises LookalikeError for names that collide."""
+    entries: dict[str, str] = {}
+    for sources in groups:
+        name, _, inner = sources[0].name.partition("/")
+        path = escape_component(name)
+        _refuse_twin(path, name, entries)
+        entries[path.partition("/")[0]] = name
+        for edit in _edits(path, bool(inner), sources):
+            if isinstance(edit, Put):
+                file = directory / edit.path.lstrip("/")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                if isinstance(edit.content, Path):
+                    file.symlink_to(edit.content.absolute())
+                elif isinstance(edit.content, bytes):
+                    file.write_bytes(edit.content)
+    return entries
 
 
 def put_files(
@@ -123,12 +158,17 @@ def true_name(connection: Connection, entry: str, at: str = "") -> str:
     return unescape(path)
 
 
-def _refuse_twins(repo: Repository, path: str, name: str, entries: dict[str, str]) -> None:
+def _refuse_twin(path: str, name: str, entries: Mapping[str, str]) -> None:
     """Refuses a name that shares its entry with another: names too long for one path component are split."""
-    entry = path.partition("/")[0]
-    if entry in entries:
-        other = entries[entry]
+    other = entries.get(path.partition("/")[0])
+    if other is not None:
         raise LookalikeError(f"two of the queries are called {name}, or begin alike ({other}): rename one of them")
+
+
+def _refuse_twins(repo: Repository, path: str, name: str, entries: Mapping[str, str]) -> None:
+    """The same, and also one that shares its entry with another in the repo."""
+    _refuse_twin(path, name, entries)
+    entry = path.partition("/")[0]
     if entry != path and repo.exists(f"/{entry}") and not repo.exists(f"/{path}"):
         raise LookalikeError(f"there is another query whose long name begins as that of {name}: rename this one")
 

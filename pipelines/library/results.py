@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -101,7 +102,22 @@ def _export_one(connection: Connection, repo: Repository, entry: str, name: str,
     directory.mkdir(parents=True, exist_ok=True)
     for path in outlasting(connection, lambda: list(repo.list(f"/{entry}"))):
         outlasting(connection, partial(_export_file, repo, path, directory / path.rpartition("/")[2]))
-    return Sheet(name, directory, _notes(directory / ANSWERS))
+    return sheet_in(directory, name)
+
+
+def keep(files: Path, directory: Path, entry: str) -> Sheet:
+    """Copies the sheet of an entry from a directory of files into the one for people."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for path in sorted(files.iterdir()):
+        fresh = directory / f".{path.name}.new"
+        shutil.copyfile(path, fresh)
+        fresh.replace(directory / path.name)
+    return sheet_in(directory, entry)
+
+
+def sheet_in(directory: Path, entry: str) -> Sheet:
+    """The sheet of an entry that was written into a directory."""
+    return Sheet(entry, directory, _notes(directory / ANSWERS))
 
 
 def _export_file(repo: Repository, path: str, file: Path) -> None:

@@ -1,0 +1,153 @@
+"""The library of an earlier time: the variables of its pipelines then, the stages that have changed since, and the
+content of its repos."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from pipelines.client import moments
+from pipelines.client.connection import Connection
+from pipelines.client.history import History
+from pipelines.client.jobs import Jobs
+from pipelines.client.outages import outlasting
+from pipelines.client.trees import Tree
+from pipelines.errors import LookalikeError
+from pipelines.explaining.stageruns import Work, run
+from pipelines.specifications import reading
+
+LIBRARY = ("preprocess", "features", "index")
+"""The pipelines from the library's files to its index, upstream first."""
+
+QUERIES = ("preprocess-queries", "features-queries", "search", "render")
+"""The pipelines from a query to its answer, upstream first."""
+
+STAGE = "LOOKALIKE_STAGE"
+_IMAGE_SIZE = "IMAGE_SIZE"
+_DIGITS = 12
+
+Environment = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A library at a commit set: its id, and the variables of its pipelines by name, as far as they existed then."""
+
+    id: str
+    environments: Mapping[str, Environment]
+
+    @property
+    def short(self) -> str:
+        """The id, for messages and names of directories."""
+        return self.id[:_DIGITS]
+
+    def run(self, pipeline: str, works: Sequence[Work], report: Callable[[int], None]) -> None:
+        """Runs the stage of a pipeline here, with its variables; `report` hears of the datums that are done. Raises
+        LookalikeError with the stage's reason if one fails."""
+        environment = dict(self.environments[pipeline])
+        if environment.get("BACKEND") == "cuml":  # answers do not depend on it, and this machine may have no GPU
+            environment["BACKEND"] = "faiss"
+        told = 0
+
+        def count(begun: int) -> None:
+            nonlocal told
+            report(begun - 1 - told)
+            told = begun - 1
+
+        run(pipeline.removesuffix("-queries"), works, environment, count)
+        report(len(works) - told)
+
+    def empty(self) -> LookalikeError:
+        """The error if there was nothing to compare with."""
+        return LookalikeError(
+            f"the library was empty at commit {self.short}: name a later one; `lookalike commits images` lists them"
+        )
+
+
+def read(connection: Connection, commit: str) -> Past:
+    """The pipelines of a commit set as they were then."""
+    infos = outlasting(connection, partial(Jobs(connection).pipelines, commit))
+    wanted = (*LIBRARY, *QUERIES)
+    return Past(commit, {name: dict(infos[name].details.transform.env) for name in wanted if name in infos})
+
+
+def answering(connection: Connection, commit: str) -> str:
+    """The commit set whose answers stood when this one began: itself, unless no pipeline connects it with the index, as
+    for a commit of labels."""
+    try:
+        if Tree.at(connection, LIBRARY[-1], commit) is not None:
+            return commit
+    except LookalikeError:  # a failed or unfinished one: the question tells why there is no answer
+        return commit
+    began = outlasting(connection, partial(History(connection).began, commit))
+    stood = (each.id for each in moments.listed(connection) if began and each.good and each.started <= began)
+    return next(stood, commit)
+
+
+def source(connection: Connection, repo: str, commit: str) -> Tree | None:
+    """A repo's files at a commit set. Where no pipeline connects the two, those of its newest commit at that time; None
+    if it had none. Raises LookalikeError if the commit failed, or is not finished."""
+    found = Tree.at(connection, repo, commit)
+    if found is not None:
+        return found
+    history = History(connection)
+    began = outlasting(connection, partial(history.began, commit))
+    commits = outlasting(connection, partial(history.commits, repo))
+    before = [each.id for each in commits if began is not None and each.started <= began]
+    return Tree.at(connection, repo, before[-1]) if before else None
+
+
+def today() -> dict[str, Environment]:
+    """The variables of the specifications that ship with this code."""
+    return {spec.name: dict(spec.request().transform.env) for spec in reading.load(reading.HERE)}
+
+
+def differences(past: Past, now: Mapping[str, Environment]) -> dict[str, str]:
+    """The pipelines that did not exist then, or ran another version of their stage than this code's, with the words for
+    it; upstream first."""
+    found = {}
+    for name in (*LIBRARY, *QUERIES):
+        then = past.environments.get(name)
+        if then is None:
+            found[name] = "did not exist, or was deleted since"
+        elif then.get(STAGE, "") != now[name].get(STAGE):
+            found[name] = f"ran {then.get(STAGE) or 'a stage without a version'}, and this code has {now[name][STAGE]}"
+    return found
+
+
+def check(past: Past, now: Mapping[str, Environment]) -> None:
+    """Raises LookalikeError, with the way out, if this code would not answer as that of then."""
+    different = differences(past, now)
+    if different:
+        words = "; ".join(f"{name} {how}" for name, how in different.items())
+        again = [name for name in LIBRARY if name in different]
+        price = (
+            f"computes {_and(LIBRARY[LIBRARY.index(again[0]) :])} of the whole library again" if again else "answers"
+        )
+        raise LookalikeError(
+            f"at commit {past.short} {words}: the answer could differ from that of then. --with-todays-code {price} "
+            "with the code of today"
+        )
+
+
+def with_todays_code(past: Past, now: Mapping[str, Environment], image_size: int) -> Past:
+    """The past with the stages of this code: variables of then where it had them, of today where it had not. A pipeline
+    that did not exist makes pictures of the size that the backbone takes."""
+    environments = {}
+    for name in (*LIBRARY, *QUERIES):
+        then = past.environments.get(name)
+        if then is None:
+            then = {_IMAGE_SIZE: str(image_size)} if _IMAGE_SIZE in now[name] else {}
+        environments[name] = {**now[name], **then, STAGE: now[name][STAGE]}
+    return Past(past.id, environments)
+
+
+def recomputed(past: Past, now: Mapping[str, Environment]) -> tuple[str, ...]:
+    """The pipelines of the library whose output of then this code cannot read: the first with another stage, and all
+    behind it."""
+    different = differences(past, now)
+    first = next((place for place, name in enumerate(LIBRARY) if name in different), len(LIBRARY))
+    return LIBRARY[first:]
+
+
+def _and(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

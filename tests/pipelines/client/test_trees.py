@@ -1,0 +1,70 @@
+"""Copies of a commit's files, kept by hash."""
+
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.deployment import make_repo
+from pipelines.client.repository import Put, Repository
+from pipelines.client.trees import Entry, Store, Tree, batches
+from pipelines.errors import LookalikeError
+
+
+@pytest.fixture
+def tree(connection: Connection) -> Tree:
+    make_repo(connection, "images")
+    files = {"/a/one": b"1", "/a/two": b"22", "/b": b"333", "/c/facts.json": b'{"count": 4}', "/d/facts.json": b"[]"}
+    commit = Repository(connection, "images").write([Put(path, content) for path, content in files.items()])
+    Repository(connection, "images").write([Put("/b", b"later")])
+    found = Tree.at(connection, "images", commit)
+    assert found is not None
+    return found
+
+
+def test_a_tree_lists_reads_and_fetches_what_the_commit_held(tree: Tree, tmp_path: Path) -> None:
+    assert [(each.path, each.size, each.is_directory) for each in tree.entries("/*")][:2] == [
+        ("a", 3, True),
+        ("b", 3, False),
+    ]
+    assert tree.entries("/none/*") == []
+    assert (tree.read("b"), tree.read("none")) == (b"333", None)
+    assert list(tree.numbers("/*/facts.json", "count")) == [4]
+    told: list[int] = []
+    for each in tree.entries("/*")[:2]:
+        tree.fetch(each, tmp_path / "to" / each.path, told.append)
+    assert told == [3, 3]
+    assert (tmp_path / "to" / "a" / "two").read_bytes() == b"22"
+    assert (tmp_path / "to" / "b").read_bytes() == b"333"
+
+
+def test_a_missing_commit_is_none_and_an_open_one_refused(tree: Tree, connection: Connection) -> None:
+    assert Tree.at(connection, "images", "0123456789ab4def0123456789abcdef") is None
+    assert Tree.at(connection, "none", "0123456789ab4def0123456789abcdef") is None
+    writing = connection.client.commit("images", "master", project_name=connection.project)
+    with writing as begun, pytest.raises(LookalikeError, match="is not finished yet: wait for it"):
+        Tree.at(connection, "images", begun.id)
+
+
+def test_fetched_files_are_kept_up_to_a_limit_the_newest_used_longest(tree: Tree, tmp_path: Path) -> None:
+    store = Store(tmp_path / "kept", most=3)
+    one, two = tree.entries("/a/*")
+    with store.scratch() as scratch:
+        for name, entry in (("one", one), ("two", two), ("again", one)):
+            store.place(tree, entry, scratch / name)
+        assert (scratch / "one").samefile(scratch / "again")
+        store.trim()
+        store.place(tree, two, scratch / "third")
+        assert (scratch / "two").samefile(scratch / "third")
+        (b,) = tree.entries("/b")
+        store.place(tree, b, scratch / "b")
+        store.trim()
+        assert (scratch / "two").read_bytes() == b"22"  # in use
+    (kept,) = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert kept.read_bytes() == b"333"
+
+
+def test_entries_are_grouped_by_size() -> None:
+    entries = [Entry(str(size), size, "", False) for size in (5, 1, 2, 9, 1)]
+    assert [[each.size for each in group] for group in batches(entries, 8)] == [[5, 1, 2], [9], [1]]
+    assert list(batches([], 8)) == []

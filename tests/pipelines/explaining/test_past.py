@@ -1,0 +1,53 @@
+"""The pipelines of an earlier time compared with today's specifications."""
+
+import pytest
+
+from pipelines.errors import LookalikeError
+from pipelines.explaining import past
+from pipelines.explaining.past import Past
+
+NOW = past.today()
+
+
+def then(**changed: str | None) -> Past:
+    """Today's pipelines with other stages; None stands for a missing pipeline."""
+    environments = {name: dict(NOW[name]) for name in (*past.LIBRARY, *past.QUERIES)}
+    for name, stage in changed.items():
+        if stage is None:
+            del environments[name.replace("_", "-")]
+        else:
+            environments[name.replace("_", "-")][past.STAGE] = stage
+    return Past("0123456789ab4def0123456789abcdef", environments)
+
+
+def test_equal_stages_need_no_way_out() -> None:
+    past.check(then(), NOW)
+    assert past.recomputed(then(), NOW) == ()
+
+
+def test_a_stage_of_the_answers_alone_costs_no_computing_again() -> None:
+    with pytest.raises(
+        LookalikeError, match="render ran render-1, and this code has render-.*--with-todays-code answers"
+    ):
+        past.check(then(render="render-1"), NOW)
+    assert past.recomputed(then(render="render-1"), NOW) == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "again"),
+    [({"index": "index-1"}, 1), ({"features": "features-1"}, 2), ({"preprocess": ""}, 3), ({"features": None}, 2)],
+)
+def test_the_library_is_computed_again_from_the_first_other_stage(changed: dict[str, str | None], again: int) -> None:
+    assert past.recomputed(then(**changed), NOW) == past.LIBRARY[-again:]
+    with pytest.raises(LookalikeError, match="of the whole library again with the code of today"):
+        past.check(then(**changed), NOW)
+
+
+def test_todays_code_keeps_the_variables_of_then() -> None:
+    old = then(preprocess="preprocess-1", preprocess_queries=None)
+    del old.environments["preprocess"]["FIT"]  # type: ignore[attr-defined]
+    old.environments["preprocess"]["IMAGE_SIZE"] = "96"  # type: ignore[index]
+    found = past.with_todays_code(old, NOW, image_size=96).environments
+    assert found["preprocess"] == {**NOW["preprocess"], "IMAGE_SIZE": "96"}
+    assert found["preprocess-queries"]["IMAGE_SIZE"] == "96"
+    assert found["search"] == NOW["search"]
