@@ -1,24 +1,20 @@
 """The result page, one self-contained HTML file: all shown queries with their K nearest and all sources.
 
 Knows the answers' values and HTML, but no tables, no files and no Pachyderm. Every text from outside passes through
-`_text`; the page runs no scripts, and its policy lets it load nothing.
+`text`; the page runs no scripts, and its policy lets it load nothing.
 """
 
 from __future__ import annotations
 
-import html
-from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 
 from stages import captions, wording
 from stages.answers import Answer, Answers, Match
+from stages.markup import end, head, items, picture, text
 from stages.packs import Rejection
 from stages.sources import paths
-from stages.style import STYLE
 
 _OPEN_SOURCES = 4  # sources of one picture that are visible before the rest is unfolded
-
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
 def page(answers: Answers, queries: Sequence[str]) -> str:
@@ -33,31 +29,22 @@ def page(answers: Answers, queries: Sequence[str]) -> str:
 
 
 def _head(answers: Answers, shown: int) -> Iterator[str]:
-    title = _text(captions.title(answers))
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{title} · lookalike</title>"
-    yield f"<style>{STYLE}</style>"
-    yield "</head>"
-    yield "<body>"
+    title = captions.title(answers)
+    yield from head(title)
     yield "<header>"
-    yield f"<h1>{title}</h1>"
+    yield f"<h1>{text(title)}</h1>"
     if answers.answers:
-        yield f'<p class="summary">{_text(captions.summary(answers, shown, answers.k))}</p>'
+        yield f'<p class="summary">{text(captions.summary(answers, shown, answers.k))}</p>'
     if answers.model is not None:
-        named = f"{_text(answers.backbone)} <code>{_text(answers.model)}</code>"
+        named = f"{text(answers.backbone)} <code>{text(answers.model)}</code>"
         yield f'<dl class="facts"><div><dt>Model</dt><dd>{named}</dd></div></dl>'
-    yield from _list("notes", captions.notes(answers, shown))
+    yield from items("notes", captions.notes(answers, shown))
     yield "</header>"
 
 
 def _body(answers: Answers, shown: Iterable[Answer]) -> Iterator[str]:
     for answer in shown:
-        yield f'<section class="card" aria-label="Query {_text(captions.name(answer))}">'
+        yield f'<section class="card" aria-label="Query {text(captions.name(answer))}">'
         yield f'<div class="query">{_query(answer)}</div>'
         if answer.matches:
             yield '<ol class="matches">'
@@ -82,12 +69,8 @@ def _match(match: Match, rank: int, answer: Answer) -> str:
 
 
 def _figure(heading: str, alternative: str, pictured: Answer | Match) -> str:
-    if pictured.thumbnail is None:
-        picture = '<div class="blank">no preview</div>'
-    else:
-        data = b64encode(pictured.thumbnail).decode("ascii")
-        picture = f'<img src="data:image/jpeg;base64,{data}" alt="{_text(alternative)}" width="224" height="224">'
-    return f"<figure>{heading}{picture}<figcaption>{_sources(pictured)}</figcaption></figure>"
+    drawn = picture(pictured.thumbnail, alternative)
+    return f"<figure>{heading}{drawn}<figcaption>{_sources(pictured)}</figcaption></figure>"
 
 
 def _sources(pictured: Answer | Match) -> str:
@@ -95,10 +78,10 @@ def _sources(pictured: Answer | Match) -> str:
     first, rest = names[:_OPEN_SOURCES], names[_OPEN_SOURCES:]
     if len(rest) == 1:  # folding a single line would save no space
         first, rest = names, []
-    open_part = "".join(_list("sources", first))
+    open_part = "".join(items("sources", first))
     if not rest:
         return open_part
-    folded = "".join(_list("sources", rest))
+    folded = "".join(items("sources", rest))
     return f"{open_part}<details><summary>and {len(rest):,} more names</summary>{folded}</details>"
 
 
@@ -108,27 +91,15 @@ def _rejected(rejected: Iterable[Rejection]) -> Iterator[str]:
     yield '<thead><tr><th scope="col">File</th><th scope="col">Reason</th><th scope="col">Stage</th></tr></thead>'
     yield "<tbody>"
     for each in rejected:
-        cells = (f"<bdi>{_text(each.source)}</bdi>", _text(each.reason), _text(each.stage))
+        cells = (f"<bdi>{text(each.source)}</bdi>", text(each.reason), text(each.stage))
         yield f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
     yield "</tbody></table></div>"
 
 
 def _foot(answers: Answers) -> Iterator[str]:
     yield "<footer><p>"
-    yield from map(_text, captions.framing(answers))
+    yield from map(text, captions.framing(answers))
     yield "Equal pictures count as one neighbour with all their names. <code>neighbors.jsonl</code>, next to this page,"
     yield "lists them all by id."
     yield "</p></footer>"
-    yield "</body>"
-    yield "</html>"
-
-
-def _list(kind: str, items: Iterable[str]) -> Iterator[str]:
-    shown = [f"<li><bdi>{_text(item)}</bdi></li>" for item in items]
-    if shown:
-        yield f'<ul class="{kind}">{"".join(shown)}</ul>'
-
-
-def _text(text: str) -> str:
-    """The text as HTML, in an element or in quotes."""
-    return html.escape(wording.visible(text))
+    yield from end()

@@ -35,6 +35,18 @@ def counted(count: int, one: str, many: str) -> str:
     return f"{count:,} {one if count == 1 else many}"
 
 
+def size(number: int) -> str:
+    """A number of bytes for people: "27.6 kB", "1.2 GB"."""
+    if number < 1000:
+        return counted(number, "byte", "bytes")
+    value, unit = number / 1000, "kB"
+    for larger in ("MB", "GB", "TB"):
+        if value < 999.95:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:,.1f} {unit}"
+
+
 def visible(text: str) -> str:
     """The text with a symbol or a code for each character that cannot be shown, or would change the text's
     direction."""

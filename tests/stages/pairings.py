@@ -1,0 +1,60 @@
+"""Pictures, and pairs of them, for tests of groups: written as tables as neighbours writes them."""
+
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from stages.sources import Source
+from stages.tables.pairs import Pairs, write_pairs
+
+THRESHOLD = 0.5
+
+
+def id_of(name: str) -> str:
+    """The id of a picture that tests call `name`."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def source(path: str, width: int = 40, height: int = 30, size: int = 1000, taken: str = "") -> Source:
+    """A source whose hash follows from its path."""
+    return Source(path, id_of(path), width, height, size, taken)
+
+
+def thumbnail(name: str) -> bytes:
+    """A JPEG for the picture that tests call `name`."""
+    file = io.BytesIO()
+    Image.new("RGB", (16, 12), (len(name) * 20 % 256, 90, 120)).save(file, "JPEG")
+    return file.getvalue()
+
+
+def write(
+    path: Path,
+    pictures: Mapping[str, Sequence[Source]],
+    near: Sequence[tuple[str, str, float]],
+    threshold: float = THRESHOLD,
+    model: str = "m" * 64,
+) -> None:
+    """Writes a table of these pictures by name and their near pairs; a pair of one name is a picture with itself."""
+    named = {id_of(name): name for pair in near for name in pair[:2]}
+    ids = sorted(named)
+    rows = {id: row for row, id in enumerate(ids)}
+    ordered = sorted((*sorted((rows[id_of(one)], rows[id_of(other)])), distance) for one, other, distance in near)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = Pairs(
+        ids=ids,
+        sources=[tuple(sorted(pictures[named[id]])) for id in ids],
+        thumbnails=[thumbnail(named[id]) for id in ids],
+        first=np.array([one for one, _, _ in ordered], np.int32),
+        second=np.array([other for _, other, _ in ordered], np.int32),
+        distances=np.array([distance for _, _, distance in ordered], np.float32),
+        model=model,
+        fit="pad",
+        metric="euclidean",
+        threshold=threshold,
+        backbone="a backbone",
+    )
+    write_pairs(table, path)
