@@ -303,9 +303,10 @@ def test_the_table_of_overlays_matches_the_files() -> None:
 def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
     for name, spec in specs().items():
         stage = name.removesuffix("-queries")
+        module = stage.replace("-", "_")
         assert spec["pipeline"]["name"] == name
-        assert spec["transform"]["cmd"] == ["python3", "-m", f"stages.{stage}"]
-        assert (ROOT / "stages" / f"{stage}.py").is_file()
+        assert spec["transform"]["cmd"] == ["python3", "-m", f"stages.{module}"]
+        assert (ROOT / "stages" / f"{module}.py").is_file()
         assert re.fullmatch(rf"{stage}-[1-9]\d*", spec["transform"]["env"]["LOOKALIKE_STAGE"])
 
 

@@ -34,14 +34,15 @@ def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, A
 
 def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
     """The inverse of `stored_sources`."""
-    return [tuple(Source(**each | {"path": _true_path(each["path"])}) for each in row) for row in rows]
+    return [tuple(Source(**each | {"path": true_text(each["path"])}) for each in row) for row in rows]
 
 
 def _stored_path(path: str) -> str:
     return _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path)
 
 
-def _true_path(stored: str) -> str:
+def true_text(stored: str) -> str:
+    """A text of a table as it was: file names need not be what Arrow can hold."""
     return _STORED.sub(lambda c: chr(int(c[1], 16)), stored) if "\0" in stored else stored
 
 
@@ -87,7 +88,9 @@ def _compression(schema: pa.Schema) -> dict[str, str]:
     compressed, search's tables are a third as large."""
     chosen: dict[str, str] = {}
     for column in schema:
-        inner = [f".list.element.{field}" for field in _FIELDS] if column.type == SOURCES else [""]
+        inner = [".list.element"] if pa.types.is_list(column.type) else [""]
+        if column.type == SOURCES:
+            inner = [f".list.element.{field}" for field in _FIELDS]
         chosen |= {f"{column.name}{each}": "NONE" if column.type == pa.binary() else "ZSTD" for each in inner}
     return chosen
 

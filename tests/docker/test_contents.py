@@ -32,7 +32,7 @@ def _normal(name: str) -> str:
 
 def test_the_specifications_name_the_images() -> None:
     assert environments() == {
-        "cpu": ["stages.duplicates", "stages.preprocess", "stages.render"],
+        "cpu": ["stages.duplicates", "stages.evaluate", "stages.evaluate_sum", "stages.preprocess", "stages.render"],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
         "tensorflow": ["stages.features"],
     }

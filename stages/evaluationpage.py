@@ -1,0 +1,268 @@
+"""The report of an evaluation as one self-contained HTML file: measures, labels, confusions, calibration, what is left
+out.
+
+Takes the values of stages.evaluation; computes nothing. The page runs no scripts, and its policy lets it load nothing.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from stages import plots, wording
+from stages.plots import Axis, Column, Curve
+from stages.style import STYLE
+from stages.wording import counted
+
+_MOST_LABELS = 60
+_MOST_CONFUSIONS = 20
+_MOST_EXAMPLES = 5
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+_STYLE = """
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 20px; }
+.plots > *, .sheet { padding: 16px 18px; border: 1px solid var(--edge); border-radius: 14px; background: var(--card); }
+.sheet { margin: 16px 0; }
+.sheet + .table, .plots + .table { margin-top: 16px; }
+td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td small { color: var(--muted); }
+p.said { margin: 8px 0 0; color: var(--muted); font-size: 0.875rem; }
+p { max-width: 75ch; }
+.table th, .table td { padding: 7px 14px; }
+caption { padding: 10px 14px 2px; text-align: left; color: var(--muted); font-size: 0.875rem; }
+"""
+
+
+def page(metrics: Mapping[str, Any], calibration: Mapping[str, Any]) -> str:
+    """The report as text for a UTF-8 file."""
+    body = [*_head(metrics), "<main>"]
+    if metrics["queries"]:
+        body += [*_measures(metrics), *_labels(metrics), *_confusions(metrics)]
+    if calibration["pairs"]:
+        body += _calibration(calibration)
+    return "\n".join([*body, *_left_out(metrics), "</main>", *_foot(metrics), ""])
+
+
+def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
+    facts = metrics["facts"]
+    yield "<!doctype html>"
+    yield '<html lang="en">'
+    yield "<head>"
+    yield '<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield "<title>Evaluation · lookalike</title>"
+    yield f"<style>{STYLE}{plots.STYLE}{_STYLE}</style>"
+    yield "</head>"
+    yield "<body>"
+    yield "<header>"
+    yield "<h1>Evaluation</h1>"
+    of = f"{counted(metrics['labelled'], 'picture', 'pictures')} of {metrics['pictures']:,} with a label"
+    yield f'<p class="summary">{of}, {counted(metrics["labels"], "label", "labels")}</p>'
+    yield '<dl class="facts">'
+    named = f"{_text(facts['backbone'])} <code>{_text(facts['model'][:12])}</code>"
+    size = f"{facts['image_size']} pixels, {_text(facts['fit'])}"
+    for name, value in (("Model", named), ("Pictures", size), ("Distance", _text(facts["metric"]))):
+        yield f"<div><dt>{name}</dt><dd>{value}</dd></div>"
+    yield "</dl>"
+    if metrics["note"]:
+        yield f'<ul class="notes"><li>{_text(metrics["note"])}</li></ul>'
+    yield "</header>"
+
+
+def _measures(metrics: Mapping[str, Any]) -> Iterator[str]:
+    k, ks = metrics["facts"]["k"], metrics["ks"]
+    yield '<h2 id="measures">Precision and recall</h2>'
+    yield '<div class="plots">'
+    for name, said in (("precision", "of the k nearest, the share that is right"), ("recall", "of all that is right")):
+        yield f"<figure>{_rates(metrics, name)}<figcaption><p class=said>{name}@k: {said}</p></figcaption></figure>"
+    yield "</div>"
+    shown = [f"precision@{each}" for each in ks if each in (1, 3, 5, 10, k)]
+    shown += [f"recall@{each}" for each in ks if each in (1, 10, k)] + [f"mAP@{k}", "MRR"]
+    rows = [[_text(name), *(_estimate(metrics[mean][name]) for mean in ("micro", "macro"))] for name in shown]
+    yield from _table(
+        "measures",
+        f"{counted(metrics['queries'], 'query', 'queries')}, with 95 % intervals of {metrics['resamples']:,} resamples",
+        ("measure", "mean over queries", "mean over labels"),
+        rows,
+        numbers=(1, 2),
+    )
+
+
+def _rates(metrics: Mapping[str, Any], name: str) -> str:
+    ks = metrics["ks"]
+    lines = []
+    for mean, said in (("micro", "mean over queries"), ("macro", "mean over labels")):
+        values = [metrics[mean][f"{name}@{k}"] for k in ks]
+        points = [(k, each["value"]) for k, each in zip(ks, values, strict=True)]
+        lines.append(Curve(said, points, [(k, each["low"], each["high"]) for k, each in zip(ks, values, strict=True)]))
+    first, last = lines[0].points[0][1], lines[0].points[-1][1]
+    said = f"{name} over queries: {_share(first)} at 1, {_share(last)} at {ks[-1]}"
+    return plots.curves(f"{name}@k", said, Axis("k", ks[0], ks[-1]), Axis(name, 0, 1), lines, whole=True)
+
+
+def _labels(metrics: Mapping[str, Any]) -> Iterator[str]:
+    k, rows = metrics["facts"]["k"], metrics["per_label"]
+    yield '<h2 id="labels">Labels, the worst first</h2>'
+    cells = [
+        [
+            f"<bdi>{_text(row['label'])}</bdi>",
+            plots.bar(row["precision@1"], row["interval"]["low"], row["interval"]["high"]),
+            f"{_share(row['precision@1'])} <small>{_range(row['interval'])}</small>",
+            _share(row[f"precision@{k}"]),
+            _share(row[f"mAP@{k}"]),
+            f"{row['pictures']:,}",
+        ]
+        for row in rows[:_MOST_LABELS]
+    ]
+    header = ("label", "", "precision@1", f"precision@{k}", f"mAP@{k}", "pictures")
+    more = f"; {len(rows) - _MOST_LABELS:,} more are in metrics.json" if len(rows) > _MOST_LABELS else ""
+    yield from _table("labels", f"with 95 % intervals (Wilson){more}", header, cells, numbers=(2, 3, 4, 5))
+
+
+def _confusions(metrics: Mapping[str, Any]) -> Iterator[str]:
+    found, shown = metrics["confusions"], metrics["matrix"]
+    yield '<h2 id="confusions">Labels taken for one another</h2>'
+    if not found:
+        yield "<p>None: every known neighbour has its query's label.</p>"
+        return
+    names = [*shown["labels"], *(["all others"] if shown["others"] else [])]
+    k = metrics["facts"]["k"]
+    said = f"rows: the query's label; columns: the labels of its {k} nearest; coloured by the share of the row"
+    yield '<figure class="sheet"><div class="wide">'
+    yield plots.matrix("Confusions", said, names, shown["rows"])
+    yield f'</div><figcaption><p class="said">{said[0].upper()}{said[1:]}.</p></figcaption></figure>'
+    cells = [
+        [
+            f"<bdi>{_text(each['label'])}</bdi>",
+            f"<bdi>{_text(each['taken_for'])}</bdi>",
+            f"{each['nearest']:,}",
+            f"{each['among']:,}",
+            f"<bdi>{_text(each['example']['source'])}</bdi> → <bdi>{_text(each['example']['neighbour'])}</bdi> "
+            f"<small>{wording.distance(each['example']['distance'])}</small>",
+        ]
+        for each in found[:_MOST_CONFUSIONS]
+    ]
+    header = ("label", "taken for", "nearest", f"{k} nearest", "the closest such pair")
+    yield from _table("confusions", "numbers of queries, and of their neighbours", header, cells, numbers=(2, 3))
+
+
+def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
+    proposed = calibration["proposed"]["distance"]
+    yield '<h2 id="calibration">Distance and probability</h2>'
+    top = calibration["bins"][-1]["to"] or 1.0
+    curve = Curve("probability of the same label", [(x, y) for x, y in calibration["knots"]])
+    columns = [
+        Column(each["from"], each["to"], each["same"], each["pairs"] - each["same"]) for each in calibration["bins"]
+    ]
+    near, far = curve.points[0][1], curve.points[-1][1]
+    said = f"falls from {_share(near)} to {_share(far)} at {wording.distance(top)}; below it the numbers of pairs"
+    axis, names = Axis(f"distance ({calibration['facts']['metric']})", 0, top), ("same label", "another label")
+    yield '<figure class="sheet">'
+    yield plots.calibration("Calibration", said, axis, curve, columns, names, proposed)
+    pairs = counted(calibration["pairs"], "pair", "pairs")
+    marked = " The dashed line is the proposed threshold." if proposed is not None else ""
+    said = f"{pairs} of a query and one of its nearest, fitted by isotonic regression.{marked}"
+    yield f'<figcaption><p class="said">{said}'
+    yield "</p></figcaption></figure>"
+    cells = [
+        [
+            _share(each["precision"]),
+            "none" if each["distance"] is None else f"{each['distance']:g}",
+            f"{each['pairs']:,}",
+            _share(each["recall"]),
+        ]
+        for each in calibration["thresholds"]
+    ]
+    header = ("precision", "THRESHOLD", "pairs within", "share of all pairs with the same label")
+    yield from _table(
+        "calibration", "the largest distances within which that share has the same label", header, cells, (0, 1, 2, 3)
+    )
+    yield f"<p>{' '.join(map(_text, threshold_notes(calibration)))}</p>"
+
+
+def threshold_notes(calibration: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences about the proposed threshold."""
+    proposed = calibration["proposed"]
+    if proposed["distance"] is None:
+        yield f"No THRESHOLD: at no distance do {proposed['precision']:.0%} of pairs have the same label."
+        return
+    yield f"Proposed for a precision of {proposed['precision']:.0%}: THRESHOLD={proposed['distance']:g}."
+    if proposed["limited"]:
+        yield "It could be larger: past it, fewer than half of the rankings know all pairs; a larger K would show more."
+    yield "Pairs within it are taken to be the same thing, as the labels mean it."
+
+
+def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
+    found = metrics["left_out"]
+    yield '<h2 id="left-out">Labels and pictures left out</h2>'
+    cells = [[_text(name), f"{count:,}", _examples(examples)] for name, count, examples in left_out(metrics) if count]
+    if cells:
+        yield from _table("left-out", "", ("reason", "number", "examples"), cells, numbers=(1,))
+    files = ", ".join(f"{name}: {rows:,}" for name, rows in sorted(found["files"].items()))
+    yield f"<p>{'Nothing.' if not cells else ''} Labels by file: <bdi>{_text(files or 'no files')}</bdi>.</p>"
+
+
+def left_out(metrics: Mapping[str, Any]) -> list[tuple[str, int, list[str]]]:
+    """What was left out: the reason, the number, and examples, in words."""
+    found = metrics["left_out"]
+    conflicts = [f"{each['source']} ({', '.join(each['labels'])})" for each in found["conflicts"]["examples"]]
+    return [
+        ("lines or files of labels that cannot be read", found["problems"]["count"], found["problems"]["examples"]),
+        ("sources with several labels", found["conflicts"]["count"], conflicts),
+        ("pictures whose sources have different labels", found["mixed"]["count"], found["mixed"]["examples"]),
+        ("labels for sources that are not in the library", found["unknown"]["count"], found["unknown"]["examples"]),
+        ("pictures without a label", metrics["pictures"] - metrics["labelled"], []),
+        ("pictures that alone have their label", found["single"]["count"], found["single"]["examples"]),
+        ("labelled pictures without a labelled neighbour", found["alone"]["count"], []),
+        ("neighbours without a label, passed over", metrics["skipped"], []),
+    ]
+
+
+def _examples(examples: Sequence[str]) -> str:
+    shown = [f"<bdi>{_text(each)}</bdi>" for each in examples[:_MOST_EXAMPLES]]
+    return "<br>".join([*shown, *(["…"] if len(examples) > _MOST_EXAMPLES else [])])
+
+
+def _table(
+    id: str, caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]
+) -> Iterator[str]:
+    kinds = [' class="number"' if place in numbers else "" for place in range(len(header))]
+    heads = "".join(f'<th scope="col"{kind}>{_text(name)}</th>' for name, kind in zip(header, kinds, strict=True))
+    yield f'<div class="table" tabindex="0" role="region" aria-labelledby="{id}"><table>'
+    if caption:
+        yield f"<caption>{_text(caption)}</caption>"
+    yield f"<thead><tr>{heads}</tr></thead>"
+    yield "<tbody>"
+    for row in rows:
+        yield f"<tr>{''.join(f'<td{kind}>{cell}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>"
+    yield "</tbody></table></div>"
+
+
+def _foot(metrics: Mapping[str, Any]) -> Iterator[str]:
+    yield "<footer><p>"
+    yield "Every labelled picture is a query among all others; equal pictures are one, and pictures without a label are"
+    yield f"passed over. A ranking has at most {metrics['facts']['k']} neighbours and ends where the next one is not"
+    yield "known; precision then is of those known. Average precision divides by the number of right ones possible in a"
+    yield "ranking. <code>metrics.json</code>, <code>calibration.json</code> and <code>queries.parquet</code>, next to"
+    yield "this page, have all numbers."
+    yield "</p></footer>"
+    yield "</body>"
+    yield "</html>"
+
+
+def _estimate(found: Mapping[str, float]) -> str:
+    return f"{_share(found['value'])} <small>{_range(found)}</small>"
+
+
+def _range(found: Mapping[str, float]) -> str:
+    return f"{_share(found['low'])} – {_share(found['high'])}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _text(text: str) -> str:
+    return html.escape(wording.visible(text))
