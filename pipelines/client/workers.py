@@ -15,8 +15,12 @@ _LATELY = 20
 """Seconds for which lines of a log are read: stages note their progress more often."""
 
 _PROGRESS = re.compile(r"\s*(\d+)(?: of (\d+) (\w+)| (\w+) so far)")
-_FAILED_ATTEMPT = re.compile(r"errored running user code after ([\d.]+)[a-zµ]*: (.*)", re.DOTALL)
+_FAILED_ATTEMPT = re.compile(r"errored running user code after ([\d.a-zµ]+): (.*)", re.DOTALL)
+_DURATION = re.compile(r"([\d.]+)([a-zµ]+)")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _KILLED = "signal: killed"
+_ENDED = "signal: killed because context canceled"
+"""Pachyderm says this of every batching process that it ends after the last datum of its set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,14 @@ def _progress(text: str) -> Progress | None:
 def _failed_attempts(lines: Iterable[Any]) -> Iterator[str]:
     for line in lines:
         found = None if line.user else _FAILED_ATTEMPT.match(line.message)
-        if found is not None:
+        if found is not None and not found[2].startswith(_ENDED):
             reason = " ".join(found[2].split())
             if _KILLED in reason:
                 reason = f"{reason} (the machine may lack memory)"
             of = ", ".join(each.path for each in line.data)
-            yield f"an attempt{' at ' if of else ''}{of} failed after {float(found[1]):.0f} s: {reason}"
+            yield f"an attempt{' at ' if of else ''}{of} failed after {_seconds(found[1]):.0f} s: {reason}"
+
+
+def _seconds(duration: str) -> float:
+    """A duration as Go writes it, such as 1m2.5s."""
+    return sum(float(number) * _UNITS.get(unit, 0.0) for number, unit in _DURATION.findall(duration))
