@@ -10,11 +10,11 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 
     raise SystemExit(contract.run("stages.preprocess"))
 
-import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from stages import parts
 from stages.contract import Datum, Input, StageError
 from stages.distinct import DistinctPictures
 from stages.framing import FITS, Framing
@@ -25,11 +25,6 @@ from stages.reading import Decoded, read
 
 STAGE = "preprocess"
 
-PART = 400
-"""About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model."""
-
-_BUCKET_DIGITS = 4  # of an id: they determine its bucket
-
 
 def start(environment: Mapping[str, str]) -> Preprocess:
     """Reads IMAGE_SIZE (pixels a side, 224), FIT (pad or crop) and BUCKETS (the number of parts that share the lone
@@ -37,7 +32,7 @@ def start(environment: Mapping[str, str]) -> Preprocess:
     side = integer(environment, "IMAGE_SIZE", default=224, lowest=8, highest=1024)
     return Preprocess(
         Framing(side, one_of(environment, "FIT", FITS)),
-        buckets=integer(environment, "BUCKETS", default=64, lowest=1, highest=16**_BUCKET_DIGITS),
+        buckets=integer(environment, "BUCKETS", default=parts.BUCKETS, lowest=1, highest=16**parts.BUCKET_DIGITS),
     )
 
 
@@ -54,7 +49,7 @@ class Preprocess:
     of their own, about one for each PART pictures, so that pictures added later do not compute them again.
     """
 
-    def __init__(self, framing: Framing, buckets: int, part: int = PART) -> None:
+    def __init__(self, framing: Framing, buckets: int, part: int = parts.PART) -> None:
         """part: about how many pictures make a part."""
         self.framing = framing
         self.buckets = buckets
@@ -63,7 +58,7 @@ class Preprocess:
     def __call__(self, datum: Datum) -> None:
         """Raises StageError if the spec's input is wrong; no file that a user puts makes a datum fail."""
         given = _only_input(datum)
-        src = hashlib.sha256(given.repo_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+        src = parts.source_name(given.repo_path)
         rejections: list[Rejection] = []
         with DistinctPictures(self.framing.side) as distinct:
             progress = Progress("pictures", _files(given))
@@ -83,8 +78,8 @@ class Preprocess:
 
     def _write_library(self, distinct: DistinctPictures, library: Path, src: str) -> None:
         lone = len(distinct) == 1
-        for prefix, members in distinct.by_prefix(_digits(len(distinct), self.part)):
-            part = _bucket(members[0].id, self.buckets) if lone else "-".join(filter(None, (src, prefix)))
+        for prefix, members in distinct.by_prefix(parts.digits(len(distinct), self.part)):
+            part = parts.bucket(members[0].id, self.buckets) if lone else parts.name(src, prefix)
             write_pack(library / part / f"{src}.npy", self.framing, members, distinct.rows(members))
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
@@ -92,17 +87,6 @@ class Preprocess:
         write_pack(entry / f"{src}.npy", self.framing, members, distinct.rows(members))
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
-
-
-def _bucket(picture: str, buckets: int) -> str:
-    """The bucket of an id, in hex digits. Every bucket has an equal range of ids."""
-    number = int(picture[:_BUCKET_DIGITS], 16) * buckets // 16**_BUCKET_DIGITS
-    return f"{number:0{len(f'{buckets - 1:x}')}x}"
-
-
-def _digits(pictures: int, part: int) -> int:
-    """The number of hex digits that divide so many pictures into parts of that size."""
-    return next(digits for digits in range(16) if pictures <= part * 16**digits)
 
 
 def _files(given: Input) -> int | None:

@@ -35,6 +35,7 @@ COMMANDS = {
     "remove": Entry("library", "Remove pictures from the library, or queries."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
     "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
+    "trace": Entry("tracing", "Follow an answer back to the files, jobs and commits it came from."),
     "model": Entry("models", "Make a backbone and push it."),
     "history": Entry("history", "Show the changes of the library: when, by whom, and their effect."),
     "commits": Entry("records", "Show the commits of repos, also of pipelines, with their ids."),

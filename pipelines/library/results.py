@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -76,25 +76,27 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
     Raises LookalikeError for an entry that has no sheet.
     """
     repo = outlasting(connection, Repository(connection, REPO, at).good)
+    names = known(connection, at)
+    absent = [name for name in wanted if name not in names]
+    if absent:
+        raise LookalikeError(missing(absent, names))
+    return [_export_one(connection, repo, names[name], name, to) for name in (wanted or names)] if repo else []
+
+
+def known(connection: Connection, at: str = "") -> dict[str, str]:
+    """The entries that have sheets, now or at a commit: their names in PFS by their true names."""
+    repo = outlasting(connection, Repository(connection, REPO, at).good)
     there = outlasting(connection, lambda: [path.split("/")[1] for path in repo.glob(f"/*/{ANSWERS}")] if repo else [])
-    names = {outlasting(connection, partial(true_name, connection, entry, at)): entry for entry in sorted(there)}
-    missing = [name for name in wanted if name not in names]
-    if repo is None or not names or missing:
-        return _none(missing, list(names))
-    return [_export_one(connection, repo, names[name], name, to) for name in (wanted or names)]
+    return {outlasting(connection, partial(true_name, connection, entry, at)): entry for entry in sorted(there)}
 
 
-def _none(missing: Sequence[str], known: Sequence[str]) -> list[Sheet]:
-    if not missing:
-        return []
+def missing(absent: Sequence[str], known: Collection[str]) -> str:
+    """The error for entries that have no sheet. known: those that have one."""
     if not known:
-        raise LookalikeError(
-            f"no result sheet for {', '.join(missing)}, nor for any other query: `lookalike status` gives the reason"
-        )
+        return f"no result sheet for {', '.join(absent)}, nor for any other query: `lookalike status` gives the reason"
     more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
-    raise LookalikeError(
-        f"no result sheet for {', '.join(missing)}; these queries have one: {', '.join(known[:_MOST_KNOWN])}{more}"
-    )
+    named = ", ".join(list(known)[:_MOST_KNOWN])
+    return f"no result sheet for {', '.join(absent)}; these queries have one: {named}{more}"
 
 
 def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> Sheet:

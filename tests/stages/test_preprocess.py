@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages import names, preprocess
+from stages import names, parts, preprocess
 from stages.contract import Datum, Input, StageError
 from stages.framing import Framed, Pixels
 from stages.packs import Picture, read_pack, read_packs, read_rejections
@@ -47,7 +47,7 @@ class Datums:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.runs = 0
-        self.part = preprocess.PART
+        self.part = parts.PART
 
     def run(self, repo_path: str, content: bytes | Tree, name: str = "images", **environment: str) -> Tree:
         self.runs += 1

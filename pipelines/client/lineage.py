@@ -1,0 +1,261 @@
+"""The origin of files: the datum that wrote one, the job that processed that datum, and the commit that put a file.
+
+Every method is one call that does not depend on the number of datums: Pachyderm's InspectDatum reads the records of all
+datums of a job, so the record is read from the meta commit here. Knows neither stages nor pictures.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+
+from pipelines.client import owners
+from pipelines.client.connection import Connection
+from pipelines.client.moments import origins
+
+_PROCESSED = "processed"
+_Known = TypeVar("_Known")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file or directory of a repo: the commit that it was read at, the datum that wrote it, "" for files of users and
+    for directories, and Pachyderm's hash of its content."""
+
+    repo: str
+    path: str
+    commit: str
+    datum: str
+    hash: str
+    bytes: int
+    is_file: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """An input of a datum: the file or directory as it was when the datum was processed."""
+
+    name: str
+    repo: str
+    path: str
+    commit: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was recorded when a datum was processed: the id of that job, the inputs, "processed", "failed" or
+    "recovered", and the seconds of its parts, None where they were not recorded."""
+
+    job: str
+    inputs: tuple[Consumed, ...]
+    state: str
+    download: float | None
+    process: float | None
+    upload: float | None
+    image_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """A job with the code that it ran: its state in lower case, the version of its pipeline, its times (UTC), the image
+    and the variables."""
+
+    state: str
+    version: int
+    created: datetime | None
+    started: datetime | None
+    finished: datetime | None
+    image: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A commit: its start (UTC), its author, "" if unknown, its description in words, its parent's id, and, for an
+    imported one, the time of the original."""
+
+    id: str
+    started: datetime
+    author: str
+    description: str
+    parent: str = ""
+    original: datetime | None = None
+
+
+class Lineage:
+    """The origins of one project's files. Answers are remembered."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._known: dict[tuple[str, ...], Any] = {}
+
+    @cached_property
+    def _pfs(self) -> Any:
+        return pfs_pb2_grpc.APIStub(self._connection.client._channel)
+
+    @cached_property
+    def _pps(self) -> Any:
+        return pps_pb2_grpc.APIStub(self._connection.client._channel)
+
+    def file(self, repo: str, path: str, at: str) -> Found | None:
+        """A file or directory at a commit or commit set; None if it is not there."""
+
+        def inspect() -> Found:
+            asked = pfs_pb2.InspectFileRequest(file=self._file(repo, path, at))
+            return _found(self._pfs.InspectFile(asked))
+
+        return self._once(("file", repo, path, at), inspect)
+
+    def files(self, repo: str, pattern: str, at: str) -> list[Found]:
+        """The files and directories that match a pattern; the server looks only at those with its literal beginning."""
+
+        def glob() -> list[Found]:
+            asked = pfs_pb2.GlobFileRequest(commit=self._commit(repo, at), pattern=pattern)
+            return list(map(_found, self._pfs.GlobFile(asked)))
+
+        return self._once(("files", repo, pattern, at), glob) or []
+
+    def read(self, file: Found, offset: int = 0, most: int = 0) -> bytes:
+        """A file's content from `offset` on, `most` bytes of it if that is given."""
+        asked = pfs_pb2.GetFileRequest(file=self._file(file.repo, file.path, file.commit), offset=offset)
+        call = self._pfs.GetFile(asked)
+        content = bytearray()
+        try:
+            for message in call:
+                content += message.value
+                if most and len(content) >= most:
+                    break
+        finally:
+            call.cancel()
+        return bytes(content[:most] if most else content)
+
+    def record(self, file: Found) -> Record | None:
+        """The record of the datum that wrote a file, from its pipeline's meta commit; None if it is not there."""
+
+        def look() -> Record:
+            named = pfs_pb2.Repo(name=file.repo, type="meta", project=self._project)
+            commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=file.commit)
+            meta = pfs_pb2.File(commit=commit, path=f"/meta/{file.datum}/meta")
+            pieces = [message.value for message in self._pfs.GetFile(pfs_pb2.GetFileRequest(file=meta))]
+            return _record(json.loads(b"".join(pieces)))
+
+        if not file.datum:
+            return None
+        try:
+            return self._once(("record", file.repo, file.commit, file.datum), look)
+        except (ValueError, KeyError, TypeError):  # not a record, or another version's
+            return None
+
+    def job(self, pipeline: str, id_: str) -> JobFacts | None:
+        """A job of a pipeline; None if it was deleted, as with a squashed commit."""
+
+        def inspect() -> JobFacts:
+            of = pps_pb2.Job(pipeline=pps_pb2.Pipeline(name=pipeline, project=self._project), id=id_)
+            return _job(self._pps.InspectJob(pps_pb2.InspectJobRequest(job=of, details=True)))
+
+        return self._once(("job", pipeline, id_), inspect)
+
+    def commit(self, repo: str, at: str) -> Made | None:
+        """The commit that a repo has in a commit set; None if there is none."""
+
+        def inspect() -> Made:
+            asked = pfs_pb2.InspectCommitRequest(commit=self._commit(repo, at), wait=pfs_pb2.STARTED)
+            return _made(self._pfs.InspectCommit(asked))
+
+        return self._once(("commit", repo, at), inspect)
+
+    def writers(self, repo: str, path: str, at: str) -> Iterator[str]:
+        """The ids of the commits that wrote or removed a file, from a commit backwards, the newest first."""
+        call = self._pfs.FindCommits(pfs_pb2.FindCommitsRequest(start=self._commit(repo, at), file_path=path))
+        try:
+            for reply in call:
+                if reply.WhichOneof("result") == "found_commit":
+                    yield reply.found_commit.id
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+        finally:
+            call.cancel()
+
+    def _once(self, key: tuple[str, ...], ask: Callable[[], _Known]) -> _Known | None:
+        """The answer, asked for once; None if the server does not find it."""
+        if key not in self._known:
+            try:
+                self._known[key] = ask()
+            except grpc.RpcError as error:
+                if error.code() != grpc.StatusCode.NOT_FOUND:
+                    raise
+                self._known[key] = None
+        answer: _Known | None = self._known[key]
+        return answer
+
+    @property
+    def _project(self) -> Any:
+        return pfs_pb2.Project(name=self._connection.project)
+
+    def _commit(self, repo: str, at: str) -> Any:
+        of = pfs_pb2.Repo(name=repo, type="user", project=self._project)
+        return pfs_pb2.Commit(repo=of, branch=pfs_pb2.Branch(repo=of), id=at)
+
+    def _file(self, repo: str, path: str, at: str) -> Any:
+        return pfs_pb2.File(commit=self._commit(repo, at), path=path)
+
+
+def _found(info: Any) -> Found:
+    commit, is_file = info.file.commit, info.file_type == pfs_pb2.FILE
+    repo = commit.repo.name or commit.branch.repo.name
+    return Found(repo, info.file.path, commit.id, info.file.datum, info.hash.hex(), info.size_bytes, is_file)
+
+
+def _record(meta: Mapping[str, Any]) -> Record:
+    stats = meta.get("stats") or {}
+    return Record(
+        job=meta["job"]["id"],
+        inputs=tuple(map(_consumed, meta.get("inputs", ()))),
+        state=str(meta.get("state", _PROCESSED)).lower(),  # JSON leaves out the default
+        download=_seconds(stats.get("downloadTime")),
+        process=_seconds(stats.get("processTime")),
+        upload=_seconds(stats.get("uploadTime")),
+        image_id=str(meta.get("imageId", "")),
+    )
+
+
+def _consumed(given: Mapping[str, Any]) -> Consumed:
+    info = given["fileInfo"]
+    file = info["file"]
+    commit = file["commit"]
+    repo = (commit.get("repo") or commit["branch"]["repo"])["name"]
+    hash_ = base64.b64decode(info.get("hash", "")).hex()
+    return Consumed(given.get("name", ""), repo, file["path"], commit["id"], hash_)
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text.removesuffix("s")) if text else None
+
+
+def _job(info: Any) -> JobFacts:
+    transform = info.details.transform
+    times = (getattr(info, name) if info.HasField(name) else None for name in ("created", "started", "finished"))
+    created, started, finished = (each and each.ToDatetime(tzinfo=UTC) for each in times)
+    state = pps_pb2.JobState.Name(info.state).removeprefix("JOB_").lower()
+    return JobFacts(state, info.pipeline_version, created, started, finished, transform.image, dict(transform.env))
+
+
+def _made(info: Any) -> Made:
+    owner, before = owners.read(info.description), origins(info.description)
+    return Made(
+        id=info.commit.id,
+        started=info.started.ToDatetime(tzinfo=UTC),
+        author=owner.user if owner else "",
+        description=owners.words(info.description),
+        parent=info.parent_commit.id if info.HasField("parent_commit") else "",
+        original=before[0].started if before else None,
+    )

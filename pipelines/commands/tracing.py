@@ -1,0 +1,138 @@
+"""The command that follows an answer back to the files it came from."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from pipelines.commands.app import App
+from pipelines.commands.connecting import connected
+from pipelines.commands.options import AddressOption, JsonOption
+from pipelines.commands.terminal import console, near, say, say_json
+from pipelines.explaining import tracepages, traces, tracing
+from pipelines.explaining import tracewords as words
+from pipelines.explaining.traces import Origin, Step, Trace
+from pipelines.library.results import directory_name
+from stages.wording import visible
+
+app = App()
+
+
+@app.command(
+    examples=(
+        "lookalike trace mine.jpg",
+        "lookalike trace mine.jpg --rank 2 --at 2026-11-01",
+        "lookalike trace sample-queries --query astronaut-1.png --json",
+    ),
+)
+def trace(
+    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="A query entry by name, see `lookalike results`.")],
+    query: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="A picture of the entry by name, or the start of its id [default: the first]."
+        ),
+    ] = "",
+    rank: Annotated[int, typer.Option(metavar="NUMBER", help="The number of its neighbour, from 1, the nearest.")] = 1,
+    at: Annotated[
+        str, typer.Option(metavar="COMMIT|DATE", help="The answer of then: a commit's id, an ancestor, or a date.")
+    ] = "",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR|FILE", help="Where the page goes [default: results]."),
+    ] = None,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Follow a neighbour back: every file, datum, job, model and commit that led to it, as a tree and as a page.
+
+    With --json, the page is written only if --output names its place.
+    """
+    found = tracing.trace(connected(address), entry, query, rank, at)
+    page = None if as_json and output is None else _written(found, output or Path("results"))
+    if as_json:
+        say_json(traces.as_data(found))
+        return
+    _show(found)
+    if page is not None:
+        say(f"page: {near(page)}")
+
+
+def _written(found: Trace, output: Path) -> Path:
+    """Writes the page to a file, or to a directory in the entry's own; returns its path."""
+    path = output
+    if output.suffix.lower() not in (".html", ".htm"):
+        name = words.name(found.query.names, found.query.id).rpartition("/")[2]
+        safe = re.sub(r"[^\w.-]+", "-", name)[-80:].strip("-.") or words.short(found.query.id)
+        path = output / directory_name(found.entry) / f"trace-{safe}-{found.rank}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(tracepages.page(found), encoding="utf-8")
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A line of the tree with the lines below it: the repo, the file, facts, and that from which it was made."""
+
+    repo: str
+    title: str
+    facts: Sequence[str]
+    made_from: Sequence["_Node"] = ()
+
+
+def _show(found: Trace) -> None:
+    console.print(f"[bold]{escape(visible(words.title(found)))}[/]", highlight=False, emoji=False, soft_wrap=True)
+    say(f"{words.answer(found)}; commit {found.commit} of {words.moment(found.began)}")
+    say("")
+    for line in _lines(_tree(found)):
+        console.print(line, highlight=False, emoji=False, soft_wrap=True)
+    say("")
+    failed = [each.statement for each in found.checks if not each.holds]
+    console.print(f"[{'red' if failed else 'green'}]{words.checked(found)}[/]", highlight=False, soft_wrap=True)
+    for each in failed:
+        say(f"  not true: {each}")
+    for gap in found.gaps:
+        say(f"  not followed: {gap}")
+
+
+def _tree(found: Trace) -> _Node:
+    """The path from the answer back to the files."""
+    model = _Node("models", found.model.name, [f"hash {words.short(found.model.sha256)}", *words.put(found.model.file)])
+    again = _Node("models", f"{found.model.name}, as above", [])
+    asked = [_features(each, model) for each in found.query.origins[:1]]
+    asked += [_features(each, again) for each in found.query.origins[1:]]
+    library = [_features(each, again) for each in found.neighbour.origins]
+    index = _step(found.index, library)
+    return _step(found.render, [_step(found.search, [*asked, index])])
+
+
+def _features(origin: Origin, model: _Node) -> _Node:
+    facts = [each for each in (words.facts(origin), *words.put(origin.file)) if each]
+    file = _Node(origin.file.repo, words.place(origin.file).partition(":")[2] or origin.name, facts)
+    return _step(origin.features, [model, _step(origin.preprocess, [file])])
+
+
+def _step(step: Step, made_from: Sequence[_Node]) -> _Node:
+    return _Node(step.pipeline, step.path, list(words.computed(step)), made_from)
+
+
+def _lines(node: _Node, first: str = "", rest: str = "") -> Iterator[str]:
+    """The lines of a tree as markup, wrapped between words only: no name or id is cut."""
+    below = rest + ("│ " if node.made_from else "  ")
+    width = max(console.width - len(below), 30)
+    title, *more = _wrapped(f"{node.repo} {visible(node.title)}", width) or [node.repo]
+    yield f"[dim]{first}[/][bold cyan]{node.repo}[/]{escape(title.removeprefix(node.repo))}"
+    for text in (*more, *(line for fact in node.facts for line in _wrapped(visible(fact), width))):
+        yield f"[dim]{below}{escape(text)}[/]"
+    for number, each in enumerate(node.made_from, start=1):
+        last = number == len(node.made_from)
+        yield from _lines(each, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return wrap(text, width, break_long_words=False, break_on_hyphens=False)

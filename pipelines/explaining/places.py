@@ -1,0 +1,141 @@
+"""The places of pictures at one commit: the file that holds a picture of a true name, the pack that preprocess made of
+it, and the commit that put it there. Knows no features, no index and no answers."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipelines.client.lineage import Found, Lineage
+from pipelines.explaining.packfiles import PackFile, Row
+from pipelines.library import blocks
+from stages import parts
+from stages.names import escape_component, escape_path
+
+_MOST_VERSIONS = 200
+"""Most versions of a block that are looked at for the commit that put a picture into it."""
+
+NOT_A_PACK = (ValueError, SyntaxError, KeyError, TypeError)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file in `images` or `queries`, and the member of it that is the picture, "" for all of it."""
+
+    file: Found
+    member: str = ""
+
+    @property
+    def datum_path(self) -> str:
+        """The top-level entry that it is in, as preprocess sees it."""
+        return self.file.path.strip("/").partition("/")[0]
+
+    @property
+    def in_block(self) -> bool:
+        """Whether it is in a block of `lookalike add`, whose members come and go one by one."""
+        return blocks.prefix_of(self.file.path.rpartition("/")[2]) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A picture in a pack of preprocess, which belongs to a part: a directory in the library, else "" ."""
+
+    part: str
+    pack: PackFile
+    row: Row
+
+
+class Places:
+    """The places of pictures in one repo at a commit set. `above` is the PFS name of the entry of `queries` to look in,
+    "" for the library."""
+
+    def __init__(self, lineage: Lineage, repo: str, pipeline: str, at: str, above: str = "") -> None:
+        self._lineage = lineage
+        self._repo = repo
+        self._pipeline = pipeline
+        self._at = at
+        self._above = above
+        self._packs: dict[Found, PackFile] = {}
+
+    def find(self, name: str, picture: str, buckets: int) -> tuple[Place, Packed] | None:
+        """The file that a picture of this true name and id is in, and its pack; None if there is none."""
+        for place in self._holders(name):
+            for part, path in self._paths(place, picture, buckets):
+                packed = self._packed(self._at, part, path, picture)
+                if packed is not None and any(each.path == name for each in packed.row.sources):
+                    return place, packed
+        return None
+
+    def put_by(self, place: Place, sha256: str, picture: str) -> tuple[str, bool]:
+        """The id of the commit that last put a picture, and whether that is certain: not if the packs of earlier
+        versions of its block cannot be read."""
+        writers = self._lineage.writers(self._repo, place.file.path, place.file.commit)
+        if not place.in_block:
+            return next(writers, place.file.commit), True
+        last = place.file.commit
+        for version, commit in enumerate(writers):
+            held = self._held(commit, place, sha256, picture) if version < _MOST_VERSIONS else None
+            if not held:
+                return last, held is not None
+            last = commit
+        before = None if self._above else self._before_division(last, place)  # the block itself was new
+        if before is not None and self._held(before.file.commit, before, sha256, picture):
+            return self.put_by(before, sha256, picture)
+        return last, True
+
+    def _held(self, commit: str, place: Place, sha256: str, picture: str) -> bool | None:
+        """Whether a block held this picture at a commit of its repo; None if that is not known."""
+        if self._lineage.commit(self._pipeline, commit) is None:
+            return None
+        for part, path in self._paths(place, picture, parts.BUCKETS):
+            packed = self._packed(commit, part, path, picture)
+            if packed is not None:
+                return any((each.path, each.sha256) == (place.member, sha256) for each in packed.row.sources)
+        return False
+
+    def _before_division(self, commit: str, place: Place) -> Place | None:
+        """The block that a picture was in before a commit divided or joined blocks."""
+        made = self._lineage.commit(self._repo, commit)
+        if made is None or not made.parent:
+            return None
+        found = self._block(place.member, made.parent)
+        return Place(found, place.member) if found is not None and found.path != place.file.path else None
+
+    def _holders(self, name: str) -> Iterator[Place]:
+        """The places in which a picture of this name can be: its block, a file, an archive or one in a block."""
+        folders = name.split("/")
+        for end in range(len(folders), 0, -1):
+            above = "/".join(folders[:end])
+            block = self._block(above, self._at)
+            if block is not None:
+                yield Place(block, name)
+            for path in dict.fromkeys((escape_component(above), escape_path(above))):
+                found = self._lineage.file(self._repo, f"/{path}", self._at)
+                if found is not None and found.is_file:
+                    yield Place(found, "/".join(folders[end:]))
+
+    def _block(self, name: str, at: str) -> Found | None:
+        directory = f"/{self._above}" if self._above else ""
+        found = self._lineage.files(self._repo, f"{directory}/%block-*", at)
+        by_prefix = {blocks.prefix_of(each.path.rpartition("/")[2]): each for each in found}
+        home = blocks.home(name, {prefix for prefix in by_prefix if prefix is not None})
+        return None if home is None else by_prefix[home]
+
+    def _paths(self, place: Place, picture: str, buckets: int) -> Iterator[tuple[str, str]]:
+        """The parts in which a picture of a file can be, with the paths of its pack in them."""
+        source = parts.source_name(place.datum_path)
+        if self._above:
+            yield "", f"/queries/{self._above}/{source}.npy"
+            return
+        for part in parts.possible(source, picture, buckets):
+            yield part, f"/library/{part}/{source}.npy"
+
+    def _packed(self, at: str, part: str, path: str, picture: str) -> Packed | None:
+        file = self._lineage.file(self._pipeline, path, at)
+        if file is None:
+            return None
+        try:
+            pack = self._packs.get(file) or PackFile(self._lineage, file)
+        except NOT_A_PACK:
+            return None
+        self._packs[file] = pack
+        row = pack.row(picture)
+        return None if row is None else Packed(part, pack, row)

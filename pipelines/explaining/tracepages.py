@@ -1,0 +1,103 @@
+"""The page of a trace, one self-contained HTML file: the path as a picture, and a table with everything in it.
+
+Every text from outside passes through `_text`; the page runs no script and loads nothing. Knows no server.
+"""
+
+import html
+from collections.abc import Iterable, Iterator
+
+from pipelines.explaining import tracedrawing
+from pipelines.explaining import tracewords as words
+from pipelines.explaining.traces import Origin, Step, Trace
+from stages.style import STYLE
+from stages.wording import visible
+
+_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+
+_STYLE = """
+.notes li + li { margin-top: 4px; }
+td code { overflow-wrap: anywhere; }
+td p { margin: 0; }
+td p + p { color: var(--muted); }
+.checks { padding-left: 20px; font-size: 0.875rem; }
+@media (max-width: 640px) {
+  table, thead, tbody, tr, th, td { display: block; }
+  thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+  tr { padding: 8px 0; }
+  tr + tr { border-top: 1px solid var(--edge); }
+  th, td, tr + tr td, tbody tr td { padding: 2px 14px; border: 0; }
+}
+"""
+
+
+def page(trace: Trace) -> str:
+    """The page as text for a UTF-8 file."""
+    return "\n".join([*_head(trace), "<main>", *_body(trace), "</main>", "</body>", "</html>", ""])
+
+
+def _head(trace: Trace) -> Iterator[str]:
+    title = _text(words.title(trace))
+    yield "<!doctype html>"
+    yield '<html lang="en">'
+    yield "<head>"
+    yield '<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>{title} · lookalike</title>"
+    yield f"<style>{STYLE}{tracedrawing.STYLE}{_STYLE}</style>"
+    yield "</head>"
+    yield "<body>"
+    yield "<header>"
+    yield f"<h1>{title}</h1>"
+    yield f'<p class="summary">{_text(words.answer(trace))}</p>'
+    facts = {
+        "Commit": f"<code>{_text(trace.commit)}</code> {_text(words.moment(trace.began))}",
+        "Model": f"{_text(trace.model.name)} <code>{_text(trace.model.sha256)}</code>",
+    }
+    told = "".join(f"<div><dt>{key}</dt><dd>{text}</dd></div>" for key, text in facts.items())
+    yield f'<dl class="facts">{told}</dl>'
+    problems = [*(f"Not true: {each.statement}." for each in trace.checks if not each.holds), *trace.gaps]
+    if problems:
+        yield f'<ul class="notes">{"".join(f"<li>{_text(each)}</li>" for each in problems)}</ul>'
+    yield "</header>"
+
+
+def _body(trace: Trace) -> Iterator[str]:
+    yield tracedrawing.drawing(trace)
+    yield '<h2 id="steps">Every step</h2>'
+    yield '<div class="table"><table aria-labelledby="steps">'
+    yield '<thead><tr><th scope="col">Step</th><th scope="col">File</th><th scope="col">Origin</th></tr></thead>'
+    yield "<tbody>"
+    for origin in trace.query.origins:
+        yield from _origin(origin)
+    for origin in trace.neighbour.origins:
+        yield from _origin(origin)
+    model = trace.model
+    yield _row("models", words.place(model.file), [f"{model.name}, hash {model.sha256}", *words.put(model.file)])
+    for step in (trace.index, trace.search, trace.render):
+        yield _stepped(step)
+    yield "</tbody></table></div>"
+    yield f'<h2 id="checks">{_text(words.checked(trace).capitalize())}</h2>'
+    yield '<ul class="checks">'
+    yield from (f"<li>{'✓' if each.holds else '✗ not true:'} {_text(each.statement)}</li>" for each in trace.checks)
+    yield "</ul>"
+
+
+def _origin(origin: Origin) -> Iterator[str]:
+    facts = [each for each in (words.facts(origin), *words.put(origin.file)) if each]
+    yield _row(origin.file.repo, words.place(origin.file) if origin.file.path else origin.name, facts)
+    yield _stepped(origin.preprocess)
+    yield _stepped(origin.features)
+
+
+def _stepped(step: Step) -> str:
+    return _row(step.pipeline, f"{step.pipeline}:{step.path}", words.computed(step))
+
+
+def _row(step: str, file: str, facts: Iterable[str]) -> str:
+    told = "".join(f"<p>{_text(each)}</p>" for each in facts)
+    return f'<tr><th scope="row">{_text(step)}</th><td><code><bdi>{_text(file)}</bdi></code></td><td>{told}</td></tr>'
+
+
+def _text(text: str) -> str:
+    return html.escape(visible(text))

@@ -1,0 +1,43 @@
+"""The names of parts: features' units of work, as preprocess divides a datum's pictures. Only the standard library."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+
+PART = 400
+"""About how many pictures make a part: as many as a block of `lookalike add` holds, and whole batches of a model."""
+
+BUCKETS = 64
+"""By default the number of parts that share the lone pictures."""
+
+BUCKET_DIGITS = 4
+"""The digits of an id that determine its bucket."""
+
+
+def source_name(repo_path: str) -> str:
+    """The name of a datum's packs: 16 hex digits of the sha256 of the datum's path in its repo."""
+    return hashlib.sha256(repo_path.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def bucket(picture: str, buckets: int) -> str:
+    """The bucket of an id, in hex digits. Every bucket has an equal range of ids."""
+    number = int(picture[:BUCKET_DIGITS], 16) * buckets // 16**BUCKET_DIGITS
+    return f"{number:0{len(f'{buckets - 1:x}')}x}"
+
+
+def digits(pictures: int, part: int = PART) -> int:
+    """The number of hex digits that divide so many pictures into parts of that size."""
+    return next(digits for digits in range(16) if pictures <= part * 16**digits)
+
+
+def name(source: str, prefix: str) -> str:
+    """The part of a datum's pictures whose ids have the prefix. source: see `source_name`."""
+    return "-".join(filter(None, (source, prefix)))
+
+
+def possible(source: str, picture: str, buckets: int) -> Iterator[str]:
+    """The parts in which a picture of a datum can be: of several pictures, of a lone one, of thousands."""
+    yield name(source, "")
+    yield bucket(picture, buckets)
+    yield from (name(source, picture[:length]) for length in range(1, 4))

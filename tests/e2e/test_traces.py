@@ -1,0 +1,245 @@
+"""Answers traced back to the files, datums, jobs and commits that they came from, on real pipelines."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Put
+from pipelines.errors import LookalikeError
+from pipelines.explaining.traces import Origin, Trace, as_data
+from pipelines.explaining.tracing import trace
+from pipelines.library import ingest
+from pipelines.library.pictures import Source
+from tests.e2e.world import MakeWorld, Paint, World, specs
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A library, the commits that made it by name, and traces of its answers that were made on the way."""
+
+    world: World
+    commits: dict[str, str]
+    before: dict[str, Any]
+
+    def trace(self, query: str = "", rank: int = 1, at: str = "", entry: str = "many") -> Trace:
+        return trace(self.world.connection, entry, query, rank, at)
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def into_blocks(world: World, pictures: dict[str, bytes]) -> str:
+    found = []
+    for number, (name, content) in enumerate(pictures.items()):
+        path = world.scratch / f"{len(world.commits())}-{number}"
+        path.write_bytes(content)
+        found.append(Source(name, path, len(content)))
+    return ingest.add(world.connection, found, most_single=0).commit
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["at-once", "late"])
+def told(request: pytest.FixtureRequest, make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Told:
+    """A library of every kind of file; its queries differ in one pixel from one of its pictures each."""
+    world = make_world("traces", late=request.param)
+    # Features come last: nothing but preprocess runs for each of the commits.
+    world.deploy(each for each in specs() if each.name == "preprocess")
+    commits = {
+        "blocks": into_blocks(world, {f"holiday/{seed}.png": paint(seed) for seed in range(1, 7)}),
+        "blocks again": into_blocks(world, {"holiday/more.png": paint(7), "holiday/6.png": paint(60)}),
+        "alone": world.add({"alone ☀.png": paint(20)}),
+        "archive": world.add({"pack.zip": packed({"in/a.png": paint(30), "b.png": paint(31)})}),
+        "folder": world.repo("images").write([Put("/folder/x.png", paint(40)), Put("/folder/y.png", paint(41))]),
+        "twin": world.add({"copies/twin.png": paint(20)}),
+    }
+    world.settle(*commits.values())
+    world.deploy()
+    commits["model"] = world.push(backbones["first"])
+    asked = {"block.png": 1, "newer.png": 6, "alone.png": 20, "archive.png": 30, "folder.png": 40}
+    seeds = asked | {"newer.png": 60}
+    commits["many"] = world.query("many", {name: paint(seed, 1) for name, seed in seeds.items()})
+    world.settle(commits["model"], commits["many"])
+    before = {name: as_data(trace(world.connection, "many", name)) for name in asked}
+    commits["one"] = world.query("one.png", paint(2))
+    commits["later"] = world.add({"later.png": paint(50)})
+    world.settle(commits["one"], commits["later"])
+    return Told(world, commits, before)
+
+
+def only(found: Trace) -> Origin:
+    (origin,) = found.neighbour.origins
+    return origin
+
+
+def test_a_picture_in_a_block_is_followed_to_the_commit_that_put_it(told: Told) -> None:
+    found = told.trace("block.png")
+    origin = only(found)
+    assert (origin.name, origin.file.member) == ("holiday/1.png", "holiday/1.png")
+    assert origin.file.path.startswith("/%block-")
+    assert origin.file.commit == told.commits["blocks"], "the block was written again later, without this picture"
+    newer = only(told.trace("newer.png"))
+    assert (newer.name, newer.file.commit) == ("holiday/6.png", told.commits["blocks again"])
+    assert newer.file.path == origin.file.path
+
+
+def test_archives_folders_and_lone_files_are_followed(told: Told) -> None:
+    archive, folder = only(told.trace("archive.png")), only(told.trace("folder.png"))
+    assert (archive.file.path, archive.file.member) == ("/pack.zip", "in/a.png")
+    assert (archive.file.commit, archive.name) == (told.commits["archive"], "pack.zip/in/a.png")
+    assert (folder.file.path, folder.file.member) == ("/folder/x.png", "")
+    assert folder.file.commit == told.commits["folder"]
+
+
+def test_every_source_of_a_picture_is_followed(told: Told) -> None:
+    alone, twin = told.trace("alone.png").neighbour.origins
+    assert (alone.name, twin.name) == ("alone ☀.png", "copies/twin.png")
+    assert (alone.file.commit, twin.file.commit) == (told.commits["alone"], told.commits["twin"])
+    assert alone.preprocess.path != twin.preprocess.path
+    assert alone.features == twin.features, "lone pictures of one id share a part"
+
+
+def test_all_checks_hold_and_nothing_is_missing(told: Told) -> None:
+    for name in told.before:
+        found = told.trace(name)
+        assert [each.statement for each in found.checks if not each.holds] == []
+        assert len(found.checks) == 8
+        assert found.gaps == []
+        assert found.query.thumbnail.startswith(b"\xff\xd8")
+        assert found.neighbour.thumbnail.startswith(b"\xff\xd8")
+
+
+def test_each_step_names_the_datum_and_the_job_that_computed_it(told: Told) -> None:
+    found = told.trace("block.png")
+    assert len(found.steps) == 7
+    for step in found.steps:
+        info = told.world.client.inspect_datum(step.pipeline, step.job, step.datum)
+        assert info.datum.job.id == step.job, step
+        assert info.stats.process_time.ToNanoseconds() / 1e9 == pytest.approx(step.process)
+        assert (step.state, step.unchanged) == ("processed", True)
+        spec = next(each for each in specs() if each.name == step.pipeline)
+        assert {**step.environment, "LOOKALIKE_STAGE": step.stage} == spec.document["transform"]["env"]
+        assert step.image == spec.document["transform"]["image"]
+
+
+def test_a_skipped_datum_is_followed_to_the_job_that_processed_it(told: Told) -> None:
+    found = told.trace("block.png")
+    later = told.commits["later"]
+    assert only(found).preprocess.job == told.commits["blocks again"]
+    assert only(found).preprocess.commit == later
+    assert only(found).preprocess.skipped_since
+    assert found.query.origins[0].features.job == told.commits["many"]
+    assert found.commit == later
+
+
+def test_an_older_answer_is_told_as_it_was(told: Told) -> None:
+    for name, before in told.before.items():
+        assert as_data(told.trace(name, at=told.commits["many"])) == before
+    with pytest.raises(LookalikeError, match=r"no result sheet for one\.png; these queries have one: many"):
+        told.trace(entry="one.png", at=told.commits["many"])
+
+
+def test_a_query_that_is_in_the_library_is_its_own_neighbour(told: Told) -> None:
+    found = told.trace(entry="one.png")
+    assert found.query.id == found.neighbour.id
+    assert found.query.origins[0].file.path == "/one.png"
+    assert only(found).name == "holiday/2.png"
+
+
+def test_the_number_of_calls_does_not_follow_the_size_of_the_library(told: Told) -> None:
+    made: list[str] = []
+    connection = counting(told.world.connection, made)
+    trace(connection, "many", "block.png")
+    assert len(made) < 75, made
+    assert not [each for each in made if each.endswith(("ListDatum", "InspectDatum", "WalkFile"))]
+
+
+def test_the_command_shows_a_tree_and_writes_a_page(told: Told) -> None:
+    said = told.world.lookalike("trace", "many", "--query", "block.png")
+    for word in (
+        "holiday/1.png",
+        "render-6",
+        told.commits["blocks"][:12],
+        "8 checks, all true",
+        "trace-block.png-1.html",
+    ):
+        assert word in said
+    page = (told.world.scratch / "results" / "many" / "trace-block.png-1.html").read_text()
+    assert page.count("data:image/jpeg;base64,") == 2
+    assert "<script" not in page
+    data = json.loads(told.world.lookalike("trace", "many", "--query", "block.png", "--json"))
+    assert data == json.loads(json.dumps(as_data(told.trace("block.png"))))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nobody",), "no result sheet for nobody; these queries have one: many, one.png"),
+        (("many", "--query", "nobody.png"), "many has no query nobody.png: it has many/alone.png, many/archive.png"),
+        (
+            ("one.png", "--rank", "9"),
+            "one.png has 3 neighbours, so there is none of rank 9: `lookalike deploy --set K=9`",
+        ),
+        (("one.png", "--rank", "0"), "ranks begin at 1"),
+        (("one.png", "--at", "2001-01-01"), "2001-01-01 is before the first commit"),
+        (("one.png", "--at", "master^99"), "there is no commit master^99"),
+    ],
+)
+def test_a_tile_that_does_not_exist(told: Told, arguments: tuple[str, ...], said: str) -> None:
+    assert said in told.world.lookalike("trace", *arguments, fails=True)
+
+
+def test_another_model_and_squashed_commits(told: Told, backbones: dict[str, Path]) -> None:
+    """The last test: it changes the library."""
+    first = told.trace("block.png")
+    second = told.world.push(backbones["second"])
+    told.world.settle(second)
+    found = told.trace("block.png")
+    assert (found.model.file.commit, first.model.file.commit) == (second, told.commits["model"])
+    assert found.model.sha256 != first.model.sha256
+    assert only(found).features.job == second
+    assert only(found).preprocess.job == told.commits["blocks again"]
+    assert told.trace("block.png", at=told.commits["later"]).model == first.model
+    told.world.client.squash_commit(told.commits["blocks again"])
+    with pytest.raises(LookalikeError, match="there is no commit .* squashed or deleted"):
+        told.trace("block.png", at=told.commits["blocks again"])
+    assert only(told.trace("newer.png")).file.commit == told.commits["alone"], "the next one has its content"
+    told.world.client.delete_job("preprocess", told.commits["blocks again"])
+    gone = told.trace("block.png")
+    assert only(gone).file.commit == told.commits["blocks"]
+    assert only(gone).preprocess.process == only(found).preprocess.process
+    assert (only(gone).preprocess.stage, only(gone).preprocess.version) == ("", None)
+    assert gone.gaps == ["preprocess: its job was deleted, as jobs of squashed commits are, and its code is not known"]
+    assert "not followed: preprocess" in told.world.lookalike("trace", "many", "--query", "block.png")
+
+
+def counting(connection: Connection, made: list[str]) -> Connection:
+    """The connection, whose calls are noted."""
+
+    class Counting(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor):
+        def intercept_unary_unary(self, go: Callable[..., Any], details: Any, request: Any) -> Any:
+            made.append(details.method)
+            return go(details, request)
+
+        def intercept_unary_stream(self, go: Callable[..., Any], details: Any, request: Any) -> Any:
+            made.append(details.method)
+            return go(details, request)
+
+    class Client:
+        _channel = grpc.intercept_channel(connection.client._channel, Counting())
+
+    client: Any = Client()
+    return Connection(client, connection.address, connection.project)
