@@ -22,7 +22,7 @@ from pipelines.client.logs import LogLine
 from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
-from pipelines.commands import loading, terminal
+from pipelines.commands import differing, loading, terminal
 from pipelines.commands.syncing import sync_data
 from pipelines.explaining.changes import Change
 from pipelines.library.syncing import Difference
@@ -159,6 +159,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
     so["history"] = ["id", *(each.name for each in fields(Change))]
+    so["diff"] = [*differing.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]

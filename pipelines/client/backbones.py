@@ -1,5 +1,6 @@
 """The backbone that the repo `models` holds, by its description."""
 
+from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
@@ -11,6 +12,12 @@ def held(models: Repository) -> BackboneSpec | None:
     """The backbone that the repo's master describes; None if it is missing or unreadable."""
     path = f"/{SPEC_FILE}"
     return parse_or_none(models.read(path) if models.exists(path) else None)
+
+
+def described(connection: Connection, commit: str) -> str:
+    """The backbone of a commit of `models`, for people, with the start of its hash; "" for none."""
+    spec = held(Repository(connection, REPO, commit)) if commit else None
+    return "" if spec is None else f"{spec.described} {spec.sha256[:8]}"
 
 
 def parse_or_none(description: bytes | None) -> BackboneSpec | None:

@@ -38,6 +38,7 @@ COMMANDS = {
     "trace": Entry("tracing", "Follow an answer back to the files, jobs and commits it came from."),
     "model": Entry("models", "Make a backbone and push it."),
     "history": Entry("history", "Show the changes of the library: when, by whom, and their effect."),
+    "diff": Entry("differing", "Show whose neighbours changed between two commits, and why."),
     "commits": Entry("records", "Show the commits of repos, also of pipelines, with their ids."),
     "jobs": Entry("records", "Show the last jobs of all pipelines, or the datums of one job."),
     "logs": Entry("records", "Show the lines that user code has written to the logs."),

@@ -11,18 +11,16 @@ from typing import Any
 
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
+from pipelines.client import backbones
 from pipelines.client.backbones import REPO as MODELS
-from pipelines.client.backbones import parse_or_none
 from pipelines.client.connection import Connection
 from pipelines.client.history import History, Record
 from pipelines.client.moments import origins
-from pipelines.client.repository import Repository
 from pipelines.explaining.contents import PREPROCESS, Changed, Contents
 from pipelines.explaining.counting import Count, Counts
 from pipelines.explaining.settings import Setting, Version, Versions, differences
 from pipelines.library.kept import Kept
 from pipelines.specifications.reading import SOURCES
-from stages.backbonespec import SPEC_FILE
 
 DEPLOYMENT = "pipelines"
 """Stands for the repo of a change that is a deployment."""
@@ -215,11 +213,7 @@ class Changes:
         return next((old for new, old in _with_parents(self._history.records(MODELS)) if new.id == model.id), None)
 
     def _backbone(self, record: Record | None) -> str:
-        if record is None:
-            return ""
-        models = Repository(self._connection, MODELS, record.id)
-        spec = parse_or_none(models.read(f"/{SPEC_FILE}") if models.exists(f"/{SPEC_FILE}") else None)
-        return "" if spec is None else f"{spec.described} {spec.sha256[:8]}"
+        return backbones.described(self._connection, record.id if record is not None else "")
 
 
 class _Line:

@@ -62,6 +62,11 @@ class Versions:
         self._by_id = {(each.pipeline, each.id): each for each in found}
         self._before = {(b.pipeline, b.number): a for a, b in pairwise(found) if a.pipeline == b.pipeline}
 
+    @property
+    def pipelines(self) -> list[str]:
+        """The names of the pipelines that there are."""
+        return sorted({name for name, _ in self._by_id})
+
     def newest_first(self) -> list[Version]:
         """All of them."""
         return sorted(self._by_id.values(), key=lambda each: (each.started, each.number), reverse=True)

@@ -1,0 +1,101 @@
+"""The library at a moment: the commits of its repos and the versions of its pipelines on which the answers of then
+depend."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import grpc
+from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
+
+from pipelines.client import moments
+from pipelines.client.connection import Connection
+from pipelines.client.history import History
+from pipelines.errors import LookalikeError
+from pipelines.explaining.settings import Version, Versions
+from pipelines.library.results import REPO
+
+_READ = ("images", "queries", "models", "preprocess", "preprocess-queries", "features-queries", "search")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """id: of the commit of `render` with the answers. started: when its commit set began here (UTC). commits: those of
+    other repos, by name, that the answers were computed from; a repo without one is missing. versions: of the
+    pipelines, by name."""
+
+    id: str
+    started: datetime
+    commits: Mapping[str, str]
+    versions: Mapping[str, Version]
+
+
+def at(connection: Connection, text: str) -> State:
+    """The library at a commit or date, see `moments.commit_at`; now for "". Raises LookalikeError if there were no
+    answers then."""
+    if text:
+        return _state(connection, moments.commit_at(connection, text), text)
+    good = next((each.id for each in moments.listed(connection) if each.good), None)
+    if good is None:
+        raise LookalikeError("there are no answers yet: add pictures with `lookalike add`, then `lookalike query`")
+    return _state(connection, good, "now")
+
+
+def commit_of(connection: Connection, repo: str, commit_set: str) -> str:
+    """The commit of a repo at a commit set: its own, that from which this was computed, or else the newest one that
+    began before; "" for none."""
+    found = _inspected(connection, repo, commit_set)
+    if found is not None:
+        return str(found.commit.id)
+    began = _began(connection, commit_set)
+    return next((each.id for each in History(connection).records(repo) if began is None or each.started <= began), "")
+
+
+def _state(connection: Connection, commit_set: str, text: str) -> State:
+    info = _inspected(connection, REPO, commit_set)
+    if info is None:
+        older = commit_of(connection, REPO, commit_set)
+        info = _inspected(connection, REPO, older) if older else None
+    if info is None:
+        raise LookalikeError(
+            f"there were no answers at {text}: `lookalike history` lists the changes, with their times"
+        )
+    if info.error:
+        raise LookalikeError(
+            f"the answers of {text} are missing, since a job failed ({info.error}): name another commit"
+        )
+    if not info.HasField("finished"):
+        raise LookalikeError(f"the answers of {text} are not computed yet: wait for its jobs, see `lookalike status`")
+    id_ = str(info.commit.id)
+    found = {repo: _inspected(connection, repo, id_) for repo in _READ}
+    commits = {repo: str(each.commit.id) for repo, each in found.items() if each is not None}
+    versions = Versions(connection)
+    specs = {name: _inspected(connection, name, id_, "spec") for name in versions.pipelines}
+    then = {name: versions.of(name, str(each.commit.id)) for name, each in specs.items() if each is not None}
+    return State(id_, _time(info), commits, {name: each for name, each in then.items() if each is not None})
+
+
+def _inspected(connection: Connection, repo: str, commit_set: str, type_: str = "user") -> Any | None:
+    """A repo's commit of a set, or that in the provenance of the set."""
+    named = pfs_pb2.Repo(name=repo, type=type_, project=pfs_pb2.Project(name=connection.project))
+    commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit_set)
+    try:
+        return pfs_pb2_grpc.APIStub(connection.client._channel).InspectCommit(
+            pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)
+        )
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.NOT_FOUND:
+            return None
+        raise
+
+
+def _began(connection: Connection, commit_set: str) -> datetime | None:
+    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+    infos = stub.InspectCommitSet(pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit_set)))
+    return min((_time(info) for info in infos if info.commit.id == commit_set), default=None)
+
+
+def _time(info: Any) -> datetime:
+    found: datetime = info.started.ToDatetime(tzinfo=UTC)
+    return found

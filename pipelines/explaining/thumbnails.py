@@ -1,0 +1,28 @@
+"""The small pictures of answers of an earlier time, from the tables of features-queries and search of then."""
+
+from collections.abc import Collection
+
+from pipelines.client.connection import Connection
+from pipelines.client.repository import Repository
+from pipelines.explaining.states import State
+from stages.contract import StageError
+from stages.tables.thumbnails import read_thumbnails
+
+_TABLES = {"features-queries": "/queries/{}/images.parquet", "search": "/{}/*.parquet"}
+"""Where the pictures of an entry are."""
+
+
+def of_entry(connection: Connection, state: State, entry: str, ids: Collection[str]) -> dict[str, bytes]:
+    """The JPEG files of these pictures, the queries of an entry (a PFS name) and their neighbours, by id. Those that no
+    sheet shows, and those of tables that cannot be read, are missing."""
+    found: dict[str, bytes] = {}
+    for pipeline, pattern in _TABLES.items():
+        if pipeline in state.commits:
+            repo = Repository(connection, pipeline, state.commits[pipeline])
+            for path, content in repo.read_all(pattern.format(entry)):
+                try:
+                    thumbnails = read_thumbnails(content, path)
+                except StageError:  # another version's: the page shows the name
+                    continue
+                found |= {id_: thumbnails[id_] for id_ in thumbnails.keys() & ids}
+    return found
