@@ -159,6 +159,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}
     so["status"] = ["server", "library", "jobs", *(each.name for each in fields(Status))]
     so["history"] = ["id", *(each.name for each in fields(Change))]
+    so["restore"] = ["commit", "restored", "replaced", "unchanged"]
     so["diff"] = [*differing.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed"]

@@ -33,6 +33,7 @@ COMMANDS = {
     "add": Entry("library", "Add pictures to the library."),
     "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
     "remove": Entry("library", "Remove pictures from the library, or queries."),
+    "restore": Entry("restoring", "Put removed pictures, or older versions, back as they were."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
     "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
     "trace": Entry("tracing", "Follow an answer back to the files, jobs and commits it came from."),

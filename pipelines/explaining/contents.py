@@ -78,10 +78,12 @@ class Contents:
             rejected=tuple(sorted(self._rejected(pipeline, after, made))),
         )
 
-    def at(self, repo: str, computed: str) -> dict[str, str]:
-        """The sha256 of every picture by true name; `computed` is the commit of preprocess."""
-        files = {each.path: each for each in self._history.files(PREPROCESS[repo], computed)}
-        return self._sources(PREPROCESS[repo], computed, files)
+    def at(self, repo: str, computed: str) -> set[str]:
+        """The true names of all pictures, and of the files that preprocess rejected; `computed` is its commit."""
+        pipeline = PREPROCESS[repo]
+        files = {each.path: each for each in self._history.files(pipeline, computed)}
+        pairs = [Pair(path, None, each) for path, each in files.items()]
+        return {*self._sources(pipeline, computed, files), *self._rejected(pipeline, computed, pairs)}
 
     def _pairs(self, repo: str, new: str, old: str | None) -> list[Pair]:
         if old == "":

@@ -15,10 +15,15 @@ class NothingFoundError(LookalikeError):
 
 
 def select(
-    words: Sequence[str], holds: Callable[[str], bool], names: Callable[[], Iterable[str]], where: str
+    words: Sequence[str],
+    holds: Callable[[str], bool],
+    names: Callable[[], Iterable[str]],
+    where: str,
+    outcome: str = "removed",
 ) -> list[str]:
     """The names that words mean, in order and each once. `holds` tells whether there is a name, and `names` gives all
-    of them, which may take long. Raises LookalikeError if a word means none; `where` says where.
+    of them, which may take long. Raises LookalikeError if a word means none: `where` says where, and `outcome` what was
+    not done.
 
     A word is a name; else a folder of names; else a glob of names or folders, in Pachyderm's dialect; else a path on
     this machine, with the name that it has when it is added.
@@ -39,7 +44,7 @@ def select(
         found |= dict.fromkeys(selected)
         missing += [] if selected else [word]
     if missing:
-        raise NothingFoundError(f"not in {where}: {', '.join(missing)}; nothing was removed")
+        raise NothingFoundError(f"not in {where}: {', '.join(missing)}; nothing was {outcome}")
     return list(found)
 
 

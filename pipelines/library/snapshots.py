@@ -90,6 +90,10 @@ class Snapshot:
         """The files outside blocks that a picture of this true name is, at most two."""
         return [path for path in paths_of(name) if self._is_file(path)]
 
+    def hash_of(self, path: str) -> bytes | None:
+        """The hash of a file outside blocks."""
+        return self.entries.get(path[1:]) or self._repo.hashes(path).get(path)
+
     def names(self) -> set[str]:
         """The true name of every picture. Reads all blocks."""
         found: set[str] = set()

@@ -118,3 +118,18 @@ def test_moments_without_answers_are_refused(story: Story) -> None:
     assert "there were no answers at" in world.lookalike(
         "diff", list(data(story, "history"))[-1]["ids"][-1], fails=True
     )
+
+
+def test_a_restored_library_answers_as_it_did(story: Story, backbones: dict[str, Path]) -> None:
+    world, then = story.world, story.commits["asked"]
+    world.deploy()
+    world.settle(world.push(backbones["first"]))
+    said = world.lookalike("restore", "trip", "--at", then, "--replace")
+    assert "restored 1: trip/a.png; replaced 1: trip/b.png; 3 there already, and equal in images: commit " in said
+    assert world.trees() == world.trees(then)
+    assert data(story, "diff", then)["queries"] == []
+    newest = data(story, "history", "images")[0]
+    assert (newest["pictures"], newest["description"]) == (
+        {"added": 1, "changed": 1, "removed": 0, "rejected": 0},
+        f"restore trip --at {then} --replace",
+    )

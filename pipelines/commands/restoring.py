@@ -1,0 +1,109 @@
+"""The command `restore`: pictures and queries put back as they were."""
+
+from collections.abc import Callable, Iterable
+from typing import Annotated
+
+import typer
+
+from pipelines.client import moments
+from pipelines.client.connection import Connection
+from pipelines.client.history import History
+from pipelines.commands import progress
+from pipelines.commands.app import App
+from pipelines.commands.connecting import connected_to_write
+from pipelines.commands.options import AddressOption, JsonOption, WaitOption
+from pipelines.commands.terminal import say, say_json
+from pipelines.commands.waiting import conclude
+from pipelines.errors import LookalikeError
+from pipelines.explaining import states
+from pipelines.explaining.contents import PREPROCESS, Contents
+from pipelines.library import queries, restoring, snapshots
+from pipelines.library.kept import Kept, default_place
+from pipelines.library.restoring import Restored
+from pipelines.library.selection import NothingFoundError
+
+app = App()
+
+_NAMED = 5
+
+
+@app.command(
+    examples=(
+        "lookalike restore holiday/beach.jpg --at 97819ef4692b^",
+        "lookalike restore holiday 'trip/*.png' --at 2026-11-01",
+        "lookalike restore --query mine.jpg --at 2026-11-01",
+    ),
+)
+def restore(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME|FOLDER|GLOB",
+            help="Names that pictures had, as result sheets show them; folders of such names; quoted globs.",
+        ),
+    ],
+    at: Annotated[
+        str,
+        typer.Option(metavar="COMMIT|DATE", help="A commit's id or its start, an ancestor such as master^, or a date."),
+    ],
+    query: Annotated[bool, typer.Option("--query", help="Restore query entries, not library pictures.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace what is there under these names with other content.")
+    ] = False,
+    wait: WaitOption = True,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
+    """Put removed pictures, or older versions of pictures, back into the library as they were at a commit or date.
+
+    What is there and equal stays as it is. What is there with other content is kept unless --replace is given; also
+    then older commits have it. All is one commit, and answers become what they were.
+    """
+    if "" in names:
+        raise typer.BadParameter("a name is empty")
+    connection = connected_to_write(address)
+    commit_set = moments.commit_at(connection, at)
+    repo = queries.REPO if query else snapshots.REPO
+    commit = states.commit_of(connection, repo, commit_set)
+    if not commit:
+        raise LookalikeError(f"{repo} was empty at {at}: `lookalike history {repo}` shows its commits")
+    try:
+        if query:
+            done = restoring.entries(connection, names, commit, at, replace)
+        else:
+            listed = _names(connection, commit)
+            with progress.counting("comparing pictures") as report:
+                done = restoring.pictures(connection, names, commit, at, replace, listed, report)
+    except NothingFoundError as error:
+        raise LookalikeError(f"{error}: `lookalike history {names[0]}` shows when it was there") from error
+    _conclude(connection, done, repo, wait)
+    if as_json:
+        data = {"restored": done.missing, "replaced": done.replaced, "unchanged": done.unchanged}
+        say_json({"commit": done.commit or None, **data})
+
+
+def _names(connection: Connection, commit: str) -> Callable[[], Iterable[str]] | None:
+    """Gives the names of the pictures at a commit from what preprocess made of it; None if it did not."""
+    pipeline = PREPROCESS[snapshots.REPO]
+    for record in History(connection).records(pipeline):
+        if record.id == commit:
+            good = record.finished is not None and not record.error
+            return (lambda: Contents(connection, Kept(default_place())).at(snapshots.REPO, commit)) if good else None
+    return None
+
+
+def _conclude(connection: Connection, done: Restored, repo: str, wait: bool) -> None:
+    said = [
+        f"{words} {_listed(found)}"
+        for words, found in (("restored", done.missing), ("replaced", done.replaced))
+        if found
+    ]
+    same = f"{len(done.unchanged):,} there already, and equal" if done.unchanged else ""
+    if done.commit:
+        conclude(connection, f"{'; '.join(filter(None, (*said, same)))} in {repo}", done.commit, wait)
+    else:
+        say(f"nothing to restore: {same}")
+
+
+def _listed(names: list[str]) -> str:
+    return f"{len(names):,}: {', '.join(names)}" if len(names) <= _NAMED else f"{len(names):,}"
