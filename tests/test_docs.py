@@ -19,7 +19,9 @@ from pipelines.client.datums import Datum
 from pipelines.client.history import Record
 from pipelines.client.jobs import Job
 from pipelines.client.logs import LogLine
+from pipelines.cluster import graph
 from pipelines.cluster.gpu_holders import Node
+from pipelines.cluster.graph import Edge, Graph
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import differing, loading, terminal
@@ -154,6 +156,9 @@ def test_the_table_of_json_matches_the_values() -> None:
         "jobs PIPELINE@JOB": Datum,
         "library` in `status": Overview,
         "pipelines` in `status": PipelineStatus,
+        "status --graph": Graph,
+        "nodes` in `status --graph": graph.Node,
+        "edges` in `status --graph": Edge,
         "logs": LogLine,
     }
     so = {command: [each.name for each in fields(value)] for command, value in values.items()}

@@ -1,7 +1,7 @@
 """Jobs and their progress: the jobs of a commit set, watched until all of them have ended."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +24,9 @@ _LOOK_EVERY = 0.25
 
 _LOOKS_AT_PIPELINES = 8
 """Looks at jobs for each look at the pipelines and at the workers of running jobs."""
+
+_RECENT = 200
+"""The jobs among which `at_work` looks for those of all pipelines."""
 
 _COMPUTED = frozenset({"success", "failure"})
 _ENDED = _COMPUTED | {"killed", "unrunnable"}
@@ -116,6 +119,29 @@ class Jobs:
         # A pipeline's jobs end in order, unless they are stopped.
         found = list(takewhile(lambda job: job.state not in _COMPUTED, map(_job, self._stub.ListJob(request))))
         return [job for job in found if not job.ended]
+
+    def at_work(self, pipelines: Collection[str], known: Mapping[str, Job | None]) -> dict[str, Job | None]:
+        """For each of these pipelines the job that is at work or comes next, or the newest if all have ended; None if
+        it has none. One call, but for pipelines without a recent job that are not in `known`, an earlier result."""
+        found: dict[str, Job | None] = {}
+        settled: set[str] = set()
+        call = self._stub.ListJob(pps_pb2.ListJobRequest(projects=[self._project], number=_RECENT))
+        try:
+            for job in map(_job, call):
+                if job.pipeline in pipelines and job.pipeline not in settled:
+                    if job.pipeline not in found or not job.ended:
+                        found[job.pipeline] = job
+                    if job.state in _COMPUTED:
+                        settled.add(job.pipeline)
+                if len(settled) == len(pipelines):
+                    break
+        finally:
+            call.cancel()
+        for name in set(pipelines) - found.keys():
+            before = known.get(name)
+            fresh = name not in known or (before is not None and not before.ended)
+            found[name] = self.newest(name) if fresh else before
+        return found
 
     def stop(self, job: Job, reason: str) -> bool:
         """Stops a job; False if it has ended."""

@@ -1,7 +1,8 @@
 """The form of all commands: `-h`, types in words, summaries that are not cut off, and examples at the end of a help."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -19,6 +20,8 @@ _WORDS = {
 _NOT_VALID = {"Input should be a valid integer": "a whole number", "Input should be a valid number": "a number"}
 """The starts of Typer's messages about numbers, and the words for what is taken."""
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+
 _LEAST = re.compile(r"\bx>=(\S+)(?=\])")
 
 
@@ -29,22 +32,38 @@ class App(typer.Typer):
         super().__init__(cls=Group, rich_markup_mode=None, **settings)
 
     def command(
-        self, name: str | None = None, *, examples: Sequence[str] = (), **settings: Any
+        self,
+        name: str | None = None,
+        *,
+        examples: Sequence[str] = (),
+        alone: Mapping[str, str] = _NONE,
+        **settings: Any,
     ) -> Callable[[Any], Any]:
-        return super().command(name, cls=Command, epilog="\n".join(examples), **settings)
+        """alone: the values of options that may be given without one."""
+        kind = type("_Command", (Command,), {"alone": alone}) if alone else Command
+        return super().command(name, cls=kind, epilog="\n".join(examples), **settings)
 
 
 class Command(TyperCommand):
     """A command whose help names its arguments as its usage does."""
 
+    alone: Mapping[str, str] = _NONE
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the command line; words the errors of values for people."""
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(self._completed(args)))
         except typer.BadParameter as error:
             kind = next((kind for start, kind in _NOT_VALID.items() if error.message.startswith(start)), None)
             error.message = error.message.removeprefix("Value error, ") if kind is None else f"it takes {kind}"
             raise
+
+    def _completed(self, args: Sequence[str]) -> Iterator[str]:
+        """The words, with a value after each option that may be without one and is."""
+        for word, after in zip(args, (*args[1:], "-"), strict=False):
+            yield word
+            if word in self.alone and after.startswith("-"):
+                yield self.alone[word]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words of the usage: NAME for an argument that must be there, [NAME] for another."""

@@ -30,6 +30,7 @@ COMMANDS = {
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
     "status": Entry("status", "Show the library at a glance, and every pipeline with its jobs."),
+    "watch": Entry("watching", "Show the pipelines as a graph, live while jobs run."),
     "add": Entry("library", "Add pictures to the library."),
     "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
     "remove": Entry("library", "Remove pictures from the library, or queries."),

@@ -1,15 +1,21 @@
 """The command that shows the state of the library and of its pipelines."""
 
+import sys
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
+from typing import Annotated, Literal
 
+import typer
 from rich import filesize
 
-from pipelines.cluster import overview, status
+from pipelines.client.connection import Connection
+from pipelines.cluster import graph_mermaid, graph_svg, overview, status
+from pipelines.cluster.graph import Graph
 from pipelines.cluster.overview import Disk, Overview
+from pipelines.cluster.seeing import Seeing
 from pipelines.cluster.status import REJECTING, PipelineStatus, Status
-from pipelines.commands import display
+from pipelines.commands import display, graphs
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
@@ -19,15 +25,42 @@ from stages.wording import counted
 
 app = App()
 
+Format = Literal["terminal", "svg", "mermaid"]
+
 
 @app.command(
     "status",
-    examples=("lookalike status", "lookalike status --json"),
+    examples=(
+        "lookalike status",
+        "lookalike status --json",
+        "lookalike status --graph",
+        "lookalike status --graph svg -o pipelines.svg",
+    ),
+    alone={"--graph": "terminal"},
 )
-def show_status(as_json: JsonOption = False, address: AddressOption = "") -> None:
+def show_status(
+    graph: Annotated[
+        Format | None,
+        typer.Option(
+            metavar="[FORMAT]",
+            help="Show the repos and pipelines as a graph instead: on the terminal, or as svg or mermaid.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="With --graph: the file to write [default: stdout]."),
+    ] = None,
+    as_json: JsonOption = False,
+    address: AddressOption = "",
+) -> None:
     """Show the library at a glance: pictures, queries, model, disk, GPUs and jobs; then every pipeline with its running
     and newest jobs, and the reasons of failures and rejections."""
+    if output is not None and graph is None:
+        raise typer.BadParameter("it is for --graph", param_hint="'--output'")
     connection = connected(address)
+    if graph is not None:
+        _show_graph(connection, graph, output, as_json)
+        return
     facts = overview.read(connection)
     here = own.current()
     usual = [spec.name for spec in reading.load(here)]
@@ -40,6 +73,27 @@ def show_status(as_json: JsonOption = False, address: AddressOption = "") -> Non
     _show_overview(facts, found)
     say("")
     display.show_status(found)
+
+
+def _show_graph(connection: Connection, form: Format, output: Path | None, as_json: bool) -> None:
+    found = Seeing(connection).look()
+    if as_json:
+        say_json(found)
+    elif form == "terminal" and output is None:
+        graphs.show(found)
+    else:
+        text = _document(found, form, f"The pipelines of {connection.address}, project {connection.project}")
+        if output is None:
+            sys.stdout.write(text)
+        else:
+            output.write_text(text, encoding="utf-8")
+            say(f"wrote {output}")
+
+
+def _document(found: Graph, form: Format, title: str) -> str:
+    if form == "svg":
+        return graph_svg.drawn(found, title)
+    return graph_mermaid.drawn(found) if form == "mermaid" else f"{graphs.drawn(found, graphs.USUAL)}\n"
 
 
 def _fields(found: Status) -> dict[str, object]:

@@ -141,6 +141,24 @@ def test_a_command_that_waits_goes_on_after_a_restart(
     assert (waiting.returncode, complained) == (0, "")
 
 
+def test_a_watch_of_the_pipelines_goes_on_after_a_restart(server: Server, command: Command, tmp_path: Path) -> None:
+    render(server, tmp_path)
+    typed = command.start("watch", "--interval", "0.1", interruptible=True)
+    lines = lines_of(typed)
+    seen(lines, "render: ")
+    server.kill()
+    seen(lines, " does not answer")
+    server.start()
+    seen(lines, " answers again")
+    (command.directory / "a").write_text("x")
+    command.says("query", "a", "--no-wait")
+    seen(lines, "render: running, 1 datum")
+    (tmp_path / "gate").touch()
+    seen(lines, "render: success, 1 of 1 datum")
+    typed.kill()
+    typed.communicate()
+
+
 def test_ctrl_c_ends_the_wait_for_a_server(waiting: "subprocess.Popen[str]", server: Server) -> None:
     lines = lines_of(waiting)
     server.kill()
