@@ -1,7 +1,8 @@
 """The duplicates stage: groups of equal and near pictures, the list of those to remove, and pages that show them.
 
-Input `pairs`: the directory /pairs of neighbours. Parameters, for runs on plain directories: DISTANCE, at most the
-limit of the tables, and ACROSS, two folders as a JSON array. Owns the paths; other modules own the content.
+Input `pairs`: the directory /pairs of neighbours. For runs on plain directories there are the input `pictures`, its
+directory /pictures, and two parameters: DISTANCE, at most the limit of the tables, and ACROSS, two folders as a JSON
+array. Owns the paths; other modules own the content.
 """
 
 if __name__ == "__main__":  # before any import that can fail: see stages.contract
@@ -22,6 +23,7 @@ from stages.copies import Group, Near
 from stages.copypages import MOST_GROUPS, Facts, drawn, pages
 from stages.parameters import number
 from stages.sources import Source
+from stages.tables.nearest import read_pictures
 from stages.tables.pairs import Pairs, read_pairs
 
 _NO_LIMIT = float("inf")
@@ -43,6 +45,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
         if "pairs" not in datum.inputs:
             raise StageError("the input pairs is missing: duplicates needs the directory /pairs of neighbours")
         tables = sorted(datum.inputs["pairs"].path.rglob("*.parquet"))
+        if chosen.across and "pictures" in datum.inputs:
+            _check_folders(chosen.across, datum.inputs["pictures"].path)
         near, facts = _read(tables, chosen)
         found = copies.groups(near, chosen.across)
         _write(found, facts, _thumbnails(tables, drawn(found)), datum.out)
@@ -59,6 +63,16 @@ def _across(text: str) -> tuple[str, str] | None:
     except (ValueError, TypeError) as error:
         raise StageError(f'ACROSS={text!r}: must be two folders, such as ["train","test"]') from error
     return str(one), str(other)
+
+
+def _check_folders(across: tuple[str, str], pictures: Path) -> None:
+    """Raises StageError unless the library, in tables as neighbours writes them, has pictures in both folders."""
+    missing = list(across)
+    for table in pictures.glob("*.parquet"):
+        held = [source.path for sources in read_pictures(table).sources for source in sources]
+        missing = [folder for folder in missing if not any(copies.is_in(path, folder) for path in held)]
+    if missing:
+        raise StageError(f"the library has no pictures in {' and '.join(missing)}")
 
 
 def _read(tables: Iterable[Path], chosen: _Chosen) -> tuple[Near, Facts]:

@@ -1,4 +1,4 @@
-"""The commands for pictures, queries and results."""
+"""The commands that put pictures and queries, and show results."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -98,51 +98,6 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: st
     with progress.counting("putting pictures", len(parts.library) + len(parts.queries)) as report:
         done = dataset.add(connection, parts, labels, report)
     conclude_all(connection, done, wait)
-
-
-@app.command(
-    examples=(
-        "lookalike remove holiday/beach.jpg",
-        "lookalike remove holiday 'trip/*.png'",
-        "lookalike remove --query mine.jpg",
-    ),
-)
-def remove(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME|FOLDER|GLOB",
-            help="Names in the library, as result sheets show them; folders of such names; quoted globs: 'trip/*.jpg'.",
-        ),
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Remove all of them.")] = False,
-    query: Annotated[
-        bool, typer.Option("--query", help="Remove query entries and their sheets, not library pictures.")
-    ] = False,
-    wait: WaitOption = True,
-    as_json: JsonOption = False,
-    address: AddressOption = "",
-) -> None:
-    """Remove pictures from the library, or query entries. Older commits keep them."""
-    if everything == bool(names):
-        raise typer.BadParameter("name what to remove, or give --all; not both")
-    if "" in (names or ()):
-        raise typer.BadParameter("a name is empty")
-    connection = connected_to_write(address)
-    removed: list[str] | None = None
-    if query:
-        gone = queries.remove(connection, names)
-        removed, commit = gone.entries, gone.commit
-        said = f"removed {len(gone.entries):,} of the queries: {', '.join(gone.entries)}"
-    elif names:
-        written = ingest.remove(connection, names)
-        removed, commit = written.names, written.commit
-        said = f"removed {files(written.files)} from images"
-    else:
-        said, commit = "removed everything from images", ingest.remove_all(connection)
-    conclude(connection, said, commit, wait)
-    if as_json:
-        say_json({"commit": commit, "removed": removed})
 
 
 @app.command(

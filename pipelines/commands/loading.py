@@ -33,11 +33,12 @@ COMMANDS = {
     "watch": Entry("watching", "Show the pipelines as a graph, live while jobs run."),
     "add": Entry("library", "Add pictures to the library."),
     "sync": Entry("syncing", "Mirror a folder in the library, once or continually."),
-    "remove": Entry("library", "Remove pictures from the library, or queries."),
     "restore": Entry("restoring", "Put removed pictures, or older versions, back as they were."),
+    "remove": Entry("removing", "Remove pictures from the library, or queries."),
+    "duplicates": Entry("duplicates", "Find copies and near copies in the library."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
-    "results": Entry("library", "Write result sheets, the current ones or those of an older commit."),
-    "trace": Entry("tracing", "Follow an answer back to the files, jobs and commits it came from."),
+    "results": Entry("library", "Write result sheets, the current ones or those of an older time."),
+    "trace": Entry("tracing", "Follow an answer back to its files, jobs and commits."),
     "model": Entry("models", "Make a backbone and push it."),
     "history": Entry("history", "Show the changes of the library: when, by whom, and their effect."),
     "diff": Entry("differing", "Show whose neighbours changed between two commits, and why."),
@@ -48,7 +49,7 @@ COMMANDS = {
     "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
     "export": Entry("moving", "Write the library with its history as one tar."),
     "import": Entry("moving", "Rebuild an exported library on this server."),
-    "debug": Entry("debugging", "Find the cause of a failed datum, or collect everything for a report."),
+    "debug": Entry("debugging", "Find the cause of a failed datum, or collect all for a report."),
 }
 
 

@@ -83,6 +83,29 @@ def remove(connection: Connection, words: Sequence[str]) -> Written:
     return _remove(connection, lambda library: select(words, library.holds, library.names, "the library"))
 
 
+def remove_listed(connection: Connection, names: Collection[str]) -> tuple[Written | None, dict[str, str]]:
+    """Removes the pictures with exactly these true names, in one commit; None if all are missing. Also returns the
+    reasons by name for which others cannot be removed: they are not in the library, or inside of a file of many."""
+    missing: dict[str, str] = {}
+
+    def present(library: Snapshot) -> list[str]:
+        missing.clear()
+        found = []
+        for name in dict.fromkeys(names):
+            if library.holds(name):
+                found.append(name)
+            else:
+                missing[name] = _absence(library, name)
+        if not found:
+            raise NothingFoundError("none of the pictures is in the library")
+        return found
+
+    try:
+        return _remove(connection, present), missing
+    except NothingFoundError:
+        return None, missing
+
+
 def forget(connection: Connection, names: Collection[str]) -> Written | None:
     """Removes the pictures with these true names, ignoring missing ones; None if all are missing."""
 
@@ -107,6 +130,13 @@ def remove_all(connection: Connection) -> str:
 
     with FileSets(connection) as filesets:
         return Commits(connection, REPO).make(content)
+
+
+def _absence(library: Snapshot, name: str) -> str:
+    parts = name.split("/")
+    above = ("/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
+    holder = next((each for each in above if library.holds(each)), None)
+    return "not in the library" if holder is None else f"inside {holder}, which can only be removed as a whole"
 
 
 def _remove(connection: Connection, choose: Choice) -> Written:

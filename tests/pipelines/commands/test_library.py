@@ -1,6 +1,7 @@
 """The commands for pictures and queries as people type them: what is put, refused, left out, removed and stopped."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pillow_heif
@@ -114,6 +115,39 @@ def test_files_folders_globs_and_all_are_removed(repos: Connection, command: Com
     assert library(repos) == set()
     for wrong in (["remove"], ["remove", "--all", "trip"]):
         assert command.run(*wrong).returncode == 2
+
+
+def test_the_pictures_of_a_list_are_removed(repos: Connection, command: Command, trip: Path) -> None:
+    command.says("add", "trip", "--no-wait")
+    names = command.directory / "remove.txt"
+    names.write_text('trip/a.png\n"trip/a\\n.png"\ntrip\n')
+    done = command.run("remove", "--from", names)
+    assert (done.returncode, done.stderr) == (
+        1, "lookalike: 2 names on the list could not be removed; all others were\n"
+    )  # fmt: skip
+    assert "left out trip/a␊.png: not in the library\n" in done.stdout
+    assert "left out trip: not in the library\n" in done.stdout
+    assert "removed 1 file from images: commit " in done.stdout
+    assert library(repos) == {"trip%2Fb.png"}
+    assert command.fails("remove", "--from", "remove.txt").endswith("could not be removed; nothing was removed")
+    names.write_text("\n")
+    assert "the list is empty: nothing to remove" in command.says("remove", "--from", names)
+    names.write_text('trip/b.png\n"trip')
+    assert "remove.txt is not a list of names: line 2 begins" in command.fails("remove", "--from", names)
+    assert "cannot read gone: No such file" in command.fails("remove", "--from", "gone")
+    for wrong in (["trip"], ["--all"], ["--query"]):
+        assert command.run("remove", "--from", names, *wrong).returncode == 2
+    assert library(repos) == {"trip%2Fb.png"}
+
+
+def test_a_list_comes_from_standard_input(repos: Connection, command: Command, trip: Path) -> None:
+    command.says("add", "trip", "--no-wait")
+    process = command.start("remove", "--from", "-", "--json", "--no-wait", stdin=subprocess.PIPE)
+    said, _ = process.communicate("trip/b.png\n", timeout=60)
+    assert process.returncode == 0
+    told = json.loads(said)
+    assert (told["removed"], told["missing"]) == (["trip/b.png"], {})
+    assert library(repos) == {"trip%2Fa.png"}
 
 
 def test_queries_are_removed(repos: Connection, command: Command, trip: Path) -> None:

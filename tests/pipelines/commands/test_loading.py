@@ -40,8 +40,9 @@ def test_every_command_of_a_module_is_listed(module: str) -> None:
 
 def test_the_help_lists_every_summary_whole() -> None:
     said = CliRunner().invoke(app, ["--help"]).stdout
+    width = max(map(len, COMMANDS))
     for name, each in COMMANDS.items():
-        assert f"{name:<7}  {each.summary}\n" in said
+        assert f"{name:<{width}}  {each.summary}\n" in said
 
 
 def test_a_mistyped_command_is_answered_with_the_nearest() -> None:

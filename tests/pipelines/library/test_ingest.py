@@ -228,6 +228,36 @@ def test_removing_a_missing_picture_removes_nothing(place: Place) -> None:
     assert set(place.library()) == {"b.jpg"}
 
 
+def test_a_list_removes_exactly_its_names_in_one_commit(place: Place) -> None:
+    """Files, pictures in blocks, files put by other means; never folders, globs, or members of archives."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("inner.jpg"))
+    alone = {"a.jpg": b"one", "*.jpg": b"a name", "two\nlines.jpg": b"two", "set/all.tar": archive.getvalue()}
+    ingest.add(place.connection, place.files(many(range(1200))))
+    place.add(alone)
+    place.repo.write([Put("/other/b.jpg", b"three"), Put("/other/c.jpg", b"four")])
+    before, library = place.commits(), place.library()
+    doomed = ["*.jpg", "two\nlines.jpg", "other/b.jpg", *many(range(0, 1200, 7))]
+    written, missing = ingest.remove_listed(
+        place.connection,
+        [*doomed, "other", "photos/*.jpg", "set/all.tar/inner.jpg", "gone.jpg", "a.jpg/b.jpg", *doomed],
+    )
+    assert written is not None
+    assert sorted(written.names) == sorted(doomed)
+    assert place.commits() == before + 1
+    assert place.library() == {name: content for name, content in library.items() if name not in doomed}
+    assert missing == {
+        "other": "not in the library",
+        "photos/*.jpg": "not in the library",
+        "set/all.tar/inner.jpg": "inside set/all.tar, which can only be removed as a whole",
+        "gone.jpg": "not in the library",
+        "a.jpg/b.jpg": "inside a.jpg, which can only be removed as a whole",
+    }
+    assert ingest.remove_listed(place.connection, doomed) == (None, dict.fromkeys(doomed, "not in the library"))
+    assert place.commits() == before + 1
+
+
 def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
     place.repo.write([Put("/photos/a.jpg", b"one"), Put("/photos/b.jpg", b"two"), Put("/photos/c.jpg", b"three")])
     place.remove("photos/a.jpg")

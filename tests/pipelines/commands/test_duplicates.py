@@ -1,0 +1,147 @@
+"""The command for copies, with the pairs of a pipeline that takes the place of neighbours: its table, its files, its
+JSON, and its refusals."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Put, Remove, Repository
+from pipelines.explaining import copies
+from pipelines.specifications.reading import HERE
+from stages.tables.nearest import Pictures, write_pictures
+from tests.command import Command
+from tests.stages import pairings
+from tests.stages.pairings import source
+
+PICTURES = {
+    "cat": [source("train/cat.jpg", 400, 300, 5000, "2019-08-04T16:30:12"), source("old/cat [1].jpg", 400, 300, 5000)],
+    "small": [source("test/small.jpg")],
+    "dog": [source("dog.jpg", size=70), source("<b>dog</b>.jpg", 41)],
+    "alone": [source("alone/bird.jpg")],
+}
+NEIGHBOURS = {
+    "pipeline": {"name": "neighbours"},
+    "input": {"pfs": {"name": "index", "repo": "images", "glob": "/"}},
+    "transform": {
+        "image": "lookalike-cpu:0.1.0",
+        "cmd": ["sh", "-e"],
+        "stdin": ['cp -r "$index"/. "${LOCALPACHD_PFS:-/pfs}/out"'],
+        "env": {"THRESHOLD": str(pairings.THRESHOLD), "LOOKALIKE_STAGE": "neighbours-1"},
+    },
+}
+
+
+@pytest.fixture
+def here(as_user: Connection, command: Command) -> Connection:
+    """The user's library, with specifications in the command's directory; `images` holds what neighbours writes."""
+    specs = command.directory / "specs" / "duplicates"
+    specs.mkdir(parents=True)
+    (specs.parent / "preprocess.json").write_bytes((HERE / "preprocess.json").read_bytes())  # a directory of one's own
+    (specs / "neighbours.json").write_text(json.dumps(NEIGHBOURS))
+    (specs / "duplicates.json").write_bytes((HERE / "duplicates" / "duplicates.json").read_bytes())
+    as_user.client.create_repo("images", project_name=as_user.project)
+    return as_user
+
+
+@pytest.fixture
+def library(here: Connection, tmp_path: Path) -> Connection:
+    """The same, with pictures."""
+    pairings.write(tmp_path / "pairs", PICTURES, [("cat", "cat", 0), ("cat", "small", 0.25), ("dog", "dog", 0)])
+    ids = sorted(map(pairings.id_of, PICTURES))
+    by_id = {pairings.id_of(name): sorted(sources) for name, sources in PICTURES.items()}
+    table = Pictures(ids, [by_id[id] for id in ids], "m" * 64, 96, "pad", 4, "euclidean", 3)
+    write_pictures(table, tmp_path / "pictures")
+    files = {"/pairs/0/0.parquet": tmp_path / "pairs", "/pictures/0.parquet": tmp_path / "pictures"}
+    Repository(here, "images").write(Put(path, file) for path, file in files.items())
+    return here
+
+
+def found(command: Command, *arguments: str) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = json.loads(command.run("duplicates", "--json", *arguments).stdout)["groups"]
+    return groups
+
+
+def kept(command: Command, *arguments: str) -> list[str]:
+    return [group["keep"] for group in found(command, *arguments)]
+
+
+def test_groups_are_listed_and_written(library: Connection, command: Command) -> None:
+    said = command.says("duplicates")
+    assert "pipeline neighbours: created" in said
+    table = said[said.index("group ") :].splitlines()
+    assert table[1].split() == ["1", "3", "6.0", "kB", "near", "train/cat.jpg", "taken", "first"]
+    assert table[2].split() == ["2", "2", "70", "bytes", "exact", "<b>dog</b>.jpg", "most", "pixels"]
+    assert table[3:] == [
+        "2 groups of 5 files in the library; removing 3 files frees 6.1 kB",
+        "look at them: results/duplicates/index.html",
+        "remove them: lookalike remove --from results/duplicates/remove.txt",
+    ]
+    output = command.directory / "results" / "duplicates"
+    assert (output / "remove.txt").read_text() == "dog.jpg\nold/cat [1].jpg\ntest/small.jpg\n"
+    assert "<h1>Copies and near copies</h1>" in (output / "index.html").read_text()
+    told = json.loads(command.run("duplicates", "--json", "-o", "elsewhere").stdout)
+    assert (told["directory"], told["removable"], told["frees"]) == ("elsewhere", 3, 6070)
+    assert [json.dumps(each) for each in told["groups"]] == [
+        json.dumps(json.loads(line)) for line in (output / "groups.jsonl").read_text().splitlines()
+    ]
+    said = command.says("duplicates", "-n", "1")
+    assert "and 1 group more" in said
+    assert "created" not in said
+
+
+def test_a_smaller_distance_needs_no_pipeline(library: Connection, command: Command) -> None:
+    command.says("duplicates")
+    before = {job.id for job in Jobs(library).last("duplicates", 9)}
+    assert kept(command, "--distance", "0.2") == ["train/cat.jpg", "<b>dog</b>.jpg"]
+    assert all(group["threshold"] == 0.2 for group in found(command, "--distance", "0.2"))
+    assert [copies.size(each) for each in found(command, "--distance", "0.25")] == [3, 2]
+    assert {job.id for job in Jobs(library).last("duplicates", 9)} == before
+    assert command.fails("duplicates", "--distance", "0.75") == (
+        "--distance 0.75 is above THRESHOLD=0.5, up to which neighbours keeps pairs: run "
+        "`lookalike deploy --set THRESHOLD=0.75`, which finds all pairs again"
+    )
+
+
+def test_across_two_folders(library: Connection, command: Command) -> None:
+    said = command.says("duplicates", "--across", "./train/", "test")
+    assert "1 group of 2 files in both train and test; removing 1 file frees 1.0 kB" in said
+    assert (command.directory / "results/duplicates/remove.txt").read_text() == "test/small.jpg\n"
+    assert kept(command, "--across", "test", "train") == ["test/small.jpg"]
+    assert "no copies in both train and alone" in command.says("duplicates", "--across", "train", "alone")
+    assert (command.directory / "results/duplicates/remove.txt").read_text() == ""
+    failed = command.fails("duplicates", "--across", "tent", "train")
+    assert failed == "the library has no pictures in tent"
+    for wrong, reason in (
+        (("train", "train/"), "pictures in common"),
+        (("a", "a/b"), "in common"),
+        (("", "a"), "empty"),
+    ):
+        assert reason in command.fails("duplicates", "--across", *wrong)
+
+
+def test_too_large_a_distance_is_refused_before_anything_is_deployed(here: Connection, command: Command) -> None:
+    assert "above THRESHOLD=0.5" in command.fails("duplicates", "--distance", "3")
+    assert not Jobs(here).pipelines()
+
+
+def test_without_pairs_there_are_no_copies_and_no_old_list(library: Connection, command: Command) -> None:
+    command.says("duplicates")
+    output = command.directory / "results" / "duplicates"
+    (output / "page-2.html").write_text("of a larger library")
+    (output / "notes.txt").write_text("the user's own")
+    Repository(library, "images").write([Remove("/pairs/")])
+    assert command.says("duplicates").endswith("no copies in the library\n")
+    assert sorted(path.name for path in output.iterdir()) == ["groups.jsonl", "index.html", "notes.txt", "remove.txt"]
+    assert (output / "remove.txt").read_text() == ""
+
+
+def test_the_pipelines_are_deleted_again(library: Connection, command: Command) -> None:
+    command.says("duplicates", "--no-wait")
+    said = command.says("duplicates", "--off")
+    assert said.splitlines()[-2:] == ["pipeline duplicates: deleted", "pipeline neighbours: deleted"]
+    assert not Jobs(library).pipelines()
+    assert "nothing to do" in command.says("duplicates", "--off")
