@@ -120,6 +120,8 @@ def _lines(change: Change) -> Iterator[str]:
     yield from done or ["nothing changed"]
     if change.answers is not None:
         yield f"answers: {_answers(change.answers)}"
+    elif change.state:
+        yield "answers: missing, since a job failed" if change.state == "failed" else "answers: not computed yet"
 
 
 def _pictures(change: Change) -> Iterator[str]:

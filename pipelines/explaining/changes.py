@@ -41,7 +41,8 @@ class Change:
     open: whether its commit is being written. error: of its commit. pictures: of images and queries; None where
     preprocess did not compute them. files: those of labels, and those of the others without `pictures`: the paths that
     were put and removed. model: the backbone before and after, in words, "" for none. created and reprocessed: of a
-    deployment, the names of pipelines. answers: None where there are none (yet).
+    deployment, the names of pipelines. answers: None where there are none, and then `state` tells why: "running" or
+    "failed", for the jobs, "" if the change reaches no answers, or if they were not asked for.
     """
 
     repo: str
@@ -59,6 +60,7 @@ class Change:
     created: tuple[str, ...] = ()
     reprocessed: tuple[str, ...] = ()
     answers: Count | None = None
+    state: str = ""
 
     @property
     def id(self) -> str:
@@ -107,8 +109,10 @@ class Changes:
         """The change with the number of answers that it made different."""
         line = self._lines["render"]
         found = [each for id_ in change.ids if (each := line.of(id_, change.recorded)) is not None]
-        if not found or found[0][0].finished is None or found[0][0].error:
+        if not found:
             return change
+        if found[0][0].finished is None or found[0][0].error:
+            return replace(change, state="failed" if found[0][0].error else "running")
         before = found[-1][1]
         while before is not None and before.error:
             before = line.before(before)

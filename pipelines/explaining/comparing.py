@@ -1,7 +1,6 @@
 """The answers of two moments compared: the queries whose neighbours differ, each difference with its reasons, and
 everything that changed in between."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipelines.client import backbones
@@ -74,17 +73,19 @@ def compare(connection: Connection, old: State, new: State, kept: Kept) -> Compa
 def _matched(connection: Connection, old: State, new: State) -> Matched:
     before: list[Reply] = []
     after: list[Reply] = []
-    if old.id != new.id:
-        for pair in answers_files(History(connection), new.id, old.id):
-            before += _replies(connection, pair.old, old)
-            after += _replies(connection, pair.new, new)
-    return replies.match(before, after)
+    same = False
+    for pair in answers_files(History(connection), new.id, old.id) if old.id != new.id else ():
+        entry = pair.path.split("/")[1]
+        files = _read(connection, pair.old, old), _read(connection, pair.new, new)
+        differing = replies.differing(*files)
+        same = same or len(differing[0]) < len(files[0])
+        before += replies.parse(entry, differing[0])
+        after += replies.parse(entry, differing[1])
+    return replies.match(before, after, same)
 
 
-def _replies(connection: Connection, file: FileChange | None, state: State) -> Iterator[Reply]:
-    if file is not None:
-        content = Repository(connection, REPO, state.id).read(file.path)
-        yield from replies.parse(file.path.split("/")[1], content)
+def _read(connection: Connection, file: FileChange | None, state: State) -> bytes:
+    return Repository(connection, REPO, state.id).read(file.path) if file is not None else b""
 
 
 def _pictures(connection: Connection, old: State, new: State, kept: Kept) -> Changed | None:

@@ -7,7 +7,6 @@ from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History, Pair
 from pipelines.client.repository import Repository
 from pipelines.explaining import replies
-from pipelines.explaining.replies import Reply
 from pipelines.library.kept import Kept
 from pipelines.library.results import ANSWERS, REPO
 
@@ -44,18 +43,17 @@ class Counts:
         key = _KEY + sha256(hashes.encode()).digest()
         known = self._kept.get(key)
         if known is None:
-            before = self._read(pair.old, old)
-            after = self._read(pair.new, new)
-            matched = replies.match(before, after)
+            files = self._read(pair.old, old), self._read(pair.new, new)
+            before, after = replies.differing(*files)
+            same = len(before) < len(files[0])
+            matched = replies.match(replies.parse("", before), replies.parse("", after), same)
             numbers = sum(1 for _ in matched.differing()), len(matched.new), len(matched.gone)
             known = dict(zip(("changed", "new", "gone"), map(str, numbers), strict=True))
             self._kept.put(key, known)
         return int(known["changed"]), int(known["new"]), int(known["gone"])
 
-    def _read(self, file: FileChange | None, commit: str) -> list[Reply]:
-        if file is None:
-            return []
-        return replies.parse("", Repository(self._connection, REPO, commit).read(file.path))
+    def _read(self, file: FileChange | None, commit: str) -> bytes:
+        return Repository(self._connection, REPO, commit).read(file.path) if file is not None else b""
 
 
 def answers_files(history: History, new: str, old: str) -> list[Pair]:

@@ -71,10 +71,18 @@ def parse(entry: str, content: bytes) -> list[Reply]:
         return []
 
 
-def match(old: Iterable[Reply], new: Iterable[Reply]) -> Matched:
-    """Matches the queries of each entry by id, and those left by name."""
+def differing(old: bytes, new: bytes) -> tuple[bytes, bytes]:
+    """The lines of two files of answers that are not in the other one: after most changes few."""
+    before, after = old.splitlines(keepends=True), new.splitlines(keepends=True)
+    has, had = set(after), set(before)
+    return b"".join(line for line in before if line not in has), b"".join(line for line in after if line not in had)
+
+
+def match(old: Iterable[Reply], new: Iterable[Reply], comparable: bool = False) -> Matched:
+    """Matches the queries of each entry by id, and those left by name. comparable: whether equal answers, which were
+    left out, show that ids are of pictures of one size."""
     before, after = list(old), list(new)
-    comparable = not _ids(before).isdisjoint(_ids(after)) or not before or not after
+    comparable = comparable or not _ids(before).isdisjoint(_ids(after)) or not before or not after
     both: list[Two] = []
     added: list[Reply] = []
     ids = {(each.entry, each.id): each for each in before}

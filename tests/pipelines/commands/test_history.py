@@ -126,6 +126,24 @@ def test_answers_are_counted_that_a_change_made_different(
     assert found[-1]["description"] == "one"
 
 
+def test_answers_that_are_missing_have_a_reason(
+    as_user: Connection, command: Command, wait_for_jobs: WaitForJobs
+) -> None:
+    document = {
+        "pipeline": {"name": "render"},
+        "input": {"pfs": {"name": "queries", "repo": "queries", "branch": "master", "glob": "/*"}},
+        "transform": {"image": "shell:1", "cmd": ["false"]},
+        "datum_tries": 1,
+    }
+    (command.directory / "render.json").write_text(json.dumps(document))
+    deploy(as_user, [reading.read(command.directory / "render.json")])
+    wait_for_jobs(Repository(as_user, "queries").write([Put("/a", b"1")]))
+    assert said(command, "queries")[-1] == "answers: missing, since a job failed"
+    (found,) = data(command, "queries")
+    assert (found["answers"], found["state"]) == (None, "failed")
+    assert "since a job failed" in command.fails("diff", "master", "master")
+
+
 def test_a_deployment_says_which_parameters_it_changed(
     as_user: Connection, preprocessing: Connection, command: Command, wait_for_jobs: WaitForJobs
 ) -> None:

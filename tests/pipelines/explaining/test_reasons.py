@@ -16,7 +16,7 @@ from pipelines.explaining.reasons import (
     Causes,
     differences,
 )
-from pipelines.explaining.replies import Reply, Tile, Two, match, parse
+from pipelines.explaining.replies import Reply, Tile, Two, differing, match, parse
 from pipelines.explaining.settings import Setting
 
 
@@ -107,3 +107,8 @@ def test_another_renders_file_has_no_answers() -> None:
     line = {"query": "q", "sources": ["s"], "k": 3, "metric": None, "model": None, "neighbors": []}
     (found,) = parse("e", json.dumps(line).encode())
     assert (found.id, found.metric, found.backbone) == ("q", "", "")
+
+
+def test_equal_lines_are_left_out() -> None:
+    assert differing(b"a\nb\nc\n", b"c\nd\na\n") == (b"b\n", b"d\n")
+    assert match([reply("1", "a")], [reply("2", "b")], comparable=True).comparable
