@@ -13,11 +13,11 @@ from decimal import ROUND_CEILING, Decimal
 import numpy as np
 import numpy.typing as npt
 
-PRECISIONS = (0.99, 0.95, 0.9, 0.8, 0.5)
-"""The precisions for which thresholds are stated."""
+PROBABILITIES = (0.99, 0.95, 0.9, 0.8, 0.5)
+"""The probabilities for which thresholds are stated."""
 
 PROPOSED = 0.95
-"""The precision of the threshold that is proposed."""
+"""The probability of the threshold that is proposed."""
 
 BINS = 24
 
@@ -36,11 +36,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Threshold:
-    """The largest distance within which at least the share `precision` of pairs have the same label, None without one;
-    the pairs within it, the share of those with the same label, and the share of all such pairs found by it. limited:
-    whether a larger one was not looked for, since too few pairs beyond are known."""
+    """The largest distance at which pairs have the same label with at least this probability, None without one; the
+    pairs within it, the share of these with the same label, and the share of all such pairs found by it. limited:
+    whether it could be larger, but too few pairs beyond are known."""
 
-    precision: float
+    probability: float
     distance: float | None
     pairs: int = 0
     share: float = 0.0
@@ -120,27 +120,24 @@ def bins(distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_]) -> lis
     return [Bin(float(edges[at]), float(edges[at + 1]), int(pairs[at]), int(agreeing[at])) for at in range(BINS)]
 
 
-def threshold(
-    distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_], precision: float, reach: float
-) -> Threshold:
-    """The threshold for a precision, at most `reach`, rounded up to few digits where that takes in no further pair."""
+def thresholds(
+    distances: npt.NDArray[np.float32], same: npt.NDArray[np.bool_], reach: float, probabilities: Sequence[float]
+) -> list[Threshold]:
+    """The thresholds for some probabilities, from the pairs within `reach`, rounded up to few digits where that takes
+    in no further pair."""
     known = int(np.searchsorted(distances, reach, side="right"))
-    agreeing = np.cumsum(same)
-    shares = agreeing[:known] / np.arange(1, known + 1)
-    last = np.append(distances[1:] > distances[:-1], True)[:known]  # all pairs of one distance are within it or none
-    enough = np.flatnonzero(last & (shares >= precision))
-    if not len(enough):
-        return Threshold(precision, None)
-    end = int(enough[-1])
-    beyond = float(distances[end + 1]) if end + 1 < len(distances) else np.inf
-    return Threshold(
-        precision,
-        _rounded(float(distances[end]), beyond),
-        end + 1,
-        float(shares[end]),
-        float(agreeing[end] / max(1, agreeing[-1])),
-        limited=end + 1 == known and reach < np.inf,
-    )
+    within = blocks(distances[:known], same[:known])
+    found = []
+    for probability in probabilities:
+        end = sum(each.pairs for each in within if each.probability >= probability)
+        if not end:
+            found.append(Threshold(probability, None))
+            continue
+        beyond = float(distances[end]) if end < len(distances) else np.inf
+        distance, agreeing = _rounded(float(distances[end - 1]), beyond), int(same[:end].sum())
+        recall = agreeing / max(1, int(same.sum()))
+        found.append(Threshold(probability, distance, end, agreeing / end, recall, end == known and reach < np.inf))
+    return found
 
 
 def _rounded(distance: float, beyond: float) -> float:

@@ -88,10 +88,10 @@ def calibrated(rankings: Rankings, verdicts: Verdicts) -> dict[str, Any]:
     which half of the rankings know all pairs (None for any distance); `proposed` is the threshold for `PROPOSED`."""
     distances, same = judging.pairs(verdicts)
     blocks, reach = calibration.blocks(distances, same), judging.reach(verdicts)
-    thresholds = [calibration.threshold(distances, same, each, reach) for each in calibration.PRECISIONS]
+    thresholds = calibration.thresholds(distances, same, reach, calibration.PROBABILITIES)
     stated = [
         {
-            "precision": each.precision,
+            "probability": each.probability,
             "distance": each.distance,
             "pairs": each.pairs,
             "share": _round(each.share),
@@ -115,7 +115,7 @@ def calibrated(rankings: Rankings, verdicts: Verdicts) -> dict[str, Any]:
             for each in calibration.bins(distances, same)
         ],
         "thresholds": stated,
-        "proposed": next(each for each in stated if each["precision"] == calibration.PROPOSED),
+        "proposed": next(each for each in stated if each["probability"] == calibration.PROPOSED),
     }
 
 

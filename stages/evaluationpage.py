@@ -10,6 +10,7 @@ import html
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from stages import evaluationwords as words
 from stages import plots, wording
 from stages.plots import Axis, Column, Curve
 from stages.style import STYLE
@@ -58,8 +59,7 @@ def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield "<body>"
     yield "<header>"
     yield "<h1>Evaluation</h1>"
-    of = f"{counted(metrics['labelled'], 'picture', 'pictures')} of {metrics['pictures']:,} with a label"
-    yield f'<p class="summary">{of}, {counted(metrics["labels"], "label", "labels")}</p>'
+    yield f'<p class="summary">{_text(words.summary(metrics))}</p>'
     yield '<dl class="facts">'
     named = f"{_text(facts['backbone'])} <code>{_text(facts['model'][:12])}</code>"
     size = f"{facts['image_size']} pixels, {_text(facts['fit'])}"
@@ -168,56 +168,29 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
     yield "</p></figcaption></figure>"
     cells = [
         [
-            _share(each["precision"]),
+            _share(each["probability"]),
             "none" if each["distance"] is None else f"{each['distance']:g}",
             f"{each['pairs']:,}",
+            _share(each["share"]),
             _share(each["recall"]),
         ]
         for each in calibration["thresholds"]
     ]
-    header = ("precision", "THRESHOLD", "pairs within", "share of all pairs with the same label")
+    header = ("probability", "THRESHOLD", "pairs within", "with the same label", "of all with the same label")
     yield from _table(
-        "calibration", "the largest distances within which that share has the same label", header, cells, (0, 1, 2, 3)
+        "calibration", "the largest distances at which the probability is as high", header, cells, (0, 1, 2, 3, 4)
     )
-    yield f"<p>{' '.join(map(_text, threshold_notes(calibration)))}</p>"
-
-
-def threshold_notes(calibration: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences about the proposed threshold."""
-    proposed = calibration["proposed"]
-    if proposed["distance"] is None:
-        yield f"No THRESHOLD: at no distance do {proposed['precision']:.0%} of pairs have the same label."
-        return
-    yield f"Proposed for a precision of {proposed['precision']:.0%}: THRESHOLD={proposed['distance']:g}."
-    if proposed["limited"]:
-        yield "It could be larger: past it, fewer than half of the rankings know all pairs; a larger K would show more."
-    yield "Pairs within it are taken to be the same thing, as the labels mean it."
+    yield f"<p>{' '.join(map(_text, words.threshold(calibration)))}</p>"
 
 
 def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
     found = metrics["left_out"]
     yield '<h2 id="left-out">Labels and pictures left out</h2>'
-    cells = [[_text(name), f"{count:,}", _examples(examples)] for name, count, examples in left_out(metrics) if count]
+    cells = [[_text(name), f"{count:,}", _examples(examples)] for name, count, examples in words.left_out(metrics)]
     if cells:
         yield from _table("left-out", "", ("reason", "number", "examples"), cells, numbers=(1,))
     files = ", ".join(f"{name}: {rows:,}" for name, rows in sorted(found["files"].items()))
     yield f"<p>{'Nothing.' if not cells else ''} Labels by file: <bdi>{_text(files or 'no files')}</bdi>.</p>"
-
-
-def left_out(metrics: Mapping[str, Any]) -> list[tuple[str, int, list[str]]]:
-    """What was left out: the reason, the number, and examples, in words."""
-    found = metrics["left_out"]
-    conflicts = [f"{each['source']} ({', '.join(each['labels'])})" for each in found["conflicts"]["examples"]]
-    return [
-        ("lines or files of labels that cannot be read", found["problems"]["count"], found["problems"]["examples"]),
-        ("sources with several labels", found["conflicts"]["count"], conflicts),
-        ("pictures whose sources have different labels", found["mixed"]["count"], found["mixed"]["examples"]),
-        ("labels for sources that are not in the library", found["unknown"]["count"], found["unknown"]["examples"]),
-        ("pictures without a label", metrics["pictures"] - metrics["labelled"], []),
-        ("pictures that alone have their label", found["single"]["count"], found["single"]["examples"]),
-        ("labelled pictures without a labelled neighbour", found["alone"]["count"], []),
-        ("neighbours without a label, passed over", metrics["skipped"], []),
-    ]
 
 
 def _examples(examples: Sequence[str]) -> str:

@@ -168,6 +168,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["diff"] = [*differing.FIELDS, "page"]
     so["add"] = ["commit", "put", "skipped", "unreadable", "rejected"]
     so["remove"] = ["commit", "removed", "missing"]
+    so["evaluate"] = ["directory", "metrics", "calibration"]
     so["duplicates"] = ["directory", "removable", "frees", "groups"]
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
     so["results"] = ["entry", "directory", "notes", "queries"]

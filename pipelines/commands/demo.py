@@ -19,13 +19,17 @@ from pipelines.commands.progress import counting, wait
 from pipelines.commands.terminal import files, near, say, say_all
 from pipelines.commands.waiting import Put
 from pipelines.errors import LookalikeError
+from pipelines.explaining import deploying, evaluating
 from pipelines.library import ingest, models, pictures, quality, queries, results, samples
 from pipelines.library.selection import NothingFoundError
 from pipelines.specifications import own, reading
 from stages.framing import unpadded
+from stages.labels import Row, written
 from stages.packs import parse_pack
 
 BACKBONE = "efficientnet-lite0"
+LABELS = "samples.csv"
+"""The file of the sample pictures' labels in the repo of labels."""
 
 
 ASKED = 5
@@ -34,10 +38,12 @@ ASKED = 5
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The directory for the library, and the pictures to search for; None stands for some of the library's."""
+    """The directory for the library, and the pictures to search for; None stands for some of the library's. labels: a
+    file with labels of the library, if they are known."""
 
     images: Path
     queries: Path | None
+    labels: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,8 @@ def wanted(directory: Path, images: Path | None, queries: Path | None) -> Wanted
     if images is not None:
         return Wanted(images, queries)
     made = samples.write_samples(directory)
-    return Wanted(made.library, queries or made.queries)
+    labels = written(Row(name, samples.label_of(name)) for name in samples.library_names())
+    return Wanted(made.library, queries or made.queries, labels)
 
 
 def run(connection: Connection, wanted: Wanted) -> Outcome:
@@ -76,17 +83,22 @@ def run(connection: Connection, wanted: Wanted) -> Outcome:
     say_all(f"skipped {each}" for each in (*found.left_out, *asked.left_out))
     say_all(f"left out {path}: {reason}" for path, reason in unreadable.items())
     say(f"put {files(added.files)} into images and {files(asked.files)} into queries")
+    if wanted.labels:
+        evaluating.put(connection, {LABELS: wanted.labels})
     put = Put("images", frozenset(added.names)), Put("queries", frozenset(asked.entries))
     jobs = wait(connection, [*commits, added.commit, asked.commit])
     return Outcome(jobs, asked.entries, put, len(unreadable))
 
 
 def remove(connection: Connection) -> dict[str, str]:
-    """Removes the sample pictures and the sample queries. Returns what was done, in words, by commit."""
+    """Removes the sample pictures, their labels and the sample queries. Returns what was done, in words, by commit."""
     done: dict[str, str] = {}
     gone = ingest.forget(connection, samples.library_names())
     if gone is not None:
         done[gone.commit] = f"removed {files(gone.files)} from images"
+    unlabelled = evaluating.forget(connection, LABELS)
+    if unlabelled:
+        done[unlabelled] = f"removed {LABELS} from {deploying.LABELS}"
     with contextlib.suppress(NothingFoundError):
         done[queries.remove(connection, [samples.QUERIES]).commit] = f"removed the query {samples.QUERIES}"
     return done
@@ -137,11 +149,14 @@ def say_next_steps(program: Path, has_samples: bool) -> None:
     command = str(near(program)) if program.parent.name == "bin" else "lookalike"
     say("")
     say("The server keeps running. Next:")
-    removal = (("demo --remove", "remove the sample pictures and queries"),) if has_samples else ()
+    of_samples = (
+        ("evaluate", "measure the search by the labels of the sample pictures"),
+        ("demo --remove", "remove the sample pictures and queries"),
+    )
     for arguments, meaning in (
         ("add PICTURE…", "add pictures to the library"),
         ("query PICTURE…", "search for look-alikes"),
-        *removal,
+        *(of_samples if has_samples else ()),
         ("status", "show the state of every pipeline"),
         ("down", "stop the server; everything stays on disk"),
     ):

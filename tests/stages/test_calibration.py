@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-from stages.calibration import bins, blocks, knots, probability, threshold
+from stages.calibration import bins, blocks, knots, probability, thresholds
 from tests.amounts import examples
 
 PAIRS = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, max_size=60)
@@ -36,29 +36,38 @@ def test_probabilities_are_the_isotonic_regression(pairs: list[tuple[int, bool]]
 
 @settings(max_examples=examples(200), deadline=None)
 @given(PAIRS, st.sampled_from([0.5, 0.8, 0.95]), st.sampled_from([0.4, 1.0, np.inf]))
-def test_a_threshold_is_the_largest_distance_of_that_precision(
-    pairs: list[tuple[int, bool]], precision: float, reach: float
+def test_a_threshold_is_the_largest_distance_of_that_probability(
+    pairs: list[tuple[int, bool]], likely: float, reach: float
 ) -> None:
     distances, same = sorted_pairs(pairs)
-    within = [distance for distance in np.unique(distances) if distance <= reach]
-    good = [distance for distance in within if same[distances <= distance].mean() >= precision]
-    found = threshold(distances, same, precision, reach)
-    if not good:
+    known = distances <= reach
+    (found,) = thresholds(distances, same, reach, [likely])
+    if not known.any():
+        assert found.distance is None
+        return
+    fit = IsotonicRegression(increasing=False).fit_transform(distances[known], same[known].astype(np.float64))
+    good = distances[known][fit >= likely - 1e-9]
+    if not len(good):
         assert found.distance is None
         return
     assert found.distance is not None
-    assert (distances <= found.distance).tolist() == (distances <= max(good)).tolist()
-    assert found.pairs == (distances <= max(good)).sum()
-    assert found.share == pytest.approx(same[distances <= max(good)].mean())
-    assert found.limited == (max(good) == max(within) and reach < np.inf)
+    within = distances <= good.max()
+    assert (distances <= found.distance).tolist() == within.tolist()
+    assert found.pairs == within.sum()
+    assert found.share == pytest.approx(same[within].mean())
+    assert found.share >= likely - 1e-9
+    assert not found.limited or reach < np.inf
 
 
-def test_a_threshold_has_few_digits() -> None:
+def test_a_threshold_has_few_digits_and_stays_within_reach() -> None:
     distances = np.array([0.1234567, 0.2, 0.31239, 0.9], np.float32)
     same = np.array([True, True, True, False])
-    assert threshold(distances, same, 0.95, np.inf).distance == 0.313
-    close = np.array([0.31239, 0.3124, 0.9], np.float32)
-    assert threshold(close, np.array([True, False, False]), 0.95, np.inf).distance == 0.31239
+    (found,) = thresholds(distances, same, np.inf, [0.95])
+    assert (found.distance, found.pairs, found.limited) == (0.313, 3, False)
+    (found,) = thresholds(distances, same, 0.25, [0.95])
+    assert (found.distance, found.pairs, found.recall, found.limited) == (0.201, 2, 2 / 3, True)
+    close, same = np.array([0.31239, 0.3124, 0.9], np.float32), np.array([True, False, False])
+    assert thresholds(close, same, np.inf, [0.95])[0].distance == 0.31239
 
 
 def test_the_histogram_has_all_pairs() -> None:
@@ -73,8 +82,8 @@ def test_no_pairs_and_pairs_at_distance_0() -> None:
     none = np.empty(0, np.float32), np.empty(0, np.bool_)
     assert not blocks(*none)
     assert not bins(*none)
-    assert threshold(*none, 0.95, np.inf).distance is None
+    assert thresholds(*none, np.inf, [0.95])[0].distance is None
     equal = np.zeros(2, np.float32), np.array([True, False])
     assert [each.pairs for each in bins(*equal)] == [2]
     assert knots(blocks(*equal)) == [(0.0, 0.5)]
-    assert threshold(*equal, 0.5, np.inf).distance == 0
+    assert thresholds(*equal, np.inf, [0.5])[0].distance == 0
