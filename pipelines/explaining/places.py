@@ -1,8 +1,9 @@
 """The places of pictures at one commit: the file that holds a picture of a true name, the pack that preprocess made of
 it, and the commit that put it there. Knows no features, no index and no answers."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.packfiles import PackFile, Row
@@ -65,21 +66,39 @@ class Places:
         return None
 
     def put_by(self, place: Place, sha256: str, picture: str) -> tuple[str, bool]:
-        """The id of the commit that last put a picture, and whether that is certain: not if the packs of earlier
-        versions of its block cannot be read."""
-        writers = self._lineage.writers(self._repo, place.file.path, place.file.commit)
+        """The id of the commit that put a picture, not counting later ones that put the same bytes again, and whether
+        that is certain: not if the packs of earlier versions of its block cannot be read."""
         if not place.in_block:
-            return next(writers, place.file.commit), True
-        last = place.file.commit
-        for version, commit in enumerate(writers):
-            held = self._held(commit, place, sha256, picture) if version < _MOST_VERSIONS else None
-            if not held:
-                return last, held is not None
-            last = commit
+            return self._oldest(place, lambda commit: self._is_same(place.file, commit))
+        last, known = self._oldest(place, lambda commit: self._held(commit, place, sha256, picture))
+        if not known:
+            return last, False
         before = None if self._above else self._before_division(last, place)  # the block itself was new
         if before is not None and self._held(before.file.commit, before, sha256, picture):
             return self.put_by(before, sha256, picture)
         return last, True
+
+    def _oldest(self, place: Place, has: Callable[[str], bool | None]) -> tuple[str, bool]:
+        """The oldest of the commits in a row, from the newest backwards, that have something in a file, and whether
+        that is known of the one before it. `has` is None if it is not known of a commit."""
+        last = place.file.commit
+        for commit in islice(self._lineage.writers(self._repo, place.file.path, last), _MOST_VERSIONS):
+            if not has(commit):
+                break
+            last = commit
+        # The content of a squashed commit is that of its child, which is not one of the writers.
+        for _ in range(_MOST_VERSIONS):
+            made = self._lineage.commit(self._repo, last)
+            held = has(made.parent) if made is not None and made.parent else False
+            if made is None or not held:
+                return last, held is not None
+            last = made.parent
+        return last, False
+
+    def _is_same(self, file: Found, commit: str) -> bool:
+        """Whether a file had the same content at an earlier commit."""
+        found = self._lineage.file(self._repo, file.path, commit)
+        return found is not None and found.hash == file.hash
 
     def _held(self, commit: str, place: Place, sha256: str, picture: str) -> bool | None:
         """Whether a block held this picture at a commit of its repo; None if that is not known."""

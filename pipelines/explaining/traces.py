@@ -8,9 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that somebody put: the commit that last put it (its id, "" if it cannot be found; its start in UTC, that
-    of the original if it was imported; its author and description, "" if unknown). member: the picture in a block or an
-    archive, "" for a file of its own. note: the reason for a gap, "" without one."""
+    """A file that somebody put: the commit that put this content (its id, "" if it cannot be found; its start in UTC,
+    that of the original if it was imported; its author and description, "" if unknown). member: the picture in a block
+    or an archive, "" for a file of its own. note: the reason for a gap, "" without one."""
 
     repo: str
     path: str

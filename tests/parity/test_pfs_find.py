@@ -48,6 +48,17 @@ def test_additions_and_removals_are_found_newest_first(place: Place, find: Find)
     assert find(repo, "/c")[0] == ("found", fourth, 0)
 
 
+def test_the_child_of_a_squashed_commit_has_its_files_but_did_not_change_them(
+    client: Client, place: Place, find: Find
+) -> None:
+    repo = place.repo()
+    first, second, third = place.put(repo, a="1"), place.put(repo, b="2"), place.put(repo, c="3")
+    client.squash_commit(second)
+    assert place.paths(repo, third) == ["/a", "/b", "/c"]
+    assert find(repo, "/b") == [("last", first, 2)]
+    assert find(repo, "/a") == [("found", first, 1), ("last", first, 2)]
+
+
 def test_only_the_file_itself_counts(place: Place, find: Find) -> None:
     repo = place.repo()
     only = place.put(repo, a_b="1")
