@@ -9,7 +9,7 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import imagesizes
+from pipelines.client import imagesizes, owners
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
 from pipelines.client.transactions import transaction
@@ -18,6 +18,10 @@ from pipelines.specifications.reading import SOURCES, Spec, sources
 
 ANNOTATION = "lookalike/spec-sha256"
 """The pod annotation that holds the fingerprint of a pipeline's specification."""
+
+DEPLOYED_BY = "lookalike/deployed-by"
+"""The pod annotation that names who deployed a version of a pipeline, and the command: the commits of specifications
+have no descriptions."""
 
 _DEFAULT_IMAGE = "ubuntu:20.04"
 """Pachyderm's."""
@@ -77,6 +81,7 @@ def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, ke
     request = spec.request()
     request.pipeline.project.name = connection.project
     request.metadata.annotations[ANNOTATION] = spec.fingerprint
+    request.metadata.annotations[DEPLOYED_BY] = _author(connection)
     action = "created"
     if old is not None:
         pushed = imagesizes.keep_pushed(request, old) if keep_size else None
@@ -110,13 +115,19 @@ def resize(
             pfs_pb2_grpc.APIStub(channel).CreateBranch(moved, metadata=begun.metadata)
         pps = pps_pb2_grpc.APIStub(channel)
         for info in infos:
+            request = imagesizes.resized(info, size)
+            request.metadata.annotations[DEPLOYED_BY] = _author(connection)
             with _refusals_of(info.pipeline.name):
-                pps.CreatePipeline(imagesizes.resized(info, size), metadata=begun.metadata)
+                pps.CreatePipeline(request, metadata=begun.metadata)
         for job in obsolete:
             pipeline = pps_pb2.Pipeline(name=job.pipeline, project=pfs_pb2.Project(name=connection.project))
             stop = pps_pb2.StopJobRequest(job=pps_pb2.Job(pipeline=pipeline, id=job.id), reason=reason)
             pps.StopJob(stop, metadata=begun.metadata)
     return begun.id
+
+
+def _author(connection: Connection) -> str:
+    return f"{owners.this().user}: {connection.doing}" if connection.doing else owners.this().user
 
 
 @contextmanager

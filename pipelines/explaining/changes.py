@@ -203,10 +203,8 @@ class Changes:
             ids,
             versions[-1].started,
             versions[-1].started,
-            author=model.author
-            if model is not None
-            else self._history.author_of_version(versions[0].pipeline, versions[0].id),
-            description=model.description if model is not None else "",
+            author=versions[0].author or self._history.author_of_version(versions[0].pipeline, versions[0].id),
+            description=versions[0].description,
             model=(self._backbone(self._parent_of(model)), self._backbone(model)) if model is not None else None,
             settings=changed,
             created=tuple(sorted(new.pipeline for old, new in pairs if old is None)),

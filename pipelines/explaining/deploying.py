@@ -13,7 +13,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from pipelines.checks import suite
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
-from pipelines.client.deployment import ANNOTATION, Deployed
+from pipelines.client.deployment import ANNOTATION, DEPLOYED_BY, Deployed
 from pipelines.client.imagesizes import SPECIFIED
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
@@ -148,7 +148,7 @@ def _difference(written: Draft, details: Any) -> dict[str, Any]:
     json_format.ParseDict(dict(written.document), stated, ignore_unknown_fields=True)
     running = pps_pb2.CreatePipelineRequest()
     json_format.ParseDict(json_format.MessageToDict(details), running, ignore_unknown_fields=True)
-    for name in (ANNOTATION, SPECIFIED):
+    for name in (ANNOTATION, DEPLOYED_BY, SPECIFIED):
         running.metadata.annotations.pop(name, None)
     before, after = _place(stated), _place(running)
     return _patch(before, after)

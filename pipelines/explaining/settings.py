@@ -15,6 +15,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from pipelines.client.connection import Connection
+from pipelines.client.deployment import DEPLOYED_BY
 from pipelines.errors import LookalikeError
 
 _ALL = -1
@@ -41,7 +42,8 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class Version:
     """A version of a pipeline: the commit of its specification, whose id its commit set shares, its start (UTC), and
-    its parameters by name. salt: what a deployment changes to compute all again."""
+    its parameters by name. salt: what a deployment changes to compute all again. author and description: who deployed
+    it, with which command; "" if another client did."""
 
     pipeline: str
     number: int
@@ -49,6 +51,8 @@ class Version:
     started: datetime
     parameters: Mapping[str, str]
     salt: str
+    author: str = ""
+    description: str = ""
 
 
 class Versions:
@@ -105,6 +109,7 @@ def _version(info: Any) -> Version:
     parameters = {name: _text(value) for name, value in fields.items() if name not in _NOT_SET}
     parameters |= {name: _text(value) for name, value in transform.items() if name != "env"}
     parameters |= transform.get("env", {})
+    author, _, doing = info.details.metadata.annotations.get(DEPLOYED_BY, "").partition(": ")
     return Version(
         info.pipeline.name,
         info.version,
@@ -112,6 +117,8 @@ def _version(info: Any) -> Version:
         info.details.created_at.ToDatetime(tzinfo=UTC),
         parameters,
         info.details.salt,
+        author,
+        doing,
     )
 
 

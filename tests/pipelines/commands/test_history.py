@@ -1,12 +1,14 @@
 """`lookalike history` as people and programs read it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 
+from pipelines.client import owners
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
 from pipelines.client.history import History, _created_by
@@ -163,6 +165,10 @@ def test_a_deployment_says_which_parameters_it_changed(
     ]
     newest, *_ = data(command)
     assert (newest["repo"], newest["reprocessed"], newest["settings"]) == ("pipelines", ["preprocess"], [])
+    assert (newest["author"], newest["description"]) == (owners.this().user, "")
+    deploy(replace(as_user, doing="deploy --set: it"), specs)
+    newest, *_ = data(command, "pipelines")
+    assert (newest["author"], newest["description"]) == (owners.this().user, "deploy --set: it")
 
 
 def test_labels_and_commits_of_others_are_listed(as_user: Connection, command: Command) -> None:

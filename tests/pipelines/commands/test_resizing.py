@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from google.protobuf import json_format
 
-from pipelines.client import backbones, deployment
+from pipelines.client import backbones, deployment, owners
 from pipelines.client.connection import Connection
+from pipelines.client.deployment import DEPLOYED_BY
 from pipelines.client.imagesizes import IMAGE_SIZE, SPECIFIED
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
@@ -142,6 +143,8 @@ def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(
         new = specified(as_user, name)
         assert (new["transform"]["env"].pop(IMAGE_SIZE), old["transform"]["env"].pop(IMAGE_SIZE)) == ("64", "96")
         assert new["metadata"]["annotations"].pop(SPECIFIED) == "96"
+        by = old["metadata"]["annotations"].pop(DEPLOYED_BY), new["metadata"]["annotations"].pop(DEPLOYED_BY)
+        assert by == (owners.this().user, f"{owners.this().user}: model push efficientnet-lite0 --image-size 64")
         assert new == old
     stopped = Jobs(as_user).of("features", before["features"][0])
     assert stopped is not None
