@@ -10,7 +10,7 @@ from pipelines.cluster.graph_words import SIGNS, clipped
 from pipelines.cluster.layering import Layers, Place, columns, layered
 from stages.wording import visible
 
-_WIDE, _HIGH, _LOW = 208, 74, 46
+_WIDE, _HIGH, _LOW = 220, 74, 46
 """A box, and the height of that of a repo, in pixels."""
 _PASSAGE = 26
 _ACROSS, _DOWN = 26, 62
@@ -149,8 +149,8 @@ def _box(node: Node, middle: float, top: float) -> Iterator[str]:
         yield f'<circle class="dot" cx="{left + 17:.1f}" cy="{top + 18:.1f}" r="4.5"/>'
         yield _text("name", left + 29, top + 23, clipped(node.name, _NAME))
         yield _text("state", left + 14, top + 43, clipped(node.state, 11))
-        yield _text("", left + _WIDE - 12, top + 43, clipped(graph_words.datums(node), 25), "end")
-        yield _text("", left + 14, top + 61, clipped(graph_words.effort(node) or node.reason, _WORDS))
+        yield _text("", left + _WIDE - 12, top + 43, clipped(graph_words.effort(node), 19), "end")
+        yield _text("", left + 14, top + 61, clipped(graph_words.datums(node) or node.reason, _WORDS))
     yield "</g>"
 
 

@@ -28,7 +28,7 @@ def datums(node: Node) -> str:
         return ""
     if not job.total:
         return "no datums"
-    counts = {"done": job.processed, "skipped": job.skipped, "failed": job.failed}
+    counts = {"failed": job.failed, "done": job.processed, "skipped": job.skipped}
     words = ", ".join(f"{short(number)} {name}" for name, number in counts.items() if number)
     return f"{words or '0 done'} of {short(job.total)}"
 
@@ -36,17 +36,17 @@ def datums(node: Node) -> str:
 def effort(node: Node) -> str:
     """The time of that job, and the GPUs that a worker requests, with those that are held."""
     time = "" if node.job is None or node.job.seconds is None else duration(node.job.seconds)
-    gpus = counted(node.gpus, "GPU", "GPUs") if node.gpus else ""
-    held = f", {node.held} in use" if node.gpus and node.held else ""
-    return " · ".join(filter(None, (time, gpus + held)))
+    gpus = f"{node.held}/{node.gpus} GPU" if node.gpus and node.held else counted(node.gpus, "GPU", "GPUs")
+    return " · ".join(filter(None, (time, gpus if node.gpus else "")))
 
 
 def short(number: int) -> str:
-    """A count in at most six characters, up to 10¹²."""
-    for limit, unit in ((10**9, "G"), (10**6, "M")):
-        if number >= limit:
-            return f"{number / limit:.4g}{unit}"
-    return f"{number:,}" if number < 10**5 else f"{number // 1000}k"
+    """A count in at most five characters, up to 10¹²."""
+    if number < 10**4:
+        return f"{number:,}"
+    unit, of = next(each for each in (("G", 10**9), ("M", 10**6), ("k", 10**3)) if number >= each[1])
+    whole = number * 10 // of  # in tenths, rounded down, so that no count looks complete before it is
+    return f"{whole // 10}{unit}" if whole >= 1000 or whole % 10 == 0 else f"{whole / 10}{unit}"
 
 
 def duration(seconds: float) -> str:

@@ -3,6 +3,7 @@ Pure functions of names; knows neither pipelines nor drawings."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 Edge = tuple[str, str]
@@ -59,12 +60,10 @@ def columns(layers: Layers, width: Callable[[str], float], gap: float) -> dict[P
     for sweep in range(4 * _SWEEPS):
         order = range(len(layers.nodes)) if sweep % 2 else range(len(layers.nodes) - 1, -1, -1)
         for layer in order:
-            names = layers.nodes[layer]
-            wanted = []
-            for place in range(len(names)):
-                beside = [middles[each] for each in near.get((layer, place), ())]
-                wanted.append(sum(beside) / len(beside) if beside else middles[layer, place])
-            _spread(middles, layer, wanted, [width(name) for name in names], gap)
+            widths = [width(name) for name in layers.nodes[layer]]
+            beside = [[middles[each] for each in near.get((layer, place), ())] for place in range(len(widths))]
+            means = [sum(each) / len(each) if each else None for each in beside]
+            _spread(middles, layer, _filled(means, _offsets(widths, gap)), widths, gap)
     return middles
 
 
@@ -74,9 +73,7 @@ def _spread(
     """Sets the middles of a layer as near to the wanted ones as they can be without changing their order: places that
     would overlap are put side by side around the mean of what they want."""
     groups: list[tuple[list[int], float]] = []
-    offsets = [0.0]
-    for before, after in pairwise(widths):
-        offsets.append(offsets[-1] + (before + after) / 2 + gap)
+    offsets = _offsets(widths, gap)
     for place, x in enumerate(wanted):
         members, start = [place], x - offsets[place]
         while groups and groups[-1][1] > start:
@@ -87,6 +84,28 @@ def _spread(
     for members, start in groups:
         for place in members:
             middles[layer, place] = start + offsets[place]
+
+
+def _offsets(widths: Sequence[float], gap: float) -> list[float]:
+    """The middles of items side by side, from that of the first."""
+    offsets = [0.0]
+    for before, after in pairwise(widths):
+        offsets.append(offsets[-1] + (before + after) / 2 + gap)
+    return offsets
+
+
+def _filled(wanted: Sequence[float | None], offsets: Sequence[float]) -> list[float]:
+    """The wanted middles; items without one are to be side by side with the nearest that has one."""
+    known = [place for place, x in enumerate(wanted) if x is not None]
+    found = []
+    for place, x in enumerate(wanted):
+        nearest = min(known, key=partial(_distance, place), default=place)
+        found.append((wanted[nearest] or 0.0) + offsets[place] - offsets[nearest] if x is None else x)
+    return found
+
+
+def _distance(place: int, other: int) -> int:
+    return abs(place - other)
 
 
 _Item = str | tuple[int, int]

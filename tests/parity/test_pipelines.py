@@ -5,7 +5,7 @@ import pytest
 from google.protobuf import duration_pb2
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
-from python_pachyderm.proto.v2.pps import pps_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
 from tests.parity.places import MakeInput, Place, until
 
@@ -92,6 +92,27 @@ def test_earlier_versions_can_be_seen(place: Place, pfs: MakeInput, client: Clie
     assert [info.version for info in client.list_pipeline() if info.pipeline.name == name] == [2]
     with pytest.raises(grpc.RpcError, match="has only 2 versions, not enough to find ancestor 5"):
         list(client.inspect_pipeline(name + "~5"))
+
+
+def test_a_commit_set_has_the_versions_of_its_time(place: Place, pfs: MakeInput, client: Client) -> None:
+    repo, apart = place.repo(), place.repo()
+    name = place.pipeline("echo one", input=pfs(repo))
+    behind = place.pipeline("echo behind", input=pfs(name))
+    before = place.put(repo, a="1")
+    place.job(behind, before)
+    place.pipeline("echo two", name=name, input=pfs(repo))
+    after = place.put(repo, b="2")
+
+    def versions(commit: str) -> dict[str, tuple[int, str]]:
+        request = pps_pb2.ListPipelineRequest(
+            details=True, projects=[pfs_pb2.Project(name="default")], commit_set=pfs_pb2.CommitSet(id=commit)
+        )
+        infos = pps_pb2_grpc.APIStub(client._channel).ListPipeline(request)
+        return {each.pipeline.name: (each.version, each.details.transform.stdin[0]) for each in infos}
+
+    assert versions(before) == {name: (1, "echo one"), behind: (1, "echo behind")}
+    assert versions(after) == {name: (2, "echo two"), behind: (1, "echo behind")}
+    assert versions(place.put(apart, a="1")) == {}
 
 
 def test_a_filter_on_the_state_is_evaluated(place: Place, pfs: MakeInput, client: Client) -> None:

@@ -114,13 +114,9 @@ def test_mermaid_has_a_line_for_each_node_and_edge() -> None:
 
 
 def test_counts_and_times_are_short() -> None:
-    assert [graph_words.short(n) for n in (0, 99_999, 100_000, 1_234_567, 10**10)] == [
-        "0",
-        "99,999",
-        "100k",
-        "1.235M",
-        "10G",
-    ]
+    counts = (0, 9_999, 10_000, 12_345, 99_999, 999_999, 1_234_567, 10**10)
+    short = ["0", "9,999", "10k", "12.3k", "99.9k", "999k", "1.2M", "10G"]
+    assert [graph_words.short(each) for each in counts] == short
     seconds = (0.04, 99.9, 99.96, 600, 5999, 6000, 359_999, 400_000)
     assert [graph_words.duration(each) for each in seconds] == [
         "0.0 s", "99.9 s", "1:40 m", "10:00 m", "99:59 m", "1:40 h", "99:59 h", "4 d",
