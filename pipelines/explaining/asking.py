@@ -208,7 +208,7 @@ class _Question:
         if model != self.spec.sha256:
             raise LookalikeError(
                 f"at commit {self.past.short} the index held vectors of another model than the repo models: "
-                "there were no answers then; name a later commit, which `lookalike commits` lists"
+                "there were no answers then; name a later commit, which `lookalike history` lists"
             )
 
 
@@ -225,7 +225,7 @@ def _backbone(models: Tree, past: Past) -> BackboneSpec:
 def _no_backbone(past: Past) -> LookalikeError:
     return LookalikeError(
         f"at commit {past.short} the repo models held no backbone, so nothing was compared then: name a later commit, "
-        "which `lookalike commits` lists"
+        "which `lookalike history` lists"
     )
 
 
@@ -234,7 +234,7 @@ def _check_size(past: Past, spec: BackboneSpec) -> None:
     if size.isdecimal() and int(size) != spec.image_size:
         raise LookalikeError(
             f"at commit {past.short} pictures were made {size} pixels, but the backbone {spec.name} took "
-            f"{spec.image_size}: there were no answers then; name a later commit, which `lookalike commits` lists"
+            f"{spec.image_size}: there were no answers then; name a later commit, which `lookalike history` lists"
         )
 
 

@@ -59,7 +59,7 @@ class Past:
     def empty(self) -> LookalikeError:
         """The error if there was nothing to compare with."""
         return LookalikeError(
-            f"the library was empty at commit {self.short}: name a later one; `lookalike commits images` lists them"
+            f"the library was empty at commit {self.short}: name a later one; `lookalike history` lists them"
         )
 
 

@@ -5,12 +5,17 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich import filesize
 
 from pipelines.client.connection import Connection
+from pipelines.client.datums import Datums
+from pipelines.client.jobs import Jobs
+from pipelines.client.outages import outlasting
 from pipelines.client.trees import Entry, Store, Tree, batches
+from pipelines.cluster import graph_words
 from pipelines.errors import LookalikeError
 from pipelines.explaining import past as pasts
 from pipelines.explaining.past import LIBRARY, Past
@@ -55,9 +60,11 @@ class Library:
                 f"for a while, and {filesize.decimal(self.store.free)} are free: name another disk with XDG_CACHE_HOME"
             )
         of = counted(pictures, "picture", "pictures") if pictures else counted(len(entries), "datum", "datums")
+        seconds = sum(map(self._seconds, pipelines))
+        took = f"; the pipelines took {graph_words.duration(seconds)} of computing for it" if seconds else ""
         return (
             f"computing {', '.join(pipelines)} of {of} again with the code of today, from {filesize.decimal(size)} of "
-            f"{_READS[pipelines[0]][1]}"
+            f"{_READS[pipelines[0]][1]}{took}"
         )
 
     def index(self, pipelines: Sequence[str], models: Path) -> Path:
@@ -98,6 +105,19 @@ class Library:
         """The datums for the next pipeline in the output of this one."""
         place = self.scratch / pipeline
         return [Entry(f"library/{each.name}", sum(_sizes(each)), "", True) for each in sorted(place.glob("library/*"))]
+
+    def _seconds(self, pipeline: str) -> float:
+        """The time that a pipeline's workers took for the datums of its output of then, as far as it is known."""
+        tree = Tree.at(self.connection, pipeline, self.past.id)
+        job = (
+            None
+            if tree is None
+            else outlasting(self.connection, partial(Jobs(self.connection).of, pipeline, tree.commit))
+        )
+        if job is None:
+            return 0.0
+        datums = outlasting(self.connection, lambda: list(Datums(self.connection, job)))
+        return sum(each.seconds or 0.0 for each in datums)
 
     def _counts(self) -> Iterator[int]:
         """The numbers of pictures of each segment of the index of then, if it can be read."""

@@ -2,6 +2,7 @@
 some cannot be had."""
 
 import json
+import re
 import shutil
 import zipfile
 from dataclasses import dataclass
@@ -65,20 +66,28 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-def sheets(world: World, at: str, *options: str) -> dict[str, dict[str, bytes]]:
+Sheets = dict[str, dict[str, bytes]]
+
+
+def sheets(world: World, at: str) -> Sheets:
     """The files of the sheets that an older commit gives for the pictures, by entry. Changes nothing on the server."""
+    return asked(world, at)[0]
+
+
+def asked(world: World, at: str, *options: str) -> tuple[Sheets, str]:
+    """The same, and what the command says."""
     before = world.commits()
-    world.lookalike("query", *ARGUMENTS, "--at", at, "-o", "past", *options)
+    said = world.lookalike("query", *ARGUMENTS, "--at", at, "-o", "past", *options)
     assert world.commits() == before
     found = {}
     for entry in ARGUMENTS:
         (directory,) = (world.scratch / "past").glob(f"{entry}@*")
         found[entry] = {name: (directory / name).read_bytes() for name in FILES}
     shutil.rmtree(world.scratch / "past")
-    return found
+    return found, said
 
 
-def recorded(world: World, at: str) -> dict[str, dict[str, bytes]]:
+def recorded(world: World, at: str) -> Sheets:
     """The sheets that the pipelines made."""
     return {entry: {name: world.repo("render", at).read(f"/{entry}/{name}") for name in FILES} for entry in ARGUMENTS}
 
@@ -138,7 +147,11 @@ def test_another_stage_is_refused_unless_todays_code_may_compute_again(
         "index": "computes index of the whole library again",
     }
     assert again[stage] in refused
-    assert sheets(told.world, at, "--with-todays-code") == recorded(told.world, at)
+    found, said = asked(told.world, at, "--with-todays-code")
+    assert found == recorded(told.world, at)
+    assert re.search(
+        r"computing .*index of 12 pictures again .*; the pipelines took [\d.]+ s of computing for it", said
+    )
 
 
 def test_a_library_that_could_not_answer_then_is_refused_with_the_reason(told: Told) -> None:
@@ -170,4 +183,4 @@ def test_pipelines_deleted_since_answer_with_todays_code(told: Told) -> None:
         world.client.delete_pipeline(name)
     refused = world.lookalike("query", "mine.png", "--at", at, fails=True)
     assert "render did not exist, or was deleted since" in refused
-    assert sheets(world, at, "--with-todays-code") == before
+    assert asked(world, at, "--with-todays-code")[0] == before
