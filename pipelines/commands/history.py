@@ -104,7 +104,7 @@ def _show(change: Change) -> None:
     """Prints a change: its id, time, author and description, and below these what it changed."""
     by = ": ".join(filter(None, (change.author, change.description)))
     console.print(f"{change.id[:_SHORT]}  {when(change.started)}", style="bold", end="  ", highlight=False)
-    say(by or ("by another client"))
+    say(by or f"{'deployed ' if change.repo == DEPLOYMENT else ''}by another client")
     for line in _lines(change):
         say(f"  {line}")
 

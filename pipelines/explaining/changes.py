@@ -204,7 +204,7 @@ class Changes:
             versions[-1].started,
             versions[-1].started,
             author=versions[0].author or self._history.author_of_version(versions[0].pipeline, versions[0].id),
-            description=versions[0].description,
+            description=versions[0].description or (model.description if model is not None else ""),
             model=(self._backbone(self._parent_of(model)), self._backbone(model)) if model is not None else None,
             settings=changed,
             created=tuple(sorted(new.pipeline for old, new in pairs if old is None)),

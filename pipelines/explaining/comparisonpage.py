@@ -127,7 +127,8 @@ def _tile(tile: Tile, rank: int, difference: Difference | None, thumbnail: bytes
 
 def _why(difference: Difference) -> str:
     said = "; ".join(
-        words if reason in (MODEL, PARAMETERS, QUERY) else f"{reason} {words}" for reason, words in difference.reasons
+        words if reason in (MODEL, PARAMETERS, QUERY) else f"{reason} {words}".rstrip()
+        for reason, words in difference.reasons
     )
     if difference.old_rank is None:
         said = f"new: {said}"
@@ -146,7 +147,7 @@ def _picture(thumbnail: bytes | None, alternative: str) -> str:
 
 
 def _sources(names: Sequence[str]) -> str:
-    more = f"<li>and {len(names) - 2:,} more names</li>" if len(names) > 2 else ""
+    more = f"<li>and {counted(len(names) - 2, 'more name', 'more names')}</li>" if len(names) > 2 else ""
     return f'<ul class="sources">{"".join(f"<li><bdi>{_text(each)}</bdi></li>" for each in names[:2])}{more}</ul>'
 
 

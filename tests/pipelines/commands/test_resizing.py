@@ -134,6 +134,9 @@ def test_a_push_changes_pictures_and_backbone_at_once_and_deployments_keep_that(
     ) in said
     commit = said.split(": commit ")[1][:32]
     assert jobs(as_user) == {name: [commit, *ids] for name, ids in before.items()}
+    newest, *_ = json.loads(command.says("history", "--json", "--limit", "1"))  # one change, though of two commits
+    assert (newest["id"], newest["model"]["after"][:26]) == (commit, "efficientnet-lite0 at 64 p")
+    assert [(each["name"], each["after"]) for each in newest["settings"]] == [("IMAGE_SIZE", "64")]
     assert {job.state for job in Jobs(as_user).of_set(commit)} == {"success"}
     assert sides(as_user) == {64}
     results = dict(Repository(as_user, "features").read_all("/*.json"))
