@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ from pipelines.errors import LookalikeError
 
 KEPT_BYTES = 4 << 30
 """Most bytes of files that are kept; those that were not used for the longest time go first."""
+
+_SCRATCH = "ask-"
+_LEFT_AFTER = 7 * 86400.0
+"""Seconds after which a scratch directory belongs to a process that was killed: no question takes as long."""
 
 Report = Callable[[int], None]
 """Hears of each number of bytes that has come."""
@@ -143,9 +148,13 @@ class Store:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A directory that is deleted in the end."""
+        """A directory that is deleted in the end; those that killed processes have left are deleted now."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="ask-", dir=self._directory) as scratch:
+        for left in self._directory.glob(f"{_SCRATCH}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > _LEFT_AFTER:
+                    shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self._directory) as scratch:
             yield Path(scratch)
 
     @property

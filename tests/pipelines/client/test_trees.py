@@ -1,5 +1,7 @@
 """Copies of a commit's files, kept by hash."""
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,16 @@ def test_fetched_files_are_kept_up_to_a_limit_the_newest_used_longest(tree: Tree
         assert (scratch / "two").read_bytes() == b"22"  # in use
     (kept,) = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
     assert kept.read_bytes() == b"333"
+
+
+def test_scratch_directories_of_killed_processes_are_deleted_after_a_week(tmp_path: Path) -> None:
+    for name, age in (("ask-old", 8), ("ask-new", 1)):
+        (tmp_path / name).mkdir()
+        moment = time.time() - age * 86400
+        os.utime(tmp_path / name, (moment, moment))
+    with Store(tmp_path).scratch() as scratch:
+        assert {each.name for each in tmp_path.iterdir()} == {"ask-new", scratch.name}
+    assert not scratch.exists()
 
 
 def test_entries_are_grouped_by_size() -> None:

@@ -48,6 +48,21 @@ def test_more_than_are_kept_are_refused_with_the_way_to_get_them(asked: Command,
     assert refused.startswith("K is 3: only the 3 nearest of each query are kept, not 4. `lookalike deploy --set K=4`")
 
 
+def test_options_of_a_question_to_the_past_that_mean_nothing_are_refused(asked: Command) -> None:
+    assert asked.run("query", "mine.jpg", "--with-todays-code").returncode == 2
+    assert asked.run("query", "mine.jpg", "--at", "master", "--no-wait").returncode == 2
+    refused = asked.fails("query", "mine.jpg", "--at", "2001-01-01")
+    assert refused.startswith(("2001-01-01 is before the first commit", "there are no commits yet"))
+
+
+def test_a_library_of_other_pipelines_is_refused_with_the_reason(asked: Command) -> None:
+    asked.says("query", "mine.jpg")
+    refused = asked.fails("query", "mine.jpg", "--at", "master")
+    assert "preprocess did not exist, or was deleted since; " in refused
+    assert "render ran a stage without a version, and this code has render-" in refused
+    assert "--with-todays-code computes preprocess, features and index of the whole library again" in refused
+
+
 def test_answers_as_json(asked: Command) -> None:
     done = asked.run("query", "mine.jpg", "-k", "2", "--json")
     assert done.returncode == 0
