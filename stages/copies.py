@@ -18,6 +18,7 @@ from stages.sources import Source
 Rows = NDArray[np.int32]
 
 _NEVER = "~"  # after every date
+_AT_ONCE = 1 << 16  # pairs that are Python's numbers, which take more memory
 
 
 @dataclass(frozen=True)
@@ -130,10 +131,12 @@ def _components(near: Near, looked_at: Sequence[Sequence[Source]]) -> list[list[
             row = above[row]
         return row
 
-    for one, other in zip(near.first.tolist(), near.second.tolist(), strict=True):
-        if looked_at[one] and looked_at[other]:
-            one, other = sorted((top(one), top(other)))
-            above[other] = one
+    for begin in range(0, len(near.first), _AT_ONCE):
+        part = slice(begin, begin + _AT_ONCE)
+        for one, other in zip(near.first[part].tolist(), near.second[part].tolist(), strict=True):
+            if looked_at[one] and looked_at[other]:
+                one, other = sorted((top(one), top(other)))
+                above[other] = one
     members: dict[int, list[int]] = {}
     for row, sources in enumerate(looked_at):
         if sources:

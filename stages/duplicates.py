@@ -76,26 +76,30 @@ def _check_folders(across: tuple[str, str], pictures: Path) -> None:
 
 
 def _read(tables: Iterable[Path], chosen: _Chosen) -> tuple[Near, Facts]:
-    """The pairs of all tables, as far as they count. One table's thumbnails are in memory at a time."""
+    """The pairs of all tables, as far as they count. One table's thumbnails are in memory at a time, and 12 bytes for
+    each pair."""
     sources: dict[str, Sequence[Source]] = {}
-    first, second, distances = list[str](), list[str](), list[float]()
+    met: dict[str, int] = {}  # pictures by id, numbered as they come
+    first, second, distances = ([np.empty(0, kind)] for kind in (np.int32, np.int32, np.float32))
     facts: Facts | None = None
     for table in tables:
         pairs = read_pairs(table)
         facts = _common(facts, _facts(pairs, chosen), table)
         sources |= zip(pairs.ids, pairs.sources, strict=True)
         counted = pairs.distances.astype(np.float64) <= facts.distance
-        first += [pairs.ids[row] for row in pairs.first[counted].tolist()]
-        second += [pairs.ids[row] for row in pairs.second[counted].tolist()]
-        distances += pairs.distances[counted].tolist()
-    ids = sorted(sources)
-    rows = {id: row for row, id in enumerate(ids)}
+        numbers = np.array([met.setdefault(id, len(met)) for id in pairs.ids], np.int32)
+        first.append(numbers[pairs.first[counted]])
+        second.append(numbers[pairs.second[counted]])
+        distances.append(pairs.distances[counted])
+    ids = sorted(met)
+    rows = np.empty(len(ids), np.int32)
+    rows[[met[id] for id in ids]] = np.arange(len(ids))
     near = Near(
         ids=ids,
         sources=[sources[id] for id in ids],
-        first=np.array([rows[id] for id in first], np.int32),
-        second=np.array([rows[id] for id in second], np.int32),
-        distances=np.array(distances, np.float32),
+        first=rows[np.concatenate(first)],
+        second=rows[np.concatenate(second)],
+        distances=np.concatenate(distances),
     )
     return near, facts or Facts(across=chosen.across)
 

@@ -63,6 +63,8 @@ def duplicates(
         return
     copies.check(connection, distance)
     if not optional.ready(connection, copies.GROUP, wait):
+        if as_json:
+            say_json(dict.fromkeys(("directory", "removable", "frees", "groups")))
         return
     found = copies.export(connection, output, distance, folders)
     if as_json:

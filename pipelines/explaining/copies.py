@@ -14,6 +14,7 @@ from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work, run
+from pipelines.library import results
 from pipelines.specifications import optional, own
 
 GROUP = "duplicates"
@@ -81,8 +82,10 @@ def export(
     """Writes groups.jsonl, remove.txt and the pages into a directory, over those of an earlier run.
 
     distance: the largest of a near pair, None for all that are kept. across: two folders, see stages.copies. Raises
-    LookalikeError if a folder has no pictures.
+    LookalikeError if a folder has no pictures, or if the directory is that of a result sheet.
     """
+    if (to / results.ANSWERS).exists():
+        raise LookalikeError(f"{to} is the result sheet of a query: name another directory with --output")
     to.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".new-", dir=to) as scratch:
         made = Path(scratch, "made")

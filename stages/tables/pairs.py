@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.compute import index_in
 
 from stages.sources import Source
 from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
@@ -46,8 +47,8 @@ class Pairs:
             raise ValueError("the columns of a table of pairs differ in length")
         if any(a >= b for a, b in pairwise(self.ids)):
             raise ValueError("the ids of a table of pairs must be distinct and sorted")
-        order = list(zip(self.first.tolist(), self.second.tolist(), strict=True))
-        if any(a >= b for a, b in pairwise(order)) or any(one > other for one, other in order):
+        order = self.first.astype(np.int64) * len(self.ids) + self.second
+        if np.any(np.diff(order) <= 0) or np.any(self.first > self.second):
             raise ValueError("the pairs of a table of pairs must be distinct and sorted")
 
     def __len__(self) -> int:
@@ -87,12 +88,14 @@ def write_pairs(pairs: Pairs, path: Path) -> None:
 
 
 def read_pairs(file: Path | BinaryIO) -> Pairs:
-    """Reads what write_pairs wrote, from a path or a seekable binary file. Raises StageError for any other file."""
+    """Reads what write_pairs wrote, from a path or a seekable binary file. Raises StageError for any other file.
+
+    Beside the pictures it takes about 300 bytes of memory for a pair.
+    """
     table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "threshold", "backbone")
     known = {id: (tuple(sources), thumbnail) for side in _SIDES for id, sources, thumbnail in _told(table, side)}
     ids = sorted(known)
-    rows = {id: row for row, id in enumerate(ids)}
-    first, second = (np.array([rows[id] for id in table[side].to_pylist()], np.int32) for side in _SIDES)
+    first, second = (index_in(table[side], value_set=pa.array(ids, pa.string())).to_numpy() for side in _SIDES)
     return Pairs(
         ids=ids,
         sources=[known[id][0] for id in ids],

@@ -139,6 +139,15 @@ def test_without_pairs_there_are_no_copies_and_no_old_list(library: Connection, 
     assert (output / "remove.txt").read_text() == ""
 
 
+def test_the_sheet_of_a_query_of_that_name_stays(library: Connection, command: Command) -> None:
+    sheet = command.directory / "results" / "duplicates"
+    sheet.mkdir(parents=True)
+    for name in ("neighbors.jsonl", "index.html"):
+        (sheet / name).write_text("a sheet")
+    assert "is the result sheet of a query: name another directory" in command.fails("duplicates")
+    assert (sheet / "index.html").read_text() == "a sheet"
+
+
 def test_the_pipelines_are_deleted_again(library: Connection, command: Command) -> None:
     command.says("duplicates", "--no-wait")
     said = command.says("duplicates", "--off")
