@@ -1,11 +1,15 @@
 """Datums and logs through the official client."""
 
+import base64
+import json
+
 import grpc
 import pytest
 from python_pachyderm import Client
+from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from tests.parity.places import MakeInput, Place, Refusal
+from tests.parity.places import MakeInput, Place, Refusal, content
 
 Copied = tuple[str, str, str, str]
 """A repo, a pipeline that copies its files, and the commits of its two jobs, the second of which has one new datum."""
@@ -135,3 +139,26 @@ def test_errors_of_logs(client: Client, copied: Copied) -> None:
         list(client.get_job_logs(copied[1], "0" * 12 + "4" + "0" * 19))
     with pytest.raises(grpc.RpcError, match="could not get pipeline information for"):
         list(client.get_pipeline_logs("no-such-pipeline"))
+
+
+def test_the_record_of_a_datum_in_the_meta_commit(copied: Copied, client: Client) -> None:
+    """It stays with the later commits that skip the datum, and names the job that processed it."""
+    repo, name, first, second = copied
+    listed = {each.data[0].file.path: each.datum.id for each in client.list_datum(name, second)}
+    meta = pfs_pb2.Repo(name=name, type="meta", project=pfs_pb2.Project(name="default"))
+    for path, job in {"/a": first, "/c": second}.items():
+        commit = pfs_pb2.Commit(repo=meta, branch=pfs_pb2.Branch(repo=meta, name="master"), id=second)
+        record = json.loads(content(client, commit, f"/meta/{listed[path]}/meta"))
+        (given,) = record["inputs"]
+        file = given["fileInfo"]["file"]
+        assert (record["job"]["id"], record.get("state", "PROCESSED")) == (job, "PROCESSED")
+        assert (given["name"], file["path"], file["commit"]["id"]) == ("in", path, job)
+        assert (file["commit"].get("repo") or file["commit"]["branch"]["repo"])["name"] == repo
+        assert len(base64.b64decode(given["fileInfo"]["hash"])) == 32
+        assert {each for each in record["stats"] if each.endswith("Time")} == {
+            "downloadTime",
+            "processTime",
+            "uploadTime",
+        }
+        (output,) = [each.file for each in client.walk_file((name, "master", second), path)]
+        assert output.datum == listed[path]
