@@ -1,6 +1,7 @@
 """`lookalike history` as people and programs read it."""
 
 import json
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,28 @@ def test_pictures_are_counted_in_files_and_in_blocks(
     assert command.fails("history", "trip/e.png").startswith(
         "no commit has added, replaced or removed a picture trip/e.png: `lookalike history` lists all changes"
     )
+
+
+def test_pictures_in_directories_archives_and_queries_are_counted(
+    as_user: Connection, preprocessing: Connection, command: Command, crops: list[Path], wait_for_jobs: WaitForJobs
+) -> None:
+    with zipfile.ZipFile(command.directory / "both.zip", "w") as archive:
+        archive.write(crops[2], "in/c.png")
+        archive.write(crops[3], "in/d.png")
+        archive.writestr("in/e.txt", "no picture")
+    images = Repository(as_user, "images")
+    first = images.write([Put("/dir/a.png", crops[0]), Put("/dir/sub/b.png", crops[1])])
+    second = images.write([Put("/both.zip", command.directory / "both.zip"), Remove("/dir/a.png")])
+    third = Repository(as_user, "queries").write([Put("/mine/a.png", crops[0]), Put("/mine/%names", b"a.png\n")])
+    wait_for_jobs(first, second, third)
+    assert said(command) == [
+        "queries: added mine/a.png",
+        "images: added both.zip/in/c.png, both.zip/in/d.png; removed dir/a.png; rejected both.zip/in/e.txt",
+        "images: added dir/a.png, dir/sub/b.png",
+        "pipelines created: preprocess, preprocess-queries",
+    ]
+    assert len(said(command, "both.zip/in/c.png")) == len(said(command, "mine")) == 1
+    assert len(said(command, "dir/a.png")) == 2
 
 
 def test_a_picture_that_moves_into_a_block_is_not_a_change(
