@@ -28,7 +28,8 @@ TOWERS_READY := $(TOWERS)/.ready
 PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
 # The library of the original experiment.
 EXPERIMENT ?= experiment
-# DVC and Snakemake have their own environment, and labelled pictures their own directory: the benchmarks create them.
+# DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the
+# benchmarks create them.
 PEERS := benchmarks/setups
 # The first Python on the PATH that the dependencies support and that can create an environment.
 FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
@@ -38,7 +39,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality peers towers lint stubs format lock wheel images clean
+.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality copies peers towers lint stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -105,6 +106,9 @@ pipeline: $(READY) ## Measure the whole pipeline on localpachd; ARGS="--pictures
 quality: $(READY) ## Measure the precision of framings, sizes, poolings and backbones; ARGS="framing --sets emoji" selects.
 	@$(BIN)/python -m benchmarks.quality $(ARGS)
 
+copies: $(READY) ## Measure finding copies of pictures beside imagededup, which the first run installs separately (6 GB).
+	@$(BIN)/python -m benchmarks.copies $(ARGS)
+
 peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)
 
@@ -147,6 +151,8 @@ lock: $(READY) ## Pin the dependencies in pyproject.toml again; needs uv.
 		-o towers/requirements.lock
 	@uv pip compile $(PEERS)/requirements.in --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(PEERS)/requirements.lock
+	@uv pip compile $(PEERS)/copies.in --universal --python-version 3.11 --generate-hashes --no-header -q \
+		-o $(PEERS)/copies.lock
 	@uv pip compile $(PEERS)/pictures.in --no-deps --universal --python-version 3.11 --generate-hashes --no-header -q \
 		-o $(PEERS)/pictures.lock
 	@for image in $(ENVIRONMENTS); do \

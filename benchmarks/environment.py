@@ -1,5 +1,5 @@
-"""Owns the virtual environment of DVC and Snakemake, separate from the project's: they need a hundred packages that
-nothing else here needs. Knows nothing of their use."""
+"""Owns the virtual environments of the programs that lookalike is compared with, separate from the project's: they need
+a hundred packages that nothing else here needs. Knows nothing of their use."""
 
 import hashlib
 import os
@@ -48,10 +48,7 @@ def cached(environment: Mapping[str, str], variable: str, name: str, lock: Path)
 
 def tools(directory: Path) -> dict[str, Tool]:
     """The tools by name, from an environment that is created if missing. Raises Unavailable."""
-    stamp = directory / _STAMP
-    # Without a stamp the user has made it, with versions of their choice; the table states them.
-    if not directory.exists() or (stamp.is_file() and stamp.read_text() != fingerprint(LOCK)):
-        _make(directory)
+    ensure(directory, LOCK, "DVC and Snakemake", "270 MB, a minute", VARIABLE)
     found = {}
     for name in TOOLS:
         path = directory / "bin" / name
@@ -61,17 +58,23 @@ def tools(directory: Path) -> dict[str, Tool]:
     return found
 
 
-def _make(directory: Path) -> None:
-    print(f"installing DVC and Snakemake in {directory} (270 MB, a minute) ...", file=sys.stderr, flush=True)
+def ensure(directory: Path, lock: Path, what: str, cost: str, variable: str) -> None:
+    """Makes an environment of a lock file's packages unless it is there. `what` is in it, in words; `cost`: what that
+    takes; `variable` names the directory of another one. Raises Unavailable."""
+    stamp = directory / _STAMP
+    # Without a stamp the user has made it, with versions of their choice; the table states them.
+    if directory.exists() and not (stamp.is_file() and stamp.read_text() != fingerprint(lock)):
+        return
+    print(f"installing {what} in {directory} ({cost}) ...", file=sys.stderr, flush=True)
     run([sys.executable, "-m", "venv", "--clear", str(directory)], "the virtual environment could not be created")
-    (directory / _STAMP).write_text("unfinished")
+    stamp.write_text("unfinished")
     pip = [str(directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     run(
-        [*pip, "--require-hashes", "-r", str(LOCK)],
+        [*pip, "--require-hashes", "-r", str(lock)],
         "pip could not install them: PyPI must be reachable once, or name an existing environment with "
-        f"--environment or {VARIABLE}",
+        f"--environment or {variable}",
     )
-    (directory / _STAMP).write_text(fingerprint(LOCK))
+    stamp.write_text(fingerprint(lock))
 
 
 def run(command: list[str], why: str) -> str:

@@ -37,11 +37,16 @@ def _samples(seed: int, asked: bool = True) -> Iterator[Picture]:
 def views(wheels: Path) -> Labelled:
     """Small parts of photographs, in the shapes of cameras' pictures, that may overlap: mirrored or not, brighter or
     darker, and compressed. The label is the photograph."""
-    photographs = {label: samples.open_photograph(label).convert("RGB") for label in samples.PHOTOGRAPHS}
-    for path in sorted((wheels / _COMMONS).glob("*.jpg")):
-        photographs[f"commons {path.stem}"] = on_white(path)
-    each = [(whole, label, number) for label, whole in photographs.items() for number in range(_VIEWS)]
+    each = [(whole, label, number) for label, whole in every(wheels).items() for number in range(_VIEWS)]
     return Labelled("views", tuple(Picture(_view(whole, label, number), label) for whole, label, number in each))
+
+
+def every(wheels: Path) -> dict[str, Image.Image]:
+    """All photographs that come in wheels, RGB, by name."""
+    found = {label: samples.open_photograph(label).convert("RGB") for label in samples.PHOTOGRAPHS}
+    for path in sorted((wheels / _COMMONS).glob("*.jpg")):
+        found[f"commons {path.stem}"] = on_white(path)
+    return found
 
 
 def _view(photograph: Image.Image, label: str, number: int) -> Image.Image:
