@@ -67,16 +67,21 @@ def commit_at(connection: Connection, text: str) -> str:
         return _at_date(connection, text)
     found = _ANCESTOR.fullmatch(text)
     if found is None:
-        raise LookalikeError(
-            f"{text!r} is not a valid commit or date: name an id or its start (`lookalike commits` lists them), "
-            "an ancestor such as master^2, or a date such as 2026-11-01 or 2026-11-01T14:30"
-        )
+        raise _invalid(text)
     repo, start, steps = found["repo"] or "", found["start"], found["steps"]
     if _START.fullmatch(start):
         start = _by_id(connection, start)
         if not steps:
             return start
-    return _ancestor(connection, repo, start + steps)
+    named = _ancestor(connection, repo, start + steps)
+    if named is None and not repo and not steps:  # yesterday, perhaps
+        raise _invalid(text)
+    if named is None:
+        raise LookalikeError(
+            f"there is no commit {text}: no branch or repo has that name, or its history is shorter; "
+            f"`lookalike commits{f' {repo}' if repo else ''}` lists the commits"
+        )
+    return named
 
 
 def listed(connection: Connection) -> list[Moment]:
@@ -144,7 +149,8 @@ def _by_id(connection: Connection, start: str) -> str:
     )
 
 
-def _ancestor(connection: Connection, repo: str, expression: str) -> str:
+def _ancestor(connection: Connection, repo: str, expression: str) -> str | None:
+    """The id of a commit as Pachyderm understands it; None if there is none."""
     of = pfs_pb2.Repo(name=repo or ANSWERS, type="user", project=pfs_pb2.Project(name=connection.project))
     commit = pfs_pb2.Commit(repo=of, branch=pfs_pb2.Branch(repo=of), id=expression)
     request = pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)
@@ -153,11 +159,14 @@ def _ancestor(connection: Connection, repo: str, expression: str) -> str:
     except grpc.RpcError as error:
         if error.code() not in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNKNOWN):
             raise
-        named = f"{repo}@{expression}" if repo else expression
-        raise LookalikeError(
-            f"there is no commit {named}: no branch or repo has that name, or its history is shorter; "
-            f"`lookalike commits{f' {repo}' if repo else ''}` lists the commits"
-        ) from error
+        return None
+
+
+def _invalid(text: str) -> LookalikeError:
+    return LookalikeError(
+        f"{text!r} is not a valid commit or date: name an id or its start (`lookalike commits` lists them), "
+        "an ancestor such as master^2, or a date such as 2026-11-01 or 2026-11-01T14:30"
+    )
 
 
 def _exists(connection: Connection, id_: str) -> bool:

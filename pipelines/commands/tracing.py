@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pipelines.client.outages import outlasting
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
@@ -53,7 +55,8 @@ def trace(
 
     With --json, the page is written only if --output names its place.
     """
-    found = tracing.trace(connected(address), entry, query, rank, at)
+    connection = connected(address)
+    found = outlasting(connection, partial(tracing.trace, connection, entry, query, rank, at))
     page = None if as_json and output is None else _written(found, output or Path("results"))
     if as_json:
         say_json(traces.as_data(found))
@@ -104,17 +107,16 @@ def _tree(found: Trace) -> _Node:
     """The path from the answer back to the files."""
     model = _Node("models", found.model.name, [f"hash {words.short(found.model.sha256)}", *words.put(found.model.file)])
     again = _Node("models", f"{found.model.name}, as above", [])
-    asked = [_features(each, model) for each in found.query.origins[:1]]
-    asked += [_features(each, again) for each in found.query.origins[1:]]
-    library = [_features(each, again) for each in found.neighbour.origins]
+    asked = [_features(*each, again if at else model) for at, each in enumerate(words.by_features(found.query))]
+    library = [_features(*each, again) for each in words.by_features(found.neighbour)]
     index = _step(found.index, library)
     return _step(found.render, [_step(found.search, [*asked, index])])
 
 
-def _features(origin: Origin, model: _Node) -> _Node:
-    facts = [each for each in (words.facts(origin), *words.put(origin.file)) if each]
-    file = _Node(origin.file.repo, words.place(origin.file).partition(":")[2] or origin.name, facts)
-    return _step(origin.features, [model, _step(origin.preprocess, [file])])
+def _features(step: Step, origins: Sequence[Origin], model: _Node) -> _Node:
+    files = [_Node(each.file.repo, each.name, list(words.source(each))) for each in origins]
+    made = [_step(origin.preprocess, [file]) for origin, file in zip(origins, files, strict=True)]
+    return _step(step, [model, *made])
 
 
 def _step(step: Step, made_from: Sequence[_Node]) -> _Node:

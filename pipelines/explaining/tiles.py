@@ -51,7 +51,7 @@ def tile(connection: Connection, entry: str, query: str, rank: int, at: str) -> 
     path = escape_component(entry).partition("/")[0]
     answers = _answers(repo, path) if repo is not None else None
     if repo is None or answers is None:
-        raise LookalikeError(results.missing([entry], results.known(connection, at)))
+        raise LookalikeError(results.missing([entry], results.known(connection, at), at))
     if not answers:
         raise LookalikeError(f"{entry} has no pictures to search for: `lookalike results {entry}` gives the reason")
     try:

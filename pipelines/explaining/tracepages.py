@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from pipelines.explaining import tracedrawing
 from pipelines.explaining import tracewords as words
-from pipelines.explaining.traces import Origin, Step, Trace
+from pipelines.explaining.traces import Step, Trace
 from stages.style import STYLE
 from stages.wording import visible
 
@@ -18,6 +18,7 @@ _STYLE = """
 .notes li + li { margin-top: 4px; }
 td code { overflow-wrap: anywhere; }
 td p { margin: 0; }
+tbody tr + tr th { border-top: 1px solid var(--edge); }
 td p + p { color: var(--muted); }
 .checks { padding-left: 20px; font-size: 0.875rem; }
 @media (max-width: 640px) {
@@ -25,7 +26,7 @@ td p + p { color: var(--muted); }
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   tr { padding: 8px 0; }
   tr + tr { border-top: 1px solid var(--edge); }
-  th, td, tr + tr td, tbody tr td { padding: 2px 14px; border: 0; }
+  th, td, tr + tr td, tbody tr td, tbody tr + tr th { padding: 2px 14px; border: 0; }
 }
 """
 
@@ -68,12 +69,14 @@ def _body(trace: Trace) -> Iterator[str]:
     yield '<div class="table"><table aria-labelledby="steps">'
     yield '<thead><tr><th scope="col">Step</th><th scope="col">File</th><th scope="col">Origin</th></tr></thead>'
     yield "<tbody>"
-    for origin in trace.query.origins:
-        yield from _origin(origin)
-    for origin in trace.neighbour.origins:
-        yield from _origin(origin)
     model = trace.model
-    yield _row("models", words.place(model.file), [f"{model.name}, hash {model.sha256}", *words.put(model.file)])
+    yield _row("models", model.file.path, [f"{model.name}, hash {model.sha256}", *words.put(model.file)])
+    for picture in (trace.query, trace.neighbour):
+        for features, origins in words.by_features(picture):
+            for origin in origins:
+                yield _row(origin.file.repo, origin.name, words.source(origin))
+                yield _stepped(origin.preprocess)
+            yield _stepped(features)
     for step in (trace.index, trace.search, trace.render):
         yield _stepped(step)
     yield "</tbody></table></div>"
@@ -83,15 +86,8 @@ def _body(trace: Trace) -> Iterator[str]:
     yield "</ul>"
 
 
-def _origin(origin: Origin) -> Iterator[str]:
-    facts = [each for each in (words.facts(origin), *words.put(origin.file)) if each]
-    yield _row(origin.file.repo, words.place(origin.file) if origin.file.path else origin.name, facts)
-    yield _stepped(origin.preprocess)
-    yield _stepped(origin.features)
-
-
 def _stepped(step: Step) -> str:
-    return _row(step.pipeline, f"{step.pipeline}:{step.path}", words.computed(step))
+    return _row(step.pipeline, step.path, words.computed(step))
 
 
 def _row(step: str, file: str, facts: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from pipelines.explaining.traces import File, Origin, Step, Trace
+from pipelines.explaining.traces import File, Origin, Pictured, Step, Trace
 from stages.wording import counted, distance
 
 _SHORT = 12
@@ -24,6 +24,12 @@ def answer(trace: Trace) -> str:
     """The neighbour's place among the answers."""
     same = ", the same picture" if trace.query.id == trace.neighbour.id else ""
     return f"rank {trace.rank} of {trace.k}, {trace.metric} distance {distance(trace.distance)}{same}"
+
+
+def by_features(picture: Pictured) -> list[tuple[Step, list[Origin]]]:
+    """The sources of a picture by the step that computed their vector: those in one part have it in common."""
+    steps = {origin.features.path: origin.features for origin in picture.origins}
+    return [(step, [each for each in picture.origins if each.features.path == path]) for path, step in steps.items()]
 
 
 def name(names: tuple[str, ...], id_: str) -> str:
@@ -78,9 +84,16 @@ def put(file: File) -> Iterator[str]:
         yield file.note
 
 
-def place(file: File) -> str:
-    """The file of a repo, and the member of it."""
-    return f"{file.repo}:{file.path}{f' › {file.member}' if file.member else ''}"
+def source(origin: Origin) -> Iterator[str]:
+    """The place of a source, if its name does not tell it, its facts, and the commit that put it."""
+    file = origin.file
+    inside = f", in it {file.member}" if file.member not in ("", origin.name) else ""
+    if file.path.strip("/") != origin.name:
+        yield f"file {file.path}{inside}" if file.path else "its file is not known"
+    known = facts(origin)
+    if known:
+        yield known
+    yield from put(file)
 
 
 def facts(origin: Origin) -> str:

@@ -140,11 +140,11 @@ class _Walk:
     def _origin(self, places: Places, place: Place, packed: Packed, name: str, features: Step) -> Origin:
         source = next(each for each in packed.row.sources if each.path == name)
         commit, certain = places.put_by(place, source.sha256, packed.row.id)
-        late = "" if certain else "it was put by this commit or an earlier one, whose pictures cannot be read any more"
+        doubt = "" if certain else "it was put by this commit or an earlier one, whose pictures cannot be read any more"
         self._check("preprocess made a picture of this id from each source", True)
         return Origin(
             name=name,
-            file=self._file(place.file.repo, place.file.path, place.member, commit, late),
+            file=self._file(place.file.repo, place.file.path, place.member, commit, doubt),
             preprocess=self._steps.at(packed.pack.file),
             features=features,
             sha256=source.sha256,
@@ -183,8 +183,9 @@ class _Walk:
             self._check("the backbone in models is the answer's", described.sha256 == self._tile.model)
         except StageError:
             self._check("the backbone in models is the answer's", False)
-        commit = next(self._lineage.writers("models", spec.path, spec.commit), spec.commit)
-        return Model(self._tile.backbone, self._tile.model, self._file("models", f"/{MODEL_FILE}", "", commit, ""))
+        commit, _ = Places(self._lineage, "models", "", self._tile.commit).put_by(Place(spec), "", "")
+        file = self._file("models", f"/{MODEL_FILE}", "", commit, "")
+        return Model(self._tile.backbone, self._tile.model, file)
 
     def _file(self, repo: str, path: str, member: str, commit: str, note: str) -> File:
         made = self._lineage.commit(repo, commit)

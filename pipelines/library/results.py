@@ -79,7 +79,7 @@ def export(connection: Connection, to: Path, wanted: Sequence[str] = (), at: str
     names = known(connection, at)
     absent = [name for name in wanted if name not in names]
     if absent:
-        raise LookalikeError(missing(absent, names))
+        raise LookalikeError(missing(absent, names, at))
     return [_export_one(connection, repo, names[name], name, to) for name in (wanted or names)] if repo else []
 
 
@@ -90,13 +90,16 @@ def known(connection: Connection, at: str = "") -> dict[str, str]:
     return {outlasting(connection, partial(true_name, connection, entry, at)): entry for entry in sorted(there)}
 
 
-def missing(absent: Sequence[str], known: Collection[str]) -> str:
-    """The error for entries that have no sheet. known: those that have one."""
+def missing(absent: Sequence[str], known: Collection[str], at: str = "") -> str:
+    """The error for entries that have no sheet, now or at a commit. known: those that have one."""
+    none = f"no result sheet for {', '.join(absent)}{f' at commit {at}' if at else ''}"
+    if not known and at:
+        return f"{none}, nor for any other query: name a later one, see `lookalike commits`"
     if not known:
-        return f"no result sheet for {', '.join(absent)}, nor for any other query: `lookalike status` gives the reason"
+        return f"{none}, nor for any other query: `lookalike status` gives the reason"
     more = f" and {len(known) - _MOST_KNOWN} more" if len(known) > _MOST_KNOWN else ""
     named = ", ".join(list(known)[:_MOST_KNOWN])
-    return f"no result sheet for {', '.join(absent)}; these queries have one: {named}{more}"
+    return f"{none}; these queries have one: {named}{more}"
 
 
 def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> Sheet:

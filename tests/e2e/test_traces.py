@@ -156,7 +156,9 @@ def test_a_skipped_datum_is_followed_to_the_job_that_processed_it(told: Told) ->
 def test_an_older_answer_is_told_as_it_was(told: Told) -> None:
     for name, before in told.before.items():
         assert as_data(told.trace(name, at=told.commits["many"])) == before
-    with pytest.raises(LookalikeError, match=r"no result sheet for one\.png; these queries have one: many"):
+    with pytest.raises(
+        LookalikeError, match=r"no result sheet for one\.png at commit .*; these queries have one: many"
+    ):
         told.trace(entry="one.png", at=told.commits["many"])
 
 

@@ -123,7 +123,7 @@ def test_words_that_name_no_commit(three: tuple[Connection, list[str]]) -> None:
         commit_at(connection, unknown)
     with pytest.raises(LookalikeError, match="there is no commit 00000 whose id begins so"):
         commit_at(connection, "00000")
-    for text in ("", "yesterday evening", "master^~2", "a/b"):
+    for text in ("", "yesterday", "yesterday evening", "master^~2", "a/b"):
         with pytest.raises(LookalikeError, match="is not a valid commit or date: name an id"):
             commit_at(connection, text)
     for text in ("2026-13-45", "2026-11-01T25", "2026-11-01 soon"):

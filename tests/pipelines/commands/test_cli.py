@@ -83,7 +83,7 @@ def test_wrong_paths_and_names(as_user: Connection, sheets: Connection, command:
     assert "nothing was put" in command.fails("add", "empty")
     assert "empty has no files" in command.fails("query", "empty")
     assert "no result sheet for nosuch" in command.fails("results", "nosuch")
-    assert "there is no commit nosuch" in command.fails("results", "--at", "nosuch")
+    assert "'nosuch' is not a valid commit or date" in command.fails("results", "--at", "nosuch")
     done = command.run("deploy", "--specs", "gone")
     assert done.returncode == 2
     assert "gone is neither a specification nor a directory" in done.stderr
