@@ -10,6 +10,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
 from pipelines.library import ingest, models, queries
 from pipelines.library.pictures import Source
@@ -134,14 +135,20 @@ class World:
         """Removes a query entry by its PFS name; returns the commit."""
         return self.repo("queries").write([Remove(f"/{entry}"), Remove(f"/{entry}/")])
 
-    def copy(self, other: "World") -> list[str]:
+    def copy(self, other: "World", repos: Iterable[str] = INPUTS) -> list[str]:
         """Copies the content of the other world's input repos, one commit each; returns the commits."""
-        found = {repo: other.content(repo) for repo in INPUTS}
+        found = {repo: other.content(repo) for repo in repos}
         return [
             self.repo(repo).write(Put(*each) for each in sorted(content.items()))
             for repo, content in found.items()
             if content
         ]
+
+    def newest(self, pipeline: str) -> str:
+        """The id of a pipeline's newest job."""
+        found = Jobs(self.connection).newest(pipeline)
+        assert found is not None
+        return found.id
 
     def settle(self, *commits: str) -> dict[str, Job]:
         """The jobs of commit sets by pipeline, the last set's, once all have ended; they must have succeeded."""

@@ -1,0 +1,85 @@
+"""Owns a made index to measure with: segments as the stage index writes them, with generated vectors whose spread is
+like that of a backbone's. Measures nothing."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stages.sources import Source
+from stages.tables.images import Images, write_images
+
+SEGMENTS = "0123456789abcdef"
+DIMENSION = 1280
+"""The length of a vector of the default backbone."""
+
+_FACTORS, _KINDS, _FAMILIES = 64, 500, 0.02
+_THUMBNAIL = 3_000  # bytes
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeIndex:
+    """Vectors of `pictures` pictures in 16 segments. They are rectified mixtures of few factors around the centres of
+    some kinds, of length 1; two in a hundred are a near copy of another picture, in any segment."""
+
+    pictures: int
+    seed: int = 0
+
+    def count(self, segment: str) -> int:
+        """The number of a segment's pictures."""
+        place = SEGMENTS.index(segment)
+        return self.pictures * (place + 1) // len(SEGMENTS) - self.pictures * place // len(SEGMENTS)
+
+    def vectors(self, segment: str, more: int = 0) -> Vectors:
+        """A segment's vectors, float32 (count + more, DIMENSION)."""
+        shared = np.random.default_rng([self.seed, 99])
+        mixing = shared.standard_normal((_FACTORS, DIMENSION), np.float32) / np.float32(_FACTORS**0.5)
+        centres = shared.standard_normal((_KINDS, _FACTORS), np.float32)
+        originals = shared.standard_normal((_KINDS, _FACTORS), np.float32)
+        own = np.random.default_rng([self.seed, SEGMENTS.index(segment)])
+        count = self.count(segment)
+        factors = centres[own.integers(_KINDS, size=count)]
+        factors += np.float32(0.6) * own.standard_normal((count, _FACTORS), np.float32)
+        copies = own.random(count) < _FAMILIES
+        factors[copies] = originals[own.integers(_KINDS, size=int(copies.sum()))]
+        if more:
+            factors = np.concatenate([factors, own.standard_normal((more, _FACTORS), np.float32)])
+        found: Vectors = factors @ mixing
+        found += np.float32(0.05) * own.standard_normal((count + more, DIMENSION), np.float32)
+        np.maximum(found, 0, out=found)
+        found /= np.linalg.norm(found, axis=1, keepdims=True)
+        return found
+
+    def write(self, directory: Path, segment: str, more: int = 0) -> Path:
+        """Writes a segment below a directory, `more` pictures larger, and returns its own directory."""
+        place = directory / segment
+        place.mkdir(parents=True, exist_ok=True)
+        vectors = self.vectors(segment, more)
+        np.save(place / "vectors.npy", vectors)
+        ids = sorted(self._ids(segment, len(vectors)))
+        noise = np.random.default_rng(self.seed)
+        images = Images(
+            ids=ids,
+            sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000),) for id in ids],
+            thumbnails=[noise.bytes(_THUMBNAIL) for _ in ids],
+            model="5eed" * 16,
+            image_size=224,
+            fit="pad",
+            dimension=DIMENSION,
+            backbone="made",
+        )
+        write_images(images, place / "images.parquet")
+        facts = {name: getattr(images, name) for name in ("backbone", "dimension", "fit", "image_size", "model")}
+        facts |= {"count": len(ids), "k": 3, "metric": "euclidean"}
+        (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
+        return place
+
+    def _ids(self, segment: str, count: int) -> Iterator[str]:
+        for number in range(count):
+            yield segment + hashlib.sha256(f"{self.seed}/{segment}/{number}".encode()).hexdigest()[1:]

@@ -1,0 +1,183 @@
+"""The opt-in pipelines of near pictures, on an index that is made: `python -m benchmarks.neighbours --help`.
+
+The index is put into a localpachd, in place of the pipeline that writes it; the bound is the matrix product of every
+pair of segments in float32 alone. The time for a million pictures is calculated, and said to be.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import program, servers
+from benchmarks.engine import Work, settle
+from benchmarks.madeindex import SEGMENTS, MadeIndex
+from benchmarks.program import positive
+from benchmarks.report import Line, Result, Row, line
+from benchmarks.trees import Tree, members, parents
+from pipelines.client import deployment
+from pipelines.client.connection import Connection, Target, connect
+from pipelines.client.repository import Put, Repository
+from pipelines.specifications import optional, reading
+from pipelines.specifications.reading import Spec
+
+PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
+GROUP = "duplicates"
+
+_PRODUCTS = 4  # pairs of segments whose products are measured
+_MILLION = 1_000_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures a library of the size that the arguments (the command line's by default) name, and prints the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.neighbours",
+        description="Measures the opt-in pipelines of near pictures on localpachd, with an index that is made.",
+    )
+    parser.add_argument("--pictures", type=positive, default=10_000, metavar="N", help="size of the library")
+    parser.add_argument(
+        "--left", type=int, choices=range(1, 17), default=16, metavar="N", help="left segments, of 16, to compute"
+    )
+    given = program.parse(parser, (), arguments)
+    given.sections = [f"{given.pictures:,} pictures"]
+    program.exit_on_sigterm()
+    program.run(given, lambda name: measure(name, MadeIndex(given.pictures), given.left), PACKAGES)
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of some commits: the work of their pipelines, and the processor seconds of the server and its
+    workers."""
+
+    works: Sequence[Work]
+    processor: float
+
+    def of(self, pipeline: str) -> Work:
+        """The work of one pipeline."""
+        return next(work for work in self.works if work.pipeline == pipeline)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """All that was measured: the cost for all pictures, and for one more; the wall and processor seconds of the
+    products of as many pairs of segments; the bytes of the files of a segment, and of the output; MiB of memory."""
+
+    built: Cost
+    added: Cost
+    product: tuple[float, float]
+    sizes: Mapping[str, int]
+    written: int
+    peak: float
+
+
+def measure(name: str, index: MadeIndex, left: int) -> Result:
+    """Computes the pairs of the first `left` segments with all others, and then what one more picture changes."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        place = Path(scratch, "index")
+        for segment in SEGMENTS:
+            index.write(place, segment)
+        sizes = {path.name: path.stat().st_size for path in (place / "0").iterdir()}
+        product = _product(place, left)
+        with servers.localpachd() as server, Tree(server.process.pid) as tree:
+            connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
+            connection.client.create_repo("index")
+            deployment.deploy(connection, _specifications(left))
+            built = _put(connection, server, place)
+            peak = tree.peak
+            index.write(place, "0", more=1)
+            added = _put(connection, server, place / "0")
+            repos = {info.repo.name: info.size_bytes_upper_bound for info in connection.client.list_repo()}
+    return _result(name, index, left, Measured(built, added, product, sizes, repos["neighbours"], peak))
+
+
+def _specifications(left: int) -> list[Spec]:
+    """The specifications, with so many segments on the left."""
+    found = {spec.name: spec for spec in optional.needed(reading.HERE, GROUP)}
+    document = json.loads(json.dumps(found["neighbours"].document))
+    document["input"]["cross"][0]["pfs"]["glob"] = f"/[{SEGMENTS[:left]}]"
+    found["neighbours"] = replace(found["neighbours"], document=document)
+    return [*found.values()]
+
+
+def _put(connection: Connection, server: servers.Server, place: Path) -> Cost:
+    root = place if place.name == "index" else place.parent
+    files = sorted(path for path in place.rglob("*") if path.is_file())
+    commit = Repository(connection, "index").write([Put(f"/{path.relative_to(root)}", path) for path in files])
+    before = _processor(server)
+    done = settle(connection, [commit])
+    return Cost(done.works, _processor(server) - before)
+
+
+def _processor(server: servers.Server) -> float:
+    """The processor seconds of a server, of its descendants, and of those of these that have ended."""
+    ticks = 0
+    for process in members(server.process.pid, parents()):
+        with suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _product(place: Path, left: int) -> tuple[float, float]:
+    """The wall and processor seconds of the products of all those pairs of segments, by the fastest of a few."""
+    one, *others = (np.load(place / name / "vectors.npy") for name in SEGMENTS[: _PRODUCTS + 1])
+    taken = []
+    for other in others:
+        begun = time.perf_counter(), time.process_time()
+        np.matmul(one, other.T)
+        taken.append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
+    pairs = left * len(SEGMENTS)
+    return min(each[0] for each in taken) * pairs, min(each[1] for each in taken) * pairs
+
+
+def _read(sizes: Mapping[str, int]) -> int:
+    """The bytes that all pairs of segments read from the index if each pair has near pictures: everything of the left
+    segment once, the vectors of each other one, and its table where it is on the right of the left one."""
+    count = len(SEGMENTS)
+    pairs = count * (count - 1)
+    once = count * sum(sizes.values())
+    return once + pairs * (sizes["vectors.npy"] + sizes["index.json"]) + pairs // 2 * sizes["images.parquet"]
+
+
+def _result(name: str, index: MadeIndex, left: int, found: Measured) -> Result:
+    rows, lines = [Row(name, "bound", found.product[0])], []
+    for what, cost in (("all pictures", found.built), ("one more", found.added)):
+        for work in cost.works:
+            rows.append(Row(name, f"{what}, {work.pipeline}", work.wall))
+            datums = f"{work.processed:,} datums, {work.skipped:,} skipped"
+            lines.append(Line(f"{what}: {work.pipeline}", f"{work.wall:,.1f} s, {datums}"))
+    work = found.built.of("neighbours")
+    pairs, whole = left * len(SEGMENTS), len(SEGMENTS) ** 2
+    wall, processor = work.wall * whole / pairs, found.built.processor * whole / pairs
+    products = [each * whole / pairs for each in found.product]
+    measured = "" if pairs == whole else f", {whole // pairs} times those of {pairs} pairs"
+    read, times = _read(found.sizes), _MILLION / index.pictures
+    changed = (2 * len(SEGMENTS) - 1) / whole
+    million = f"a million, calculated from {index.pictures:,}"
+    lines += [
+        line(f"all {whole} pairs of segments{measured}, beside the products", wall, products[0], "s"),
+        line(f"the same in processor seconds, with the server{measured}", processor, products[1], "s"),
+        Line("one more picture, 31 pairs", f"{wall * changed:,.1f} s", f"{products[0] * changed:,.1f} s"),
+        Line("read from the index", f"{read / 1e9:,.2f} GB", f"{sum(found.sizes.values()) * 16 / 1e9:,.2f} GB"),
+        Line("written", f"{found.written * whole / pairs / 1e6:,.1f} MB"),
+        Line("peak memory of server and workers", f"{found.peak:,.0f} MiB"),
+        line(f"{million}: all pairs", wall * times**2 / 3600, products[0] * times**2 / 3600, "h"),
+        line(
+            f"{million}: one more picture", wall * times**2 * changed / 60, products[0] * times**2 * changed / 60, "min"
+        ),
+        Line(f"{million}: read from the index", f"{read * times / 1e9:,.0f} GB"),
+    ]
+    return Result(tuple(rows), tuple(lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""The opt-in pipelines of near pictures on a real server: the datums that each change computes and skips, and output
+that equals a rebuild."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pipelines.specifications import optional, reading
+from pipelines.specifications.reading import Spec
+from stages.sources import Source
+from stages.tables.nearest import read_pictures
+from stages.tables.pairs import read_pairs
+from tests.e2e.oracle import Tree
+from tests.e2e.test_increments import id_of
+from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environment
+
+pytestmark = pytest.mark.timeout(600)
+
+THRESHOLD, WIDER = "0.02", "2"
+GROUP = "duplicates"
+
+
+def library_pipelines(threshold: str = THRESHOLD) -> list[Spec]:
+    """The pipelines from pictures to their near pictures."""
+    usual = [each for each in specs() if each.name in ("preprocess", "features", "index")]
+    opted = {spec.name: spec for spec in optional.needed(reading.HERE, GROUP)}
+    opted["neighbours"] = with_environment(opted["neighbours"], THRESHOLD=threshold)
+    return [*usual, *opted.values()]
+
+
+@dataclass(frozen=True)
+class Step:
+    """The jobs of a change by pipeline, and the files and the hashes of the near pictures after it."""
+
+    jobs: dict[str, Job]
+    files: Tree
+    hashes: dict[str, bytes]
+
+    @property
+    def segments(self) -> list[str]:
+        return sorted(Path(path).stem for path in self.files if path.startswith("/pictures/"))
+
+    def changed(self, other: "Step") -> set[str]:
+        """The paths of files that differ from those of another step."""
+        both = self.files.keys() | other.files.keys()
+        return {path for path in both if self.files.get(path) != other.files.get(path)}
+
+
+@dataclass(frozen=True)
+class Story:
+    """The steps by name, and the files that a new server computed from the pictures and the model at the end of some of
+    them."""
+
+    steps: dict[str, Step]
+    rebuilt: dict[str, Tree]
+    segment: str
+
+
+def step(world: World, *commits: str) -> Step:
+    return Step(world.settle(*commits), world.content("neighbours"), world.hashes("neighbours"))
+
+
+def rebuilt(make_world: MakeWorld, world: World, name: str, threshold: str = THRESHOLD) -> Tree:
+    """What a new server makes of the same pictures and model."""
+    new = make_world(name)
+    new.deploy(library_pipelines(threshold))
+    new.settle(*new.copy(world, ("images", "models")))
+    return new.content("neighbours")
+
+
+def variants(paint: Paint, seed: int) -> Iterator[bytes]:
+    """Pictures that differ from the seed's in one pixel."""
+    return (paint(seed, number) for number in itertools.count(1))
+
+
+@pytest.fixture(scope="module")
+def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Story:
+    """Runs all steps once."""
+    world = make_world("neighbours")
+    world.deploy(library_pipelines())
+    library = {f"{seed}.png": paint(seed) for seed in range(1, 13)}
+    library |= {f"near/{number}.png": each for number, each in enumerate(itertools.islice(variants(paint, 1), 3))}
+    library["copies/one.png"] = paint(2)
+    world.add(library)
+    steps = {"built": step(world, world.push(backbones["first"]))}
+    segments = steps["built"].segments
+    added = next(each for each in variants(paint, 2) if id_of(each)[0] in segments)
+    steps["added"] = step(world, world.add({"added.png": added}))
+    again = {"after adding": rebuilt(make_world, world, "again")}
+    steps["removed"] = step(world, world.remove("added.png"))
+    world.deploy(library_pipelines(WIDER))
+    steps["wider"] = step(world, world.newest("neighbours"))
+    world.deploy(library_pipelines())
+    steps["narrower"] = step(world, world.newest("neighbours"))
+    steps["second model"] = step(world, world.push(backbones["second"]))
+    again["after the second model"] = rebuilt(make_world, world, "once more")
+    return Story(steps, again, id_of(added)[0])
+
+
+def test_a_picture_recomputes_the_pairs_of_its_segment_and_no_other(story: Story) -> None:
+    built, added = story.steps["built"], story.steps["added"]
+    count = len(built.segments)
+    assert built.jobs["neighbours"].counts == (count**2, 0, 0)
+    assert added.jobs["neighbours"].counts == (2 * count - 1, (count - 1) ** 2, 0)
+    touched = {path for path in added.changed(built) if path.startswith("/nearest/")}
+    assert touched == {
+        *(f"/nearest/{story.segment}/{each}.npy" for each in built.segments),
+        *(path for path in touched if path.endswith(f"/{story.segment}.npy")),
+    }
+    assert all(story.segment in path for path in added.changed(built))
+
+
+def test_every_output_equals_a_rebuild(story: Story) -> None:
+    assert story.steps["added"].files == story.rebuilt["after adding"]
+    assert story.steps["second model"].files == story.rebuilt["after the second model"]
+
+
+def test_a_removal_gives_the_bytes_from_before(story: Story) -> None:
+    built, removed = story.steps["built"], story.steps["removed"]
+    assert removed.hashes == built.hashes
+    assert removed.jobs["neighbours"].processed == 2 * len(built.segments) - 1
+
+
+def test_another_threshold_changes_the_pairs_alone(story: Story) -> None:
+    removed, wider, narrower = (story.steps[name] for name in ("removed", "wider", "narrower"))
+    assert wider.jobs["neighbours"].processed == len(removed.segments) ** 2
+    assert {path.split("/")[1] for path in wider.changed(removed)} == {"pairs"}
+    assert wider.hashes["/nearest/"] == removed.hashes["/nearest/"]
+    assert wider.hashes["/pictures/"] == removed.hashes["/pictures/"]
+    assert narrower.hashes == removed.hashes
+
+
+def test_another_model_recomputes_everything(story: Story) -> None:
+    narrower, second = story.steps["narrower"], story.steps["second model"]
+    assert second.jobs["neighbours"].counts == (len(narrower.segments) ** 2, 0, 0)
+    assert {path for path in narrower.files if path.startswith("/pictures/")} <= second.changed(narrower)
+
+
+def test_near_pictures_and_copies_are_found(story: Story, tmp_path: Path) -> None:
+    files = story.steps["built"].files
+    pictures: dict[str, list[str]] = {}
+    near = set()
+    for path, content in files.items():
+        (tmp_path / "table").write_bytes(content)
+        if path.startswith("/pictures/"):
+            read = read_pictures(tmp_path / "table")
+            pictures |= dict(zip(read.ids, map(_names, read.sources), strict=True))
+        elif path.startswith("/pairs/"):
+            pairs = read_pairs(tmp_path / "table")
+            names = [min(_names(sources)) for sources in pairs.sources]
+            ends = zip(pairs.first, pairs.second, strict=True)
+            near |= {tuple(sorted((names[one], names[other]))) for one, other in ends}
+    assert sorted(name for names in pictures.values() for name in names) == sorted(
+        [*(f"{seed}.png" for seed in range(1, 13)), *(f"near/{number}.png" for number in range(3)), "copies/one.png"]
+    )
+    family = ["1.png", "near/0.png", "near/1.png", "near/2.png"]
+    assert near == {*itertools.combinations(family, 2), ("2.png", "2.png")}
+
+
+def _names(sources: Sequence[Source]) -> list[str]:
+    return [each.path for each in sources]
+
+
+def test_a_server_killed_while_neighbours_are_computed_gives_the_same_bytes(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    worlds = {name: make_world(name, late=name == "interrupted") for name in ("untouched", "interrupted")}
+    found = {}
+    for name, world in worlds.items():
+        world.deploy(library_pipelines())
+        world.add({f"{seed}.png": paint(seed) for seed in range(1, 9)})
+        commit = world.push(backbones["first"])
+        if name == "interrupted":
+            lines = world.client.get_job_logs("neighbours", commit, follow=True)
+            assert next(str(line.message) for line in lines if line.user).startswith("neighbours: left:/")
+            world = world.killed()
+        world.settle(commit)
+        found[name] = world.content("neighbours")
+    assert found["interrupted"] == found["untouched"]
