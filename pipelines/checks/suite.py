@@ -5,7 +5,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.checks import code, datums, gpu_requests, graph, inputs, names, pods, resources, running, secrets, users
+from pipelines.checks import (
+    code,
+    datums,
+    gpu_requests,
+    graph,
+    inputs,
+    names,
+    pods,
+    resources,
+    running,
+    secrets,
+    users,
+    variables,
+)
 from pipelines.checks.datums import Paths
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level, Place
@@ -66,6 +79,7 @@ def check(
         flaws = [flaw for look in _OF_ONE for flaw in look(draft)] + list(datums.check(draft, repos or {}))
         found += [draft.finding(flaw) for flaw in flaws]
     found += graph.check(read, neighbours)
+    found += variables.check(read, neighbours)
     return Report(_together(found), [str(draft.path) for draft in drafts])
 
 

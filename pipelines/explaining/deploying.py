@@ -10,7 +10,7 @@ from typing import Any
 from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from pipelines.checks import suite
+from pipelines.checks import suite, variables
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import ANNOTATION, DEPLOYED_BY, Deployed
@@ -132,8 +132,19 @@ def _as_deployed(draft: Draft, base: Mapping[str, Draft], there: Mapping[str, An
                 f"{name} was deployed by another version of lookalike ({runs}, not {stated}): run `lookalike deploy` "
                 "first"
             )
-        return draft.patched(Patch(_difference(written, info.details)))
+        return _with_threshold(draft, draft.patched(Patch(_difference(written, info.details))))
     return draft
+
+
+def _with_threshold(written: Draft, draft: Draft) -> Draft:
+    """The specification with THRESHOLD in the units of its metric, if that is cosine and it was written for euclidean
+    distances of vectors of length 1."""
+    at = ("transform", "env")
+    before, metric = (each.get(*at, "METRIC", default="") for each in (written, draft))
+    threshold = draft.get(*at, "THRESHOLD", default="")
+    if (before, metric) != ("euclidean", "cosine") or not threshold:
+        return draft
+    return draft.patched(Patch({"transform": {"env": {"THRESHOLD": variables.cosine(float(threshold))}}}))
 
 
 def _is_like(written: Draft, draft: Draft) -> bool:

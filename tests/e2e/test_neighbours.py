@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.client.repository import Put
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
 from stages.sources import Source
@@ -20,24 +21,31 @@ from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environmen
 pytestmark = pytest.mark.timeout(600)
 
 THRESHOLD, WIDER = "0.02", "2"
-GROUP = "duplicates"
+BELOW = ("duplicates", "evaluate", "evaluate-sum")
+LABELS = b"source,label\n" + b"".join(b"%d.png,%d\n" % (seed, seed % 3) for seed in range(1, 13))
 
 
 def library_pipelines(threshold: str = THRESHOLD) -> list[Spec]:
     """The pipelines from pictures to their near pictures."""
     usual = [each for each in specs() if each.name in ("preprocess", "features", "index")]
-    opted = {spec.name: spec for spec in optional.needed(reading.HERE, GROUP)}
+    opted = {spec.name: spec for group in optional.GROUPS for spec in optional.needed(reading.HERE, group)}
     opted["neighbours"] = with_environment(opted["neighbours"], THRESHOLD=threshold)
     return [*usual, *opted.values()]
 
 
 @dataclass(frozen=True)
 class Step:
-    """The jobs of a change by pipeline, and the files and the hashes of the near pictures after it."""
+    """The jobs of a change by pipeline; after it the files of the near pictures, and the hashes of these and of the
+    outputs below."""
 
     jobs: dict[str, Job]
     files: Tree
     hashes: dict[str, bytes]
+    below: dict[str, dict[str, bytes]]
+
+    @property
+    def trees(self) -> dict[str, dict[str, bytes]]:
+        return {"neighbours": self.hashes, **self.below}
 
     @property
     def segments(self) -> list[str]:
@@ -51,8 +59,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Story:
-    """The steps by name, and the files that a new server computed from the pictures and the model at the end of some of
-    them."""
+    """The steps by name, and the hashes of what a new server computed from the pictures, the labels and the model at
+    the end of some of them."""
 
     steps: dict[str, Step]
     rebuilt: dict[str, Tree]
@@ -60,15 +68,17 @@ class Story:
 
 
 def step(world: World, *commits: str) -> Step:
-    return Step(world.settle(*commits), world.content("neighbours"), world.hashes("neighbours"))
+    jobs = world.settle(*commits)
+    below = {name: world.hashes(name) for name in BELOW}
+    return Step(jobs, world.content("neighbours"), world.hashes("neighbours"), below)
 
 
 def rebuilt(make_world: MakeWorld, world: World, name: str, threshold: str = THRESHOLD) -> Tree:
     """What a new server makes of the same pictures and model."""
     new = make_world(name)
     new.deploy(library_pipelines(threshold))
-    new.settle(*new.copy(world, ("images", "models")))
-    return new.content("neighbours")
+    new.settle(*new.copy(world, ("images", "labels", "models")))
+    return {f"{repo}:{path}": hash for repo in ("neighbours", *BELOW) for path, hash in new.hashes(repo).items()}
 
 
 def variants(paint: Paint, seed: int) -> Iterator[bytes]:
@@ -85,18 +95,19 @@ def story(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> St
     library |= {f"near/{number}.png": each for number, each in enumerate(itertools.islice(variants(paint, 1), 3))}
     library["copies/one.png"] = paint(2)
     world.add(library)
+    world.repo("labels").write([Put("/labels.csv", LABELS)])
     steps = {"built": step(world, world.push(backbones["first"]))}
     segments = steps["built"].segments
     added = next(each for each in variants(paint, 2) if id_of(each)[0] in segments)
     steps["added"] = step(world, world.add({"added.png": added}))
-    again = {"after adding": rebuilt(make_world, world, "again")}
+    again = {"added": rebuilt(make_world, world, "again")}
     steps["removed"] = step(world, world.remove("added.png"))
     world.deploy(library_pipelines(WIDER))
     steps["wider"] = step(world, world.newest("neighbours"))
     world.deploy(library_pipelines())
     steps["narrower"] = step(world, world.newest("neighbours"))
     steps["second model"] = step(world, world.push(backbones["second"]))
-    again["after the second model"] = rebuilt(make_world, world, "once more")
+    again["second model"] = rebuilt(make_world, world, "once more")
     return Story(steps, again, id_of(added)[0])
 
 
@@ -111,16 +122,20 @@ def test_a_picture_recomputes_the_pairs_of_its_segment_and_no_other(story: Story
         *(path for path in touched if path.endswith(f"/{story.segment}.npy")),
     }
     assert all(story.segment in path for path in added.changed(built))
+    assert added.jobs["evaluate"].processed == count  # each segment has the new picture among its others
+    assert added.jobs["duplicates"].processed == 1
 
 
 def test_every_output_equals_a_rebuild(story: Story) -> None:
-    assert story.steps["added"].files == story.rebuilt["after adding"]
-    assert story.steps["second model"].files == story.rebuilt["after the second model"]
+    for name in ("added", "second model"):
+        step = story.steps[name]
+        found = {f"{repo}:{path}": hash for repo, tree in step.trees.items() for path, hash in tree.items()}
+        assert found == story.rebuilt[name]
 
 
 def test_a_removal_gives_the_bytes_from_before(story: Story) -> None:
     built, removed = story.steps["built"], story.steps["removed"]
-    assert removed.hashes == built.hashes
+    assert removed.trees == built.trees
     assert removed.jobs["neighbours"].processed == 2 * len(built.segments) - 1
 
 
@@ -130,7 +145,11 @@ def test_another_threshold_changes_the_pairs_alone(story: Story) -> None:
     assert {path.split("/")[1] for path in wider.changed(removed)} == {"pairs"}
     assert wider.hashes["/nearest/"] == removed.hashes["/nearest/"]
     assert wider.hashes["/pictures/"] == removed.hashes["/pictures/"]
-    assert narrower.hashes == removed.hashes
+    assert narrower.trees == removed.trees
+    for each in (wider, narrower):
+        assert each.jobs["duplicates"].counts == (1, 0, 0)
+        assert each.jobs["evaluate"].counts == (0, len(removed.segments), 0)
+        assert each.jobs["evaluate-sum"].counts == (0, 1, 0)
 
 
 def test_another_model_recomputes_everything(story: Story) -> None:

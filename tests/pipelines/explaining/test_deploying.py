@@ -38,7 +38,12 @@ USUAL = (
 )
 OPT_IN = {
     "duplicates/neighbours": document(
-        "neighbours", "index", RAPIDS, env={"METRIC": "euclidean", "K": "10"}, autoscaling=True, **GPU
+        "neighbours",
+        "index",
+        RAPIDS,
+        env={"METRIC": "euclidean", "K": "10", "THRESHOLD": "0.35"},
+        autoscaling=True,
+        **GPU,
     ),
     "duplicates/duplicates": document("duplicates", "neighbours", resource_requests={"cpu": 1.0, "memory": "2Gi"}),
     "evaluate/evaluate": {
@@ -159,6 +164,7 @@ def test_the_metric_is_that_of_the_search_and_k_is_its_own(here: Connection, tmp
     deploying.deploy(here, "duplicates")
     env = place(here, "neighbours").transform.env
     assert (env["METRIC"], env["K"], env["LOOKALIKE_STAGE"]) == ("cosine", "10", "neighbours-1")
+    assert env["THRESHOLD"] == "0.061"
 
 
 def test_what_only_a_group_reads_goes_with_it(here: Connection) -> None:

@@ -1,0 +1,59 @@
+"""Variables on which specifications of lookalike's own stages must agree."""
+
+from typing import Any
+
+import pytest
+
+from pipelines.checks import suite
+from pipelines.specifications.findings import Level
+from speclang.fields import dotted
+
+
+def runs(stage: str, **env: str) -> dict[str, Any]:
+    return {"transform": {"image": "shell:1", "cmd": ["python3", "-m", f"stages.{stage}"], "env": env}}
+
+
+@pytest.mark.parametrize(
+    ("env", "level", "why"),
+    [
+        ({"THRESHOLD": "near"}, Level.ERROR, '"near" is not a number from 0'),
+        ({"THRESHOLD": "-0.1"}, Level.ERROR, "not a number from 0"),
+        ({"THRESHOLD": "nan"}, Level.ERROR, "not a number from 0"),
+        ({"THRESHOLD": "0.35", "METRIC": "cosine"}, Level.WARNING, "far for METRIC=cosine"),
+        ({"THRESHOLD": "0.35", "METRIC": "euclidean"}, None, ""),
+        ({"THRESHOLD": "0.06", "METRIC": "cosine"}, None, ""),
+        ({}, None, ""),
+    ],
+)
+def test_the_threshold(draft: Any, env: dict[str, str], level: Level | None, why: str) -> None:
+    found = [each.flaw for each in suite.check([draft(**runs("neighbours", **env))]).findings]
+    assert [(flaw.level, dotted(flaw.field)) for flaw in found] == (
+        [] if level is None else [(level, "transform.env.THRESHOLD")]
+    )
+    assert all(why in flaw.why for flaw in found)
+
+
+def test_the_threshold_of_a_metric_is_proposed(draft: Any) -> None:
+    (found,) = suite.check([draft(**runs("neighbours", THRESHOLD="0.35", METRIC="cosine"))]).findings
+    assert found.flaw.fix == "for vectors of length 1, 0.35 with euclidean is 0.061 with cosine"
+
+
+def test_near_pictures_and_answers_have_one_metric(draft: Any) -> None:
+    search = draft("search", **runs("search", METRIC="cosine"))
+    near = draft("neighbours", **runs("neighbours", METRIC="euclidean"))
+    (found,) = suite.check([near], neighbours=[search]).findings
+    assert (found.pipeline, found.flaw.why) == (
+        "neighbours",
+        "euclidean differs from cosine in search: one distance has two meanings",
+    )
+    assert not suite.check([search], neighbours=[near]).findings
+    assert not suite.check([draft("neighbours", **runs("neighbours", METRIC="cosine")), search]).findings
+
+
+@pytest.mark.parametrize(("mine", "theirs", "flaws"), [("20", "10", 1), ("10", "10", 0), ("5", "10", 0)])
+def test_rankings_are_no_longer_than_what_is_kept(draft: Any, mine: str, theirs: str, flaws: int) -> None:
+    found = suite.check(
+        [draft("evaluate", **runs("evaluate", K=mine)), draft("neighbours", **runs("neighbours", K=theirs))]
+    ).findings
+    assert len(found) == flaws
+    assert all(each.flaw.why.startswith("20 is more than K=10 of neighbours") for each in found)
