@@ -6,13 +6,11 @@ pair of segments in float32 alone. The time for a million pictures is calculated
 
 import argparse
 import json
-import os
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +19,14 @@ from benchmarks import program, servers
 from benchmarks.engine import Work, settle
 from benchmarks.madeindex import SEGMENTS, MadeIndex
 from benchmarks.program import positive
-from benchmarks.report import Line, Result, Row, line
-from benchmarks.trees import Tree, members, parents
+from benchmarks.report import Line, Result, Row, line, timed
+from benchmarks.trees import Tree
 from pipelines.client import deployment
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
+from stages.wording import counted
 
 PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
 GROUP = "duplicates"
@@ -54,26 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """The cost of some commits: the work of their pipelines, and the processor seconds of the server and its
-    workers."""
-
-    works: Sequence[Work]
-    processor: float
-
-    def of(self, pipeline: str) -> Work:
-        """The work of one pipeline."""
-        return next(work for work in self.works if work.pipeline == pipeline)
-
-
-@dataclass(frozen=True, slots=True)
 class Measured:
-    """All that was measured: the cost for all pictures, and for one more; the wall and processor seconds of the
-    products of as many pairs of segments; the bytes of the files of a segment, and of the output; MiB of memory."""
+    """All that was measured: the work for all pictures, and for one more, by pipeline; the seconds of the products of
+    as many pairs of segments; the bytes of the files of a segment, and of the output; MiB of memory."""
 
-    built: Cost
-    added: Cost
-    product: tuple[float, float]
+    built: Mapping[str, Work]
+    added: Mapping[str, Work]
+    product: float
     sizes: Mapping[str, int]
     written: int
     peak: float
@@ -91,10 +77,10 @@ def measure(name: str, index: MadeIndex, left: int) -> Result:
             connection = connect(Target(f"grpc://127.0.0.1:{server.port}"))
             connection.client.create_repo("index")
             deployment.deploy(connection, _specifications(left))
-            built = _put(connection, server, place)
+            built = _put(connection, place)
             peak = tree.peak
             index.write(place, "0", more=1)
-            added = _put(connection, server, place / "0")
+            added = _put(connection, place / "0")
             repos = {info.repo.name: info.size_bytes_upper_bound for info in connection.client.list_repo()}
     return _result(name, index, left, Measured(built, added, product, sizes, repos["neighbours"], peak))
 
@@ -108,35 +94,17 @@ def _specifications(left: int) -> list[Spec]:
     return [*found.values()]
 
 
-def _put(connection: Connection, server: servers.Server, place: Path) -> Cost:
+def _put(connection: Connection, place: Path) -> dict[str, Work]:
     root = place if place.name == "index" else place.parent
     files = sorted(path for path in place.rglob("*") if path.is_file())
     commit = Repository(connection, "index").write([Put(f"/{path.relative_to(root)}", path) for path in files])
-    before = _processor(server)
-    done = settle(connection, [commit])
-    return Cost(done.works, _processor(server) - before)
+    return {work.pipeline: work for work in settle(connection, [commit]).works}
 
 
-def _processor(server: servers.Server) -> float:
-    """The processor seconds of a server, of its descendants, and of those of these that have ended."""
-    ticks = 0
-    for process in members(server.process.pid, parents()):
-        with suppress(OSError):
-            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))  # utime, stime, cutime, cstime
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _product(place: Path, left: int) -> tuple[float, float]:
-    """The wall and processor seconds of the products of all those pairs of segments, by the fastest of a few."""
+def _product(place: Path, left: int) -> float:
+    """The seconds of the products of all those pairs of segments, by the fastest of a few."""
     one, *others = (np.load(place / name / "vectors.npy") for name in SEGMENTS[: _PRODUCTS + 1])
-    taken = []
-    for other in others:
-        begun = time.perf_counter(), time.process_time()
-        np.matmul(one, other.T)
-        taken.append((time.perf_counter() - begun[0], time.process_time() - begun[1]))
-    pairs = left * len(SEGMENTS)
-    return min(each[0] for each in taken) * pairs, min(each[1] for each in taken) * pairs
+    return min(timed(partial(np.matmul, one, other.T)) for other in others) * left * len(SEGMENTS)
 
 
 def _read(sizes: Mapping[str, int]) -> int:
@@ -149,31 +117,25 @@ def _read(sizes: Mapping[str, int]) -> int:
 
 
 def _result(name: str, index: MadeIndex, left: int, found: Measured) -> Result:
-    rows, lines = [Row(name, "bound", found.product[0])], []
-    for what, cost in (("all pictures", found.built), ("one more", found.added)):
-        for work in cost.works:
+    rows, lines = [Row(name, "bound", found.product)], []
+    for what, works in (("all pictures", found.built), ("one more", found.added)):
+        for work in works.values():
             rows.append(Row(name, f"{what}, {work.pipeline}", work.wall))
-            datums = f"{work.processed:,} datums, {work.skipped:,} skipped"
+            datums = f"{counted(work.processed, 'datum', 'datums')}, {work.skipped:,} skipped"
             lines.append(Line(f"{what}: {work.pipeline}", f"{work.wall:,.1f} s, {datums}"))
-    work = found.built.of("neighbours")
     pairs, whole = left * len(SEGMENTS), len(SEGMENTS) ** 2
-    wall, processor = work.wall * whole / pairs, found.built.processor * whole / pairs
-    products = [each * whole / pairs for each in found.product]
+    wall, product = (each * whole / pairs for each in (found.built["neighbours"].wall, found.product))
     measured = "" if pairs == whole else f", {whole // pairs} times those of {pairs} pairs"
     read, times = _read(found.sizes), _MILLION / index.pictures
     changed = (2 * len(SEGMENTS) - 1) / whole
     million = f"a million, calculated from {index.pictures:,}"
     lines += [
-        line(f"all {whole} pairs of segments{measured}, beside the products", wall, products[0], "s"),
-        line(f"the same in processor seconds, with the server{measured}", processor, products[1], "s"),
-        Line("one more picture, 31 pairs", f"{wall * changed:,.1f} s", f"{products[0] * changed:,.1f} s"),
+        line(f"all {whole} pairs of segments{measured}, beside the products", wall, product, "s"),
         Line("read from the index", f"{read / 1e9:,.2f} GB", f"{sum(found.sizes.values()) * 16 / 1e9:,.2f} GB"),
         Line("written", f"{found.written * whole / pairs / 1e6:,.1f} MB"),
         Line("peak memory of server and workers", f"{found.peak:,.0f} MiB"),
-        line(f"{million}: all pairs", wall * times**2 / 3600, products[0] * times**2 / 3600, "h"),
-        line(
-            f"{million}: one more picture", wall * times**2 * changed / 60, products[0] * times**2 * changed / 60, "min"
-        ),
+        line(f"{million}: all pairs", wall * times**2 / 3600, product * times**2 / 3600, "h"),
+        line(f"{million}: one more picture", wall * times**2 * changed / 60, product * times**2 * changed / 60, "min"),
         Line(f"{million}: read from the index", f"{read * times / 1e9:,.0f} GB"),
     ]
     return Result(tuple(rows), tuple(lines))

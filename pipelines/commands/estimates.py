@@ -7,6 +7,9 @@ from stages.wording import counted
 
 _MINUTE, _HOUR = 60.0, 3600.0
 
+_OPERATIONS = 60e9
+"""Multiplications and additions a second that a core is expected to do; docs/benchmarks.md has measured ones."""
+
 
 @dataclass(slots=True)
 class Estimate:
@@ -36,11 +39,21 @@ def worked(job: Job) -> float:
 
 def about(seconds: float) -> str:
     """Remaining time in words, rounded up."""
+    return f"{rounded(seconds)} left"
+
+
+def rounded(seconds: float) -> str:
+    """A time in words, rounded up."""
     if seconds <= _MINUTE:
-        return f"about {10 * (int(seconds) // 10 + 1)} s left"
+        return f"about {10 * (int(seconds) // 10 + 1)} s"
     if seconds <= _HOUR:
-        return f"about {int(seconds / _MINUTE) + 1} min left"
-    return f"about {counted(int(seconds / _HOUR) + 1, 'hour', 'hours')} left"
+        return f"about {int(seconds / _MINUTE) + 1} min"
+    return f"about {counted(int(seconds / _HOUR) + 1, 'hour', 'hours')}"
+
+
+def comparing(pictures: int, dimension: int, cores: int) -> float:
+    """The seconds in which so many processor cores compare all pictures with each other."""
+    return 2.0 * pictures**2 * dimension / (_OPERATIONS * cores)
 
 
 def is_idle(job: Job) -> bool:

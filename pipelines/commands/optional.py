@@ -1,11 +1,22 @@
 """Opt-in pipelines for the commands that need them: deployed on first use, waited for, and deleted on request."""
 
+import os
+
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
+from pipelines.cluster import gpu_holders
 from pipelines.commands import interrupts, progress, waiting
+from pipelines.commands.estimates import comparing, rounded
 from pipelines.commands.terminal import say, say_all
 from pipelines.explaining import deploying
 from pipelines.specifications import optional, own
+from stages.wording import counted
+
+_MANY = 50_000
+"""Pictures whose comparison is worth a word wherever it takes place."""
+
+_LONG = 30.0
+"""Seconds that are."""
 
 
 def ready(connection: Connection, group: str, wait: bool = True) -> bool:
@@ -13,6 +24,7 @@ def ready(connection: Connection, group: str, wait: bool = True) -> bool:
     that of the newest commits. Says what it does. Raises LookalikeError if they cannot be deployed or a job fails."""
     if not deploying.deployed(connection, group):
         say(f"deploying the pipelines that this needs; `lookalike {group} --off` deletes them again")
+        _say_expected(connection)
         deploying.deploy(connection, group, lambda each: say(f"{each.kind} {each.name}: {each.action}"))
     names = [spec.name for spec in optional.needed(own.current(), group)]
     unfinished = {job.id for name in names for job in Jobs(connection).queue(name)}
@@ -30,6 +42,19 @@ def ready(connection: Connection, group: str, wait: bool = True) -> bool:
         raise
     waiting.finish(connection, jobs)
     return True
+
+
+def _say_expected(connection: Connection) -> None:
+    """Says what a large library costs: every picture is compared with every other one, once."""
+    work = deploying.expected(connection)
+    leases = gpu_holders.local_leases(connection)
+    cores = len(os.sched_getaffinity(0)) if leases is not None and not leases.total else None
+    seconds = comparing(work.pictures, work.dimension, cores) if cores else 0.0
+    if work.pictures < _MANY and seconds < _LONG:
+        return
+    pairs = f"{work.pictures:,} pictures are compared with each other once, as {work.segments**2} pairs of segments"
+    takes = f": {rounded(seconds)} on {counted(cores, 'core', 'cores')}" if cores else ""
+    say(f"{pairs}{takes}; a picture added later costs {2 * work.segments - 1} of these")
 
 
 def off(connection: Connection, group: str) -> None:

@@ -4,7 +4,9 @@ Overlays and `--set` of the last deployment are not asked for again: a group's p
 pipelines of the same image, which the server knows, everything that is not as the specifications have it.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf import json_format
@@ -41,6 +43,24 @@ _SHARED = ("METRIC", "BACKEND")
 """The variables that must be those of the search, so that distances mean the same."""
 
 _STAGE = "LOOKALIKE_STAGE"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The work of comparing all pictures with each other: their number, that of the segments, and the length of a
+    vector."""
+
+    pictures: int
+    segments: int
+    dimension: int
+
+
+def expected(connection: Connection) -> Expected:
+    """The work for the pictures that are in the index now."""
+    index = Repository(connection, "index").good()
+    read = [] if index is None else [json.loads(content) for _, content in index.read_all("/*/index.json")]
+    dimension = max((int(each["dimension"]) for each in read), default=0)
+    return Expected(sum(int(each["count"]) for each in read), len(read), dimension)
 
 
 def deployed(connection: Connection, group: str) -> bool:

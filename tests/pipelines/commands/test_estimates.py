@@ -6,7 +6,7 @@ import pytest
 
 from pipelines.client.jobs import Job
 from pipelines.client.workers import Busy, Progress
-from pipelines.commands.estimates import Estimate, about, result, worked
+from pipelines.commands.estimates import Estimate, about, comparing, result, rounded, worked
 
 JOB = Job("features", "0" * 32, "running", 0, 0, 0, 64, 10.0, "")
 
@@ -63,3 +63,10 @@ def test_remaining_time_in_words(seconds: float, words: str) -> None:
 )
 def test_results_in_words(job: Job, words: str) -> None:
     assert result(job) == words
+
+
+def test_comparing_grows_with_the_square_of_the_pictures() -> None:
+    once, more = comparing(10_000, 1280, 2), comparing(100_000, 1280, 2)
+    assert more == pytest.approx(100 * once)
+    assert rounded(more) == "about 4 min"
+    assert comparing(10_000, 1280, 1) == pytest.approx(2 * once)

@@ -11,6 +11,7 @@ from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
+from pipelines.commands.optional import ready
 from pipelines.errors import LookalikeError
 from pipelines.explaining import deploying
 from pipelines.specifications import drafts, optional, overlays, own, reading
@@ -214,3 +215,18 @@ def test_a_directory_without_the_groups_has_the_shipped_ones(tmp_path: Path) -> 
     (tmp_path / "evaluate" / "mine.json").write_text(json.dumps(document("mine", "neighbours")))
     shipped = sorted((reading.HERE / "duplicates").glob("*.json"))
     assert optional.opted(tmp_path) == [*shipped, tmp_path / "evaluate" / "mine.json"]
+
+
+def test_the_work_for_a_large_library_is_told(
+    here: Connection, wait_for_jobs: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deploy_usual(here)
+    facts = [Put(f"/{each}/index.json", b'{"count": 60000, "dimension": 1280}') for each in "ab"]
+    wait_for_jobs(Repository(here, "images").write(facts))
+    assert deploying.expected(here) == deploying.Expected(120_000, 2, 1280)
+    assert ready(here, "duplicates")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "120,000 pictures are compared with each other once, as 4 pairs of segments" in said
+    assert "a picture added later costs 3 of these" in said
+    assert ready(here, "duplicates")
+    assert capsys.readouterr().out == ""
