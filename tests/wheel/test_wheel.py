@@ -86,7 +86,7 @@ def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> Non
 
 def test_the_installed_command_checks_its_own_specifications(installed: Installed) -> None:
     said = installed.says("check", "--overlay", "cpu", at=".")
-    assert "7 specifications checked" in said
+    assert "11 specifications checked" in said
     assert str(ROOT) not in said
 
 
