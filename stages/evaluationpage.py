@@ -30,7 +30,8 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; wh
 td small { color: var(--muted); }
 p.said { margin: 8px 0 0; color: var(--muted); font-size: 0.875rem; }
 p { max-width: 75ch; }
-.table th, .table td { padding: 7px 14px; }
+.table th, .table td { padding: 7px 14px; overflow-wrap: break-word; }
+.names { min-width: 15rem; overflow-wrap: anywhere; }
 caption { padding: 10px 14px 2px; text-align: left; color: var(--muted); font-size: 0.875rem; }
 """
 
@@ -75,8 +76,12 @@ def _measures(metrics: Mapping[str, Any]) -> Iterator[str]:
     k, ks = metrics["facts"]["k"], metrics["ks"]
     yield '<h2 id="measures">Precision and recall</h2>'
     yield '<div class="plots">'
-    for name, said in (("precision", "of the k nearest, the share that is right"), ("recall", "of all that is right")):
-        yield f"<figure>{_rates(metrics, name)}<figcaption><p class=said>{name}@k: {said}</p></figcaption></figure>"
+    for name, said in (
+        ("precision", "of the k nearest, the share that is right"),
+        ("recall", "of all that is right, the share among them"),
+    ):
+        caption = f'<figcaption><p class="said">{name}@k: {said}.</p></figcaption>'
+        yield f"<figure>{_rates(metrics, name)}{caption}</figure>"
     yield "</div>"
     shown = [f"precision@{each}" for each in ks if each in (1, 3, 5, 10, k)]
     shown += [f"recall@{each}" for each in ks if each in (1, 10, k)] + [f"mAP@{k}", "MRR"]
@@ -139,13 +144,17 @@ def _confusions(metrics: Mapping[str, Any]) -> Iterator[str]:
             f"<bdi>{_text(each['taken_for'])}</bdi>",
             f"{each['nearest']:,}",
             f"{each['among']:,}",
-            f"<bdi>{_text(each['example']['source'])}</bdi> → <bdi>{_text(each['example']['neighbour'])}</bdi> "
-            f"<small>{wording.distance(each['example']['distance'])}</small>",
+            _pair(each["example"]),
         ]
         for each in found[:_MOST_CONFUSIONS]
     ]
     header = ("label", "taken for", "nearest", f"{k} nearest", "the closest such pair")
     yield from _table("confusions", "numbers of queries, and of their neighbours", header, cells, numbers=(2, 3))
+
+
+def _pair(example: Mapping[str, Any]) -> str:
+    names = " → ".join(f"<bdi>{_text(example[each])}</bdi>" for each in ("source", "neighbour"))
+    return f'<div class="names">{names} <small>{wording.distance(example["distance"])}</small></div>'
 
 
 def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
@@ -169,7 +178,7 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
     cells = [
         [
             _share(each["probability"]),
-            "none" if each["distance"] is None else f"{each['distance']:g}",
+            "none" if each["distance"] is None else f"{'at least ' if each['limited'] else ''}{each['distance']:g}",
             f"{each['pairs']:,}",
             _share(each["share"]),
             _share(each["recall"]),
@@ -195,7 +204,8 @@ def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def _examples(examples: Sequence[str]) -> str:
     shown = [f"<bdi>{_text(each)}</bdi>" for each in examples[:_MOST_EXAMPLES]]
-    return "<br>".join([*shown, *(["…"] if len(examples) > _MOST_EXAMPLES else [])])
+    lines = "<br>".join([*shown, *(["…"] if len(examples) > _MOST_EXAMPLES else [])])
+    return f'<div class="names">{lines}</div>'
 
 
 def _table(

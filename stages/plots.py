@@ -34,6 +34,7 @@ STYLE = """
 .plot .dark-cell { fill: var(--card); }
 .wide { overflow-x: auto; }
 .wide .plot { min-width: 560px; max-width: 820px; }
+@media (max-width: 640px) { .plot text { font-size: 17px; } .wide .plot text { font-size: 13px; } }
 .bar { display: block; width: 100%; min-width: 72px; height: 14px; margin-top: 4px; }
 .bar rect { fill: var(--accent); } .bar .ground { fill: var(--tint); }
 .bar line { stroke: var(--ink); stroke-width: 1; vector-effect: non-scaling-stroke; }
@@ -213,7 +214,7 @@ def _legend(names: Iterable[str], down: float = 14.0, fills: bool = False) -> It
         else:
             yield f'<path class="line {kind}" d="M{_number(across)} {_number(down - 4)}h20"/>'
         yield f'<text class="named" x="{_number(across + 26)}" y="{_number(down)}">{_text(name)}</text>'
-        across += 26 + 7.4 * len(name) + 20
+        across += 26 + 9.5 * len(name) + 16
 
 
 def _column(frame: _Frame, column: Column) -> Iterator[str]:

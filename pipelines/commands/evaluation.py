@@ -153,8 +153,11 @@ def _table(first: str, *numbers: str) -> Table:
 
 
 def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
-    for reason, count, examples in evaluationwords.left_out(metrics):
-        yield f"left out: {count:,} {reason}{f', such as {examples[0]}' if examples else ''}"
+    found = evaluationwords.left_out(metrics)
+    if found:
+        yield "left out:"
+    for reason, count, examples in found:
+        yield f"  {reason}: {count:,}{f', such as {examples[0]}' if examples else ''}"
 
 
 def _estimate(found: Mapping[str, float]) -> str:

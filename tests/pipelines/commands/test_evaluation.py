@@ -101,7 +101,7 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     half = labelled([*library()][:12])
     said = filled.says("evaluate", "--labels", write(filled, "mine.csv", half))
     assert "12 of 24 pictures with a label" in said
-    assert "left out: 12 pictures without a label\n" in said
+    assert "left out:\n  pictures without a label: 12\n" in said
     assert dict(Repository(as_user, "labels").read_all("/*")) == {"/mine.csv": half.encode()}
 
     said = filled.says("evaluate", "--off")

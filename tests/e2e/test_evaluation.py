@@ -1,0 +1,76 @@
+"""The library evaluated with all real pipelines: the datums that labels and pictures compute, and equal bytes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client.repository import Put
+from pipelines.specifications import optional
+from pipelines.specifications.reading import HERE
+from tests.e2e.world import MakeWorld, Paint, World, specs
+
+pytestmark = pytest.mark.timeout(600)
+
+OPT_IN = optional.needed(HERE, "evaluate")
+NAMES = ("neighbours", "evaluate", "evaluate-sum")
+SEEDS = range(4)
+
+
+def library(paint: Paint) -> dict[str, bytes]:
+    """Near-duplicates of four pictures, in four folders."""
+    return {f"{seed}/{number}.png": paint(seed, number) for seed in SEEDS for number in range(4)}
+
+
+def put_labels(world: World, names: list[str]) -> str:
+    """Labels pictures with their folders; returns the commit."""
+    rows = "".join(f"{name},{name.split('/')[0]}\n" for name in names)
+    return world.repo("labels").write([Put("/mine.csv", f"source,label\n{rows}".encode())])
+
+
+def metrics(world: World) -> Any:
+    return json.loads(world.repo("evaluate-sum").read("/metrics.json"))
+
+
+def built(make_world: MakeWorld, name: str, backbone: Path, pictures: dict[str, bytes]) -> World:
+    """A world with a library in which all pictures have labels, and all that is computed from it."""
+    world = make_world(name)
+    world.deploy(specs())
+    world.settle(world.add(pictures), world.push(backbone))
+    world.client.create_repo("labels")
+    put_labels(world, list(pictures))
+    world.deploy([*specs(), *OPT_IN])
+    world.settle(*{info.job.id for name in NAMES for info in world.client.list_job(name)})
+    return world
+
+
+def test_labels_and_pictures_compute_what_follows_from_them(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    pictures = library(paint)
+    world = built(make_world, "evaluation", backbones["first"], pictures)
+    told = metrics(world)
+    assert (told["pictures"], told["labelled"], told["labels"], told["note"]) == (16, 16, 4, "")
+    assert told["micro"]["precision@3"]["value"] == 1.0
+    segments = len(list(world.repo("index").list("/")))
+
+    jobs = world.settle(put_labels(world, list(pictures)[:8]))
+    assert {name: job.processed for name, job in jobs.items()} == {"evaluate": segments, "evaluate-sum": 1}
+    assert metrics(world)["labelled"] == 8
+
+    world.settle(put_labels(world, [*pictures, "4/0.png"]))
+    assert metrics(world)["left_out"]["unknown"] == {"count": 1, "examples": ["4/0.png"]}
+    added = pictures | {"4/0.png": paint(4)}
+    jobs = world.settle(world.add({"4/0.png": paint(4)}))
+    segments = len(list(world.repo("index").list("/")))
+    assert jobs["neighbours"].processed == 2 * segments - 1
+    assert (jobs["evaluate"].processed, jobs["evaluate-sum"].processed) == (segments, 1)
+    assert metrics(world)["left_out"]["single"] == {"count": 1, "examples": ["4"]}
+
+    again = built(make_world, "again", backbones["first"], added)
+    assert {name: world.hashes(name) for name in NAMES} == {name: again.hashes(name) for name in NAMES}
+
+    said = world.lookalike("evaluate")
+    assert "17 of 17 pictures with a label, 5 labels: 16 queries\n" in said
+    assert "left out:\n  pictures that alone have their label: 1, such as 4\n" in said
