@@ -9,6 +9,7 @@ import pytest
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
 from pipelines.commands import loading
+from pipelines.explaining import evaluating
 from pipelines.library import ingest, pictures, queries, samples
 from tests.command import Command
 
@@ -63,11 +64,13 @@ def test_the_samples_are_removed_with_one_command(started: Connection, command: 
     own = command.directory / "a.png"
     ingest.add(started, pictures.find([tmp_path / samples.LIBRARY, own]).sources)
     queries.put(started, [tmp_path / samples.QUERIES, own])
+    evaluating.put(started, {"samples.csv": b"source,label\n", "mine.csv": b"source,label\n"})
     said = command.says("demo", "--remove")
     assert "removed 20 files from images: commit " in said
     assert "removed the query sample-queries: commit " in said
     assert list(Repository(started, "images").list()) == ["/a.png", "/samples%2Fmine.png"]
     assert list(Repository(started, "queries").list()) == ["/a.png"]
+    assert list(Repository(started, "labels").list()) == ["/mine.csv"]
     assert "the library has no sample pictures" in command.says("demo", "--remove")
 
 
