@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from pipelines.client.connection import Connection
-from pipelines.commands import optional, progress
+from pipelines.commands import optional, progress, sidebyside
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, path
@@ -33,6 +33,8 @@ _MOST_CONFUSIONS = 5
         "lookalike evaluate --labels labels.csv",
         "lookalike evaluate --labels-from-folders",
         "lookalike evaluate --json > evaluation.json",
+        "lookalike evaluate --model efficientnet-lite2",
+        "lookalike evaluate --metric euclidean --metric cosine",
     ),
 )
 def evaluate(
@@ -51,6 +53,19 @@ def evaluate(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The directory for the report.")] = Path(
         "results/evaluation"
     ),
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="Compare this model (a name, a .keras file, a commit of models) with the deployed one, or two.",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC", help="The same for a metric, euclidean or cosine; with two models, one for each."
+        ),
+    ] = None,
     off: Annotated[bool, typer.Option("--off", help="Delete the pipelines that evaluate; labels stay.")] = False,
     as_json: JsonOption = False,
     address: AddressOption = "",
@@ -71,6 +86,9 @@ def evaluate(
     optional.ready(connection, evaluating.GROUP)
     if folders:
         _put(connection, {evaluating.FOLDERS: evaluating.from_folders(connection)})
+    if model or metric:
+        sidebyside.compare(connection, model or (), metric or (), output, as_json)
+        return
     found = evaluating.export(connection, output)
     if as_json:
         say_json({"directory": found.directory, "metrics": found.metrics, "calibration": found.calibration})

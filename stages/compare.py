@@ -1,0 +1,66 @@
+"""The compare stage: two evaluations of the same library side by side.
+
+Runs on plain directories only, for `lookalike evaluate --model A --model B`. Inputs: `a` and `b`, directories with the
+queries.parquet of the stage evaluate_sum; `about`, a JSON file with the versions of both; and, if the page is to show
+pictures, `index`, the directory of an index of the same pictures. Writes /comparison.json and /index.html.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.compare"))
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from stages import judging
+from stages.comparepage import page
+from stages.comparing import Side, compared
+from stages.contract import Datum, StageError
+from stages.tables.images import read_images
+from stages.tables.rankings import read_rankings
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Has no parameters."""
+
+    def process(datum: Datum) -> None:
+        sides = [_side(datum.inputs[name].path) for name in ("a", "b")]
+        about = json.loads(datum.inputs["about"].path.read_bytes())
+        found = {"about": about, **compared(*sides)}
+        drawn = _thumbnails(datum.inputs["index"].path, found) if "index" in datum.inputs else {}
+        text = json.dumps(found, indent=1, sort_keys=True)
+        (datum.out / "comparison.json").write_text(text + "\n", encoding="ascii")
+        (datum.out / "index.html").write_text(page(found, drawn), encoding="utf-8", newline="\n")
+        print(f"compare: {found['queries']} queries")
+
+    return process
+
+
+def _side(directory: Path) -> Side:
+    file = directory / "queries.parquet"
+    if not file.exists():
+        raise StageError(f"{directory.name} holds no rankings: it should be a directory that evaluate-sum wrote")
+    rankings = judging.join([read_rankings(file)])
+    return Side(rankings, judging.judge(rankings))
+
+
+def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
+    """The JPEG file of each picture that the examples name, by source."""
+    wanted = set(_named(found))
+    drawn: dict[str, bytes] = {}
+    for table in sorted(index.glob("*/images.parquet")):
+        if wanted <= drawn.keys():
+            break
+        images = read_images(table)
+        for sources, thumbnail in zip(images.sources, images.thumbnails, strict=True):
+            drawn.update({source.path: thumbnail for source in sources if source.path in wanted})
+    return drawn
+
+
+def _named(found: Mapping[str, Any]) -> Iterator[str]:
+    for each in (each for kind in found.get("examples", {}).values() for each in kind):
+        yield each["source"]
+        yield from (each[side]["source"] for side in "ab")
