@@ -5,26 +5,18 @@ Takes the values of stages.comparing; computes nothing. The page runs no scripts
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stages import markup, plots, wording
+from stages import markup, plots, reportmarkup, wording
+from stages.markup import text
 from stages.plots import Axis, Curve
+from stages.reportmarkup import share, table
 from stages.wording import counted
 
 MOST_LABELS = 30
 
 _STYLE = """
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 20px; }
-.plots > * { padding: 16px 18px; border: 1px solid var(--edge); border-radius: 14px; background: var(--card); }
-.plots + .table { margin-top: 16px; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td small { color: var(--muted); }
-td.better { font-weight: 650; }
-p { max-width: 75ch; }
-p.said { margin: 8px 0 0; color: var(--muted); font-size: 0.875rem; }
-.table th, .table td { padding: 7px 14px; }
-caption { padding: 10px 14px 2px; text-align: left; color: var(--muted); font-size: 0.875rem; }
 .verdict { margin: 16px 0 0; font-size: 1.1875rem; font-weight: 600; }
 dl.sides { margin: 14px 0 0; } dl.sides dt { font-weight: 650; color: var(--ink); }
 .examples { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); gap: 16px; }
@@ -46,7 +38,7 @@ def page(found: Mapping[str, Any], thumbnails: Mapping[str, bytes]) -> str:
 
 
 def _head(found: Mapping[str, Any]) -> Iterator[str]:
-    yield from markup.head("Two models side by side", plots.STYLE + _STYLE)
+    yield from markup.head("Two models side by side", reportmarkup.STYLE + _STYLE)
     yield "<header>"
     yield "<h1>Two models side by side</h1>"
     left = found["left_out"]["a"] + found["left_out"]["b"]
@@ -57,9 +49,9 @@ def _head(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"<div><dt>{side.upper()}</dt><dd>{_described(found['about'][side])}</dd></div>"
     yield "</dl>"
     if found["note"]:
-        yield f'<ul class="notes"><li>{markup.text(found["note"])}</li></ul>'
+        yield f'<ul class="notes"><li>{text(found["note"])}</li></ul>'
     else:
-        yield f'<p class="verdict">{markup.text(found["verdict"]["words"])}.</p>'
+        yield f'<p class="verdict">{text(found["verdict"]["words"])}.</p>'
     yield "</header>"
 
 
@@ -70,13 +62,11 @@ def _measures(found: Mapping[str, Any]) -> Iterator[str]:
         yield f'<figure>{_plot(found, kind)}<figcaption><p class="said">{kind}@k: {said}</p></figcaption></figure>'
     yield "</div>"
     rows = [
-        [markup.text(name), markup.text(mean), *_cells(values)]
-        for mean, name, values in shown(found)
-        if mean != "labels" or values
+        [text(name), text(mean), *_cells(values)] for mean, name, values in shown(found) if mean != "labels" or values
     ]
     header = ("measure", "mean over", "A", "B", "difference", "better, beyond chance")
     caption = f"paired over queries, with 95 % intervals of {found['resamples']:,} resamples"
-    yield from _table("measures", caption, header, rows, numbers=(2, 3, 4))
+    yield from table("measures", caption, header, rows, numbers=(2, 3, 4))
 
 
 def shown(found: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -90,8 +80,8 @@ def shown(found: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any
 
 def _cells(values: Mapping[str, Any]) -> list[str]:
     return [
-        _share(values["a"]),
-        _share(values["b"]),
+        share(values["a"]),
+        share(values["b"]),
         f"{values['difference']:+.3f} <small>{values['low']:+.3f} to {values['high']:+.3f}</small>",
         values["better"].upper() or "<small>chance</small>",
     ]
@@ -103,7 +93,7 @@ def _plot(found: Mapping[str, Any], kind: str) -> str:
         rows = found["curves"][side][kind]
         lines.append(Curve(side.upper(), [(row[0], row[1]) for row in rows], [(row[0], *row[2:]) for row in rows]))
     ends = [
-        f"{line.name} {_share(line.points[0][1])} at 1, {_share(line.points[-1][1])} at {found['ks'][-1]}"
+        f"{line.name} {share(line.points[0][1])} at 1, {share(line.points[-1][1])} at {found['ks'][-1]}"
         for line in lines
     ]
     ks = found["ks"]
@@ -122,7 +112,7 @@ def _first(found: Mapping[str, Any]) -> Iterator[str]:
             ("wrong on both", "neither"),
         )
     ]
-    yield from _table("first", f"McNemar's exact test: {chance(first)}", ("nearest", "queries"), rows, numbers=(1,))
+    yield from table("first", f"McNemar's exact test: {chance(first)}", ("nearest", "queries"), rows, numbers=(1,))
 
 
 def chance(first: Mapping[str, Any]) -> str:
@@ -141,10 +131,10 @@ def _labels(found: Mapping[str, Any]) -> Iterator[str]:
     yield '<h2 id="labels">Labels that differ</h2>'
     cells = [
         [
-            f"<bdi>{markup.text(row['label'])}</bdi>",
+            f"<bdi>{text(row['label'])}</bdi>",
             f"{row['queries']:,}",
-            _share(row["a"]),
-            _share(row["b"]),
+            share(row["a"]),
+            share(row["b"]),
             f"{row['b'] - row['a']:+.3f}",
             f"{row['chance']:.3f}",
         ]
@@ -152,7 +142,7 @@ def _labels(found: Mapping[str, Any]) -> Iterator[str]:
     ]
     more = f"; {len(rows) - MOST_LABELS:,} more are in comparison.json" if len(rows) > MOST_LABELS else ""
     header = ("label", "queries", "A", "B", "difference", "probability by chance")
-    yield from _table("labels", f"precision@1, the most unequal first{more}", header, cells, numbers=(1, 2, 3, 4, 5))
+    yield from table("labels", f"precision@1, the most unequal first{more}", header, cells, numbers=(1, 2, 3, 4, 5))
 
 
 def _examples(found: Mapping[str, Any], thumbnails: Mapping[str, bytes]) -> Iterator[str]:
@@ -163,10 +153,10 @@ def _examples(found: Mapping[str, Any], thumbnails: Mapping[str, bytes]) -> Iter
         yield '<div class="examples">'
         for each in found["examples"][key]:
             yield '<div class="example">'
-            yield _picture("query", each, thumbnails, f"<b><bdi>{markup.text(each['label'])}</bdi></b>")
+            yield _picture("query", each, thumbnails, f"<b><bdi>{text(each['label'])}</bdi></b>")
             for name in "ab":
                 near = each[name]
-                words = f"<b><bdi>{markup.text(near['label'])}</bdi></b> {wording.distance(near['distance'])}"
+                words = f"<b><bdi>{text(near['label'])}</bdi></b> {wording.distance(near['distance'])}"
                 yield _picture(name.upper(), near, thumbnails, words, right=name == side)
             yield "</div>"
         yield "</div>"
@@ -176,7 +166,7 @@ def _picture(
     name: str, each: Mapping[str, Any], thumbnails: Mapping[str, bytes], words: str, right: bool = False
 ) -> str:
     drawn = markup.picture(thumbnails.get(each["source"]), each["source"])
-    source = markup.text(each["source"])
+    source = text(each["source"])
     kind = ' class="right"' if right else ""
     return f"<figure{kind}>{drawn}<figcaption>{name}: {words}<br><bdi>{source}</bdi></figcaption></figure>"
 
@@ -187,29 +177,26 @@ def _versions(found: Mapping[str, Any]) -> Iterator[str]:
     names = sorted({*about["a"], *about["b"]} - {"environments"})
     rows = [
         [
-            markup.text(name.replace("_", " ")),
-            *(f"<code>{markup.text(str(about[side].get(name, '')))}</code>" for side in "ab"),
+            text(name.replace("_", " ")),
+            *(f"<code>{text(str(about[side].get(name, '')))}</code>" for side in "ab"),
         ]
         for name in names
     ]
     stages = sorted({*about["a"]["stages"], *about["b"]["stages"]}) if "stages" in names else []
     rows = [row for row in rows if row[0] != "stages"]
     rows += [
-        [markup.text(name), *(f"<code>{markup.text(about[side]['stages'].get(name, ''))}</code>" for side in "ab")]
-        for name in stages
+        [text(name), *(f"<code>{text(about[side]['stages'].get(name, ''))}</code>" for side in "ab")] for name in stages
     ]
-    yield from _table("versions", "", ("", "A", "B"), rows, numbers=())
-    commits = ", ".join(
-        f"{markup.text(name)} <code>{markup.text(id[:12])}</code>" for name, id in about["commits"].items()
-    )
+    yield from table("versions", "", ("", "A", "B"), rows, numbers=())
+    commits = ", ".join(f"{text(name)} <code>{text(id[:12])}</code>" for name, id in about["commits"].items())
     yield f"<p>Commits: {commits}.</p>"
 
 
 def _described(side: Mapping[str, Any]) -> str:
     where = "as deployed" if side["deployed"] else "computed for this comparison"
     return (
-        f"{markup.text(side['backbone'])} <code>{markup.text(side['model'][:12])}</code>, {side['image_size']} pixels, "
-        f"{markup.text(side['metric'])}; {where}"
+        f"{text(side['backbone'])} <code>{text(side['model'][:12])}</code>, {side['image_size']} pixels, "
+        f"{text(side['metric'])}; {where}"
     )
 
 
@@ -220,22 +207,3 @@ def _foot(found: Mapping[str, Any]) -> Iterator[str]:
     yield "such test in twenty says so of equal models. <code>comparison.json</code>, beside this page, has all of it."
     yield "</p></footer>"
     yield from markup.end()
-
-
-def _table(
-    id: str, caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]
-) -> Iterator[str]:
-    kinds = [' class="number"' if place in numbers else "" for place in range(len(header))]
-    heads = "".join(f'<th scope="col"{kind}>{markup.text(name)}</th>' for name, kind in zip(header, kinds, strict=True))
-    yield f'<div class="table" tabindex="0" role="region" aria-labelledby="{id}"><table>'
-    if caption:
-        yield f"<caption>{markup.text(caption)}</caption>"
-    yield f"<thead><tr>{heads}</tr></thead>"
-    yield "<tbody>"
-    for row in rows:
-        yield f"<tr>{''.join(f'<td{kind}>{cell}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>"
-    yield "</tbody></table></div>"
-
-
-def _share(value: float) -> str:
-    return f"{value:.3f}"

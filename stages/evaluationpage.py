@@ -6,33 +6,22 @@ Takes the values of stages.evaluation; computes nothing. The page runs no script
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stages import evaluationwords as words
-from stages import plots, wording
+from stages import markup, plots, reportmarkup, wording
+from stages.markup import text
 from stages.plots import Axis, Column, Curve
-from stages.style import STYLE
+from stages.reportmarkup import share, table
 from stages.wording import counted
 
 _MOST_LABELS = 60
 _MOST_CONFUSIONS = 20
 _MOST_EXAMPLES = 5
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 _STYLE = """
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 20px; }
-.plots > *, .sheet { padding: 16px 18px; border: 1px solid var(--edge); border-radius: 14px; background: var(--card); }
-.sheet { margin: 16px 0; }
-.sheet + .table, .plots + .table { margin-top: 16px; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td small { color: var(--muted); }
-p.said { margin: 8px 0 0; color: var(--muted); font-size: 0.875rem; }
-p { max-width: 75ch; }
-.table th, .table td { padding: 7px 14px; overflow-wrap: break-word; }
 .names { min-width: 15rem; overflow-wrap: anywhere; }
-caption { padding: 10px 14px 2px; text-align: left; color: var(--muted); font-size: 0.875rem; }
 """
 
 
@@ -48,27 +37,17 @@ def page(metrics: Mapping[str, Any], calibration: Mapping[str, Any]) -> str:
 
 def _head(metrics: Mapping[str, Any]) -> Iterator[str]:
     facts = metrics["facts"]
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield "<title>Evaluation · lookalike</title>"
-    yield f"<style>{STYLE}{plots.STYLE}{_STYLE}</style>"
-    yield "</head>"
-    yield "<body>"
+    yield from markup.head("Evaluation", reportmarkup.STYLE + _STYLE)
     yield "<header>"
     yield "<h1>Evaluation</h1>"
-    yield f'<p class="summary">{_text(words.summary(metrics))}</p>'
+    yield f'<p class="summary">{text(words.summary(metrics))}</p>'
     yield '<dl class="facts">'
-    named = f"{_text(facts['backbone'])} <code>{_text(facts['model'][:12])}</code>"
-    size = f"{facts['image_size']} pixels, {_text(facts['fit'])}"
-    for name, value in (("Model", named), ("Pictures", size), ("Distance", _text(facts["metric"]))):
+    named = f"{text(facts['backbone'])} <code>{text(facts['model'][:12])}</code>"
+    size = f"{facts['image_size']} pixels, {text(facts['fit'])}"
+    for name, value in (("Model", named), ("Pictures", size), ("Distance", text(facts["metric"]))):
         yield f"<div><dt>{name}</dt><dd>{value}</dd></div>"
     yield "</dl>"
-    if metrics["note"]:
-        yield f'<ul class="notes"><li>{_text(metrics["note"])}</li></ul>'
+    yield from markup.items("notes", [metrics["note"]] if metrics["note"] else [])
     yield "</header>"
 
 
@@ -85,8 +64,8 @@ def _measures(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield "</div>"
     shown = [f"precision@{each}" for each in ks if each in (1, 3, 5, 10, k)]
     shown += [f"recall@{each}" for each in ks if each in (1, 10, k)] + [f"mAP@{k}", "MRR"]
-    rows = [[_text(name), *(_estimate(metrics[mean][name]) for mean in ("micro", "macro"))] for name in shown]
-    yield from _table(
+    rows = [[text(name), *(_estimate(metrics[mean][name]) for mean in ("micro", "macro"))] for name in shown]
+    yield from table(
         "measures",
         f"{counted(metrics['queries'], 'query', 'queries')}, with 95 % intervals of {metrics['resamples']:,} resamples",
         ("measure", "mean over queries", "mean over labels"),
@@ -103,7 +82,7 @@ def _rates(metrics: Mapping[str, Any], name: str) -> str:
         points = [(k, each["value"]) for k, each in zip(ks, values, strict=True)]
         lines.append(Curve(said, points, [(k, each["low"], each["high"]) for k, each in zip(ks, values, strict=True)]))
     first, last = lines[0].points[0][1], lines[0].points[-1][1]
-    said = f"{name} over queries: {_share(first)} at 1, {_share(last)} at {ks[-1]}"
+    said = f"{name} over queries: {share(first)} at 1, {share(last)} at {ks[-1]}"
     return plots.curves(f"{name}@k", said, Axis("k", ks[0], ks[-1]), Axis(name, 0, 1), lines, whole=True)
 
 
@@ -112,18 +91,18 @@ def _labels(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield '<h2 id="labels">Labels, the worst first</h2>'
     cells = [
         [
-            f"<bdi>{_text(row['label'])}</bdi>",
+            f"<bdi>{text(row['label'])}</bdi>",
             plots.bar(row["precision@1"], row["interval"]["low"], row["interval"]["high"]),
-            f"{_share(row['precision@1'])} <small>{_range(row['interval'])}</small>",
-            _share(row[f"precision@{k}"]),
-            _share(row[f"mAP@{k}"]),
+            f"{share(row['precision@1'])} <small>{_range(row['interval'])}</small>",
+            share(row[f"precision@{k}"]),
+            share(row[f"mAP@{k}"]),
             f"{row['pictures']:,}",
         ]
         for row in rows[:_MOST_LABELS]
     ]
     header = ("label", "", "precision@1", f"precision@{k}", f"mAP@{k}", "pictures")
     more = f"; {len(rows) - _MOST_LABELS:,} more are in metrics.json" if len(rows) > _MOST_LABELS else ""
-    yield from _table("labels", f"with 95 % intervals (Wilson){more}", header, cells, numbers=(2, 3, 4, 5))
+    yield from table("labels", f"with 95 % intervals (Wilson){more}", header, cells, numbers=(2, 3, 4, 5))
 
 
 def _confusions(metrics: Mapping[str, Any]) -> Iterator[str]:
@@ -140,8 +119,8 @@ def _confusions(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield f'</div><figcaption><p class="said">{said[0].upper()}{said[1:]}.</p></figcaption></figure>'
     cells = [
         [
-            f"<bdi>{_text(each['label'])}</bdi>",
-            f"<bdi>{_text(each['taken_for'])}</bdi>",
+            f"<bdi>{text(each['label'])}</bdi>",
+            f"<bdi>{text(each['taken_for'])}</bdi>",
             f"{each['nearest']:,}",
             f"{each['among']:,}",
             _pair(each["example"]),
@@ -149,11 +128,11 @@ def _confusions(metrics: Mapping[str, Any]) -> Iterator[str]:
         for each in found[:_MOST_CONFUSIONS]
     ]
     header = ("label", "taken for", "nearest", f"{k} nearest", "the closest such pair")
-    yield from _table("confusions", "numbers of queries, and of their neighbours", header, cells, numbers=(2, 3))
+    yield from table("confusions", "numbers of queries, and of their neighbours", header, cells, numbers=(2, 3))
 
 
 def _pair(example: Mapping[str, Any]) -> str:
-    names = " → ".join(f"<bdi>{_text(example[each])}</bdi>" for each in ("source", "neighbour"))
+    names = " → ".join(f"<bdi>{text(example[each])}</bdi>" for each in ("source", "neighbour"))
     return f'<div class="names">{names} <small>{wording.distance(example["distance"])}</small></div>'
 
 
@@ -166,7 +145,7 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
         Column(each["from"], each["to"], each["same"], each["pairs"] - each["same"]) for each in calibration["bins"]
     ]
     near, far = curve.points[0][1], curve.points[-1][1]
-    said = f"falls from {_share(near)} to {_share(far)} at {wording.distance(top)}; below it the numbers of pairs"
+    said = f"falls from {share(near)} to {share(far)} at {wording.distance(top)}; below it the numbers of pairs"
     axis, names = Axis(f"distance ({calibration['facts']['metric']})", 0, top), ("same label", "another label")
     yield '<figure class="sheet">'
     yield plots.calibration("Calibration", said, axis, curve, columns, names, proposed)
@@ -177,50 +156,35 @@ def _calibration(calibration: Mapping[str, Any]) -> Iterator[str]:
     yield "</p></figcaption></figure>"
     cells = [
         [
-            _share(each["probability"]),
+            share(each["probability"]),
             "none" if each["distance"] is None else f"{'at least ' if each['limited'] else ''}{each['distance']:g}",
             f"{each['pairs']:,}",
-            _share(each["share"]),
-            _share(each["recall"]),
+            share(each["share"]),
+            share(each["recall"]),
         ]
         for each in calibration["thresholds"]
     ]
     header = ("probability", "THRESHOLD", "pairs within", "with the same label", "of all with the same label")
-    yield from _table(
+    yield from table(
         "calibration", "the largest distances at which the probability is as high", header, cells, (0, 1, 2, 3, 4)
     )
-    yield f"<p>{' '.join(map(_text, words.threshold(calibration)))}</p>"
+    yield f"<p>{' '.join(map(text, words.threshold(calibration)))}</p>"
 
 
 def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
     found = metrics["left_out"]
     yield '<h2 id="left-out">Labels and pictures left out</h2>'
-    cells = [[_text(name), f"{count:,}", _examples(examples)] for name, count, examples in words.left_out(metrics)]
+    cells = [[text(name), f"{count:,}", _examples(examples)] for name, count, examples in words.left_out(metrics)]
     if cells:
-        yield from _table("left-out", "", ("reason", "number", "examples"), cells, numbers=(1,))
+        yield from table("left-out", "", ("reason", "number", "examples"), cells, numbers=(1,))
     files = ", ".join(f"{name}: {rows:,}" for name, rows in sorted(found["files"].items()))
-    yield f"<p>{'Nothing.' if not cells else ''} Labels by file: <bdi>{_text(files or 'no files')}</bdi>.</p>"
+    yield f"<p>{'Nothing.' if not cells else ''} Labels by file: <bdi>{text(files or 'no files')}</bdi>.</p>"
 
 
 def _examples(examples: Sequence[str]) -> str:
-    shown = [f"<bdi>{_text(each)}</bdi>" for each in examples[:_MOST_EXAMPLES]]
+    shown = [f"<bdi>{text(each)}</bdi>" for each in examples[:_MOST_EXAMPLES]]
     lines = "<br>".join([*shown, *(["…"] if len(examples) > _MOST_EXAMPLES else [])])
     return f'<div class="names">{lines}</div>'
-
-
-def _table(
-    id: str, caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int]
-) -> Iterator[str]:
-    kinds = [' class="number"' if place in numbers else "" for place in range(len(header))]
-    heads = "".join(f'<th scope="col"{kind}>{_text(name)}</th>' for name, kind in zip(header, kinds, strict=True))
-    yield f'<div class="table" tabindex="0" role="region" aria-labelledby="{id}"><table>'
-    if caption:
-        yield f"<caption>{_text(caption)}</caption>"
-    yield f"<thead><tr>{heads}</tr></thead>"
-    yield "<tbody>"
-    for row in rows:
-        yield f"<tr>{''.join(f'<td{kind}>{cell}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>"
-    yield "</tbody></table></div>"
 
 
 def _foot(metrics: Mapping[str, Any]) -> Iterator[str]:
@@ -231,21 +195,12 @@ def _foot(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield "ranking. <code>metrics.json</code>, <code>calibration.json</code> and <code>queries.parquet</code>, next to"
     yield "this page, have all numbers."
     yield "</p></footer>"
-    yield "</body>"
-    yield "</html>"
+    yield from markup.end()
 
 
 def _estimate(found: Mapping[str, float]) -> str:
-    return f"{_share(found['value'])} <small>{_range(found)}</small>"
+    return f"{share(found['value'])} <small>{_range(found)}</small>"
 
 
 def _range(found: Mapping[str, float]) -> str:
-    return f"{_share(found['low'])} – {_share(found['high'])}"
-
-
-def _share(value: float) -> str:
-    return f"{value:.3f}"
-
-
-def _text(text: str) -> str:
-    return html.escape(wording.visible(text))
+    return f"{share(found['low'])} – {share(found['high'])}"

@@ -7,12 +7,11 @@ page should have a table with the same numbers. Coordinates are rounded, so equa
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from stages.wording import visible
+from stages.markup import text
 
 STYLE = """
 :root { --second: #a44a00; --first-band: #2456c633; --second-band: #a44a0033; --heat: 36, 86, 198; }
@@ -185,7 +184,7 @@ def _grid(frame: _Frame, whole: bool, bare: bool = False, few: bool = False) -> 
         at = frame.across(value)
         yield f'<text text-anchor="middle" x="{at}" y="{_number(frame.top + frame.height + 17)}">{label(value)}</text>'
     middle = _number(frame.left + frame.width / 2)
-    name = _text(frame.x.name)
+    name = text(frame.x.name)
     yield f'<text text-anchor="middle" x="{middle}" y="{_number(frame.top + frame.height + 35)}">{name}</text>'
 
 
@@ -213,7 +212,7 @@ def _legend(names: Iterable[str], down: float = 14.0, fills: bool = False) -> It
             yield f'<rect class="{kind}-fill" opacity="0.8" {place}/>'
         else:
             yield f'<path class="line {kind}" d="M{_number(across)} {_number(down - 4)}h20"/>'
-        yield f'<text class="named" x="{_number(across + 26)}" y="{_number(down)}">{_text(name)}</text>'
+        yield f'<text class="named" x="{_number(across + 26)}" y="{_number(down)}">{text(name)}</text>'
         across += 26 + 9.5 * len(name) + 16
 
 
@@ -233,7 +232,7 @@ def _cell(left: float, top: float, side: float, count: int, share: float, of: st
     place = f'x="{_number(left)}" y="{_number(top)}" width="{_number(side)}" height="{_number(side)}"'
     strength = _number(0.06 + 0.94 * share) if count else "0.03"
     told = f"{of} → {to}: {count:,}"
-    yield f'<rect class="cell" {place} style="fill:rgba(var(--heat),{strength})"><title>{_text(told)}</title></rect>'
+    yield f'<rect class="cell" {place} style="fill:rgba(var(--heat),{strength})"><title>{text(told)}</title></rect>'
     if count:
         middle = f'x="{_number(left + side / 2)}" y="{_number(top + side / 2 + 4)}"'
         dark = " dark-cell" if share > 0.55 else ""
@@ -243,7 +242,7 @@ def _cell(left: float, top: float, side: float, count: int, share: float, of: st
 def _svg(title: str, said: str, width: float, height: float, parts: Iterable[str]) -> str:
     return (
         f'<svg class="plot" role="img" viewBox="0 0 {_number(width)} {_number(height)}" '
-        f'xmlns="http://www.w3.org/2000/svg"><title>{_text(title)}</title><desc>{_text(said)}</desc>{"".join(parts)}</svg>'
+        f'xmlns="http://www.w3.org/2000/svg"><title>{text(title)}</title><desc>{text(said)}</desc>{"".join(parts)}</svg>'
     )
 
 
@@ -256,12 +255,8 @@ def _brief(count: int) -> str:
 
 
 def _short(name: str) -> str:
-    return _text(name if len(name) <= 24 else f"{name[:23]}…")
+    return text(name if len(name) <= 24 else f"{name[:23]}…")
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))

@@ -1,25 +1,23 @@
 """Two moments side by side as one self-contained HTML file: for each query the old row of neighbours above the new one,
 with the reason at each picture that differs.
 
-Pure: takes values and returns text. Every text from outside passes through `_text`; the page runs no scripts and loads
+Pure: takes values and returns text. Every text from outside passes through `text`; the page runs no scripts and loads
 nothing.
 """
 
-import html
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 
 from pipelines.explaining.comparing import Comparison, Question
 from pipelines.explaining.comparisonwords import changed, moment, reasons, summary
 from pipelines.explaining.reasons import ADDED, MODEL, PARAMETERS, QUERY, REMOVED, REPLACED, SHIFTED, Difference
 from pipelines.explaining.replies import Reply, Tile
-from stages.style import STYLE
-from stages.wording import counted, distance, visible
+from stages import markup
+from stages.markup import text
+from stages.wording import counted, distance
 
 Thumbnails = Mapping[tuple[str, str], bytes]
 """JPEG files by the moment, "old" or "new", and the id."""
 
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 _MOST_NAMED = 20
 _KINDS = {ADDED: "good", REMOVED: "bad", REPLACED: "other"}
 
@@ -67,7 +65,8 @@ def page(comparison: Comparison, shown: Sequence[Question], names: Mapping[str, 
             *_apart("Queries that are gone", comparison.gone_queries),
             "</main>",
             "<footer><p>Pictures in both rows are dimmed if only their places differ. Equal pictures count as one.</p>",
-            "</footer></body></html>",
+            "</footer>",
+            *markup.end(),
             "",
         ]
     )
@@ -75,16 +74,13 @@ def page(comparison: Comparison, shown: Sequence[Question], names: Mapping[str, 
 
 def _head(comparison: Comparison, shown: int) -> Iterator[str]:
     title = "Answers before and after"
-    yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{title} · lookalike</title><style>{STYLE}{_STYLE}</style></head><body><header>"
-    yield f"<h1>{title}</h1>"
-    yield f'<p class="summary">{_text(summary(comparison))}</p><dl class="facts">'
+    yield from markup.head(title, _STYLE)
+    yield f"<header><h1>{title}</h1>"
+    yield f'<p class="summary">{text(summary(comparison))}</p><dl class="facts">'
     for name, state in (("Before", comparison.old), ("After", comparison.new)):
-        yield f"<div><dt>{name}</dt><dd>{_text(moment(state))}</dd></div>"
+        yield f"<div><dt>{name}</dt><dd>{text(moment(state))}</dd></div>"
     yield '</dl><ul class="facts">'
-    yield from (f"<li><bdi>{_text(line)}</bdi></li>" for line in (*changed(comparison), *reasons(comparison)))
+    yield from (f"<li><bdi>{text(line)}</bdi></li>" for line in (*changed(comparison), *reasons(comparison)))
     yield "</ul>"
     if shown < len(comparison.questions):
         yield f'<ul class="notes"><li>Shown: {shown:,} of {len(comparison.questions):,}, those with the most '
@@ -98,8 +94,8 @@ def _question(question: Question, names: Mapping[str, str], thumbnails: Thumbnai
     after = {id(each.new): each for each in question.differences if each.new is not None}
     name = _name(two.new) or names.get(question.entry, question.entry)
     picture = thumbnails.get(("new", two.new.id)) or thumbnails.get(("old", two.old.id))
-    yield f'<section class="card" aria-label="Query {_text(name)}">'
-    yield f'<div class="query"><figure><p class="heading">Query</p>{_picture(picture, f"Query picture {name}")}'
+    yield f'<section class="card" aria-label="Query {text(name)}">'
+    yield f'<div class="query"><figure><p class="heading">Query</p>{markup.picture(picture, f"Query picture {name}")}'
     yield f"<figcaption>{_sources(two.new.sources or (name,))}</figcaption></figure></div>"
     yield '<div class="rows">'
     for heading, reply, marked, when in (("before", two.old, before, "old"), ("after", two.new, after, "new")):
@@ -113,9 +109,8 @@ def _question(question: Question, names: Mapping[str, str], thumbnails: Thumbnai
 def _tile(tile: Tile, rank: int, difference: Difference | None, thumbnail: bytes | None) -> str:
     name = tile.sources[0] if tile.sources else tile.id[:12]
     heading = f'<p class="heading"><small>{rank}</small>{distance(tile.distance)}</p>'
-    figure = (
-        f"{heading}{_picture(thumbnail, f'Neighbour {rank}: {name}')}<figcaption>{_sources(tile.sources)}</figcaption>"
-    )
+    picture = markup.picture(thumbnail, f"Neighbour {rank}: {name}")
+    figure = f"{heading}{picture}<figcaption>{_sources(tile.sources)}</figcaption>"
     if difference is None:
         return f'<li class="same"><figure>{figure}</figure></li>'
     if difference.reasons[0][0] == SHIFTED:
@@ -136,32 +131,21 @@ def _why(difference: Difference) -> str:
         said = f"gone: {said}"
     else:
         said = f"{difference.old_rank} → {difference.new_rank}: {said}"
-    return f'<p class="why">{_text(said)}</p>'
-
-
-def _picture(thumbnail: bytes | None, alternative: str) -> str:
-    if thumbnail is None:
-        return '<div class="blank">no preview</div>'
-    data = b64encode(thumbnail).decode("ascii")
-    return f'<img src="data:image/jpeg;base64,{data}" alt="{_text(alternative)}" width="224" height="224">'
+    return f'<p class="why">{text(said)}</p>'
 
 
 def _sources(names: Sequence[str]) -> str:
     more = f"<li>and {counted(len(names) - 2, 'more name', 'more names')}</li>" if len(names) > 2 else ""
-    return f'<ul class="sources">{"".join(f"<li><bdi>{_text(each)}</bdi></li>" for each in names[:2])}{more}</ul>'
+    return f'<ul class="sources">{"".join(f"<li><bdi>{text(each)}</bdi></li>" for each in names[:2])}{more}</ul>'
 
 
 def _apart(title: str, replies: Sequence[Reply]) -> Iterator[str]:
     if replies:
         yield f"<h2>{title}</h2><ul>"
-        yield from (f"<li><bdi>{_text(_name(each) or each.id[:12])}</bdi></li>" for each in replies[:_MOST_NAMED])
+        yield from (f"<li><bdi>{text(_name(each) or each.id[:12])}</bdi></li>" for each in replies[:_MOST_NAMED])
         rest = len(replies) - _MOST_NAMED
         yield (f"<li>and {counted(rest, 'more', 'more')}</li>" if rest > 0 else "") + "</ul>"
 
 
 def _name(reply: Reply) -> str:
     return reply.sources[0] if reply.sources else ""
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))

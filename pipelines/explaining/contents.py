@@ -8,14 +8,13 @@ preprocess: from the ends of its packs, without the pixels. Each pack is read on
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import chain
 
 from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History, Pair
 from pipelines.client.repository import Repository
 from pipelines.library.kept import Kept
-from stages import packtails
+from stages import packtails, parts
 
 PREPROCESS = {"images": "preprocess", "queries": "preprocess-queries"}
 """The pipeline that reads the pictures of a repo."""
@@ -64,7 +63,7 @@ class Contents:
         is to be looked at."""
         pipeline = PREPROCESS[repo]
         entries = {each.path.split("/")[1] for each in self._pairs(repo, new, old)}
-        marks = {_mark(each) for each in entries if concerns(each)}
+        marks = {parts.source_name(each) for each in entries if concerns(each)}
         if not marks:
             return Changed()
         after, before = computed or (new, old)
@@ -129,10 +128,6 @@ class Contents:
         return {packtails.source_of(line) for line in lines}
 
 
-def _mark(entry: str) -> str:
-    """The name that preprocess gives the files made from a top-level entry."""
-    return sha256(entry.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
 def _marked(path: str) -> str:
+    """The name of the top-level entry, see `parts.source_name`, that preprocess made a file from."""
     return path.rpartition("/")[2].partition(".")[0]

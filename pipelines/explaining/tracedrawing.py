@@ -1,12 +1,11 @@
 """The path of a trace as an SVG: boxes from both files to the answer. Its colours are the page's. Knows no server."""
 
-import html
 from base64 import b64encode
 from collections.abc import Iterator
 
 from pipelines.explaining import tracewords as words
 from pipelines.explaining.traces import Origin, Pictured, Step, Trace
-from stages.wording import visible
+from stages.markup import text
 
 WIDTH = 400
 """Units of the drawing; as wide as a phone, so that its letters can be read there."""
@@ -48,7 +47,7 @@ def drawing(trace: Trace) -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
         '<path d="M0 0L8 4L0 8z"/></marker></defs>'
     )
-    return "\n".join([head, f'<title id="path-title">{_text(title)}</title>', marker, *parts, "</svg>"])
+    return "\n".join([head, f'<title id="path-title">{text(title)}</title>', marker, *parts, "</svg>"])
 
 
 def _rows() -> list[int]:
@@ -120,11 +119,11 @@ def _box(x: float, top: int, name: str, lines: list[str], kind: str, whole: str,
     """A box around the middle `x`. whole: what it stands for, in full, for pointers."""
     start = x - width / 2
     drawn = [f'<rect class="{kind}" x="{start}" y="{top}" width="{width}" height="{_HEIGHT}" rx="9"/>']
-    drawn.append(f'<text class="name" x="{start + 10}" y="{top + 19}">{_text(name)}</text>')
+    drawn.append(f'<text class="name" x="{start + 10}" y="{top + 19}">{text(name)}</text>')
     for number, line in enumerate(lines[:3]):
-        said = _text(words.shortened(line, _LETTERS))
+        said = text(words.shortened(line, _LETTERS))
         drawn.append(f'<text x="{start + 10}" y="{top + 34 + 12 * number}">{said}</text>')
-    return f"<g><title>{_text(whole)}</title>{''.join(drawn)}</g>"
+    return f"<g><title>{text(whole)}</title>{''.join(drawn)}</g>"
 
 
 def _thumbnail(picture: Pictured, x: float, top: int, alternative: str) -> str:
@@ -132,14 +131,10 @@ def _thumbnail(picture: Pictured, x: float, top: int, alternative: str) -> str:
     if not picture.thumbnail:
         return f'<rect {place} rx="9"/><text x="{x - 32}" y="{top + _THUMBNAIL / 2}">no preview</text>'
     data = b64encode(picture.thumbnail).decode("ascii")
-    return f'<image {place} href="data:image/jpeg;base64,{data}"><title>{_text(alternative)}</title></image>'
+    return f'<image {place} href="data:image/jpeg;base64,{data}"><title>{text(alternative)}</title></image>'
 
 
 def _arrow(x: float, y: float, to_x: float, to_y: float) -> str:
     half = (y + to_y) / 2
     curve = f"M{x} {y}L{to_x} {to_y - 2}" if x == to_x else f"M{x} {y}C{x} {half} {to_x} {half} {to_x} {to_y - 2}"
     return f'<path d="{curve}" marker-end="url(#tip)"/>'
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))

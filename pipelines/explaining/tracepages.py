@@ -1,18 +1,15 @@
 """The page of a trace, one self-contained HTML file: the path as a picture, and a table with everything in it.
 
-Every text from outside passes through `_text`; the page runs no script and loads nothing. Knows no server.
+Every text from outside passes through `text`; the page runs no script and loads nothing. Knows no server.
 """
 
-import html
 from collections.abc import Iterable, Iterator
 
 from pipelines.explaining import tracedrawing
 from pipelines.explaining import tracewords as words
 from pipelines.explaining.traces import Step, Trace
-from stages.style import STYLE
-from stages.wording import visible
-
-_POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+from stages import markup
+from stages.markup import text
 
 _STYLE = """
 .notes li + li { margin-top: 4px; }
@@ -33,33 +30,22 @@ td p + p { color: var(--muted); }
 
 def page(trace: Trace) -> str:
     """The page as text for a UTF-8 file."""
-    return "\n".join([*_head(trace), "<main>", *_body(trace), "</main>", "</body>", "</html>", ""])
+    return "\n".join([*_head(trace), "<main>", *_body(trace), "</main>", *markup.end(), ""])
 
 
 def _head(trace: Trace) -> Iterator[str]:
-    title = _text(words.title(trace))
-    yield "<!doctype html>"
-    yield '<html lang="en">'
-    yield "<head>"
-    yield '<meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{_text(_POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{title} · lookalike</title>"
-    yield f"<style>{STYLE}{tracedrawing.STYLE}{_STYLE}</style>"
-    yield "</head>"
-    yield "<body>"
+    yield from markup.head(words.title(trace), tracedrawing.STYLE + _STYLE)
     yield "<header>"
-    yield f"<h1>{title}</h1>"
-    yield f'<p class="summary">{_text(words.answer(trace))}</p>'
+    yield f"<h1>{text(words.title(trace))}</h1>"
+    yield f'<p class="summary">{text(words.answer(trace))}</p>'
     facts = {
-        "Commit": f"<code>{_text(trace.commit)}</code> {_text(words.moment(trace.began))}",
-        "Model": f"{_text(trace.model.name)} <code>{_text(trace.model.sha256)}</code>",
+        "Commit": f"<code>{text(trace.commit)}</code> {text(words.moment(trace.began))}",
+        "Model": f"{text(trace.model.name)} <code>{text(trace.model.sha256)}</code>",
     }
-    told = "".join(f"<div><dt>{key}</dt><dd>{text}</dd></div>" for key, text in facts.items())
+    told = "".join(f"<div><dt>{key}</dt><dd>{fact}</dd></div>" for key, fact in facts.items())
     yield f'<dl class="facts">{told}</dl>'
     problems = [*(f"Not true: {each.statement}." for each in trace.checks if not each.holds), *trace.gaps]
-    if problems:
-        yield f'<ul class="notes">{"".join(f"<li>{_text(each)}</li>" for each in problems)}</ul>'
+    yield from markup.items("notes", problems)
     yield "</header>"
 
 
@@ -80,9 +66,9 @@ def _body(trace: Trace) -> Iterator[str]:
     for step in (trace.index, trace.search, trace.render):
         yield _stepped(step)
     yield "</tbody></table></div>"
-    yield f'<h2 id="checks">{_text(words.checked(trace).capitalize())}</h2>'
+    yield f'<h2 id="checks">{text(words.checked(trace).capitalize())}</h2>'
     yield '<ul class="checks">'
-    yield from (f"<li>{'✓' if each.holds else '✗ not true:'} {_text(each.statement)}</li>" for each in trace.checks)
+    yield from (f"<li>{'✓' if each.holds else '✗ not true:'} {text(each.statement)}</li>" for each in trace.checks)
     yield "</ul>"
 
 
@@ -91,9 +77,5 @@ def _stepped(step: Step) -> str:
 
 
 def _row(step: str, file: str, facts: Iterable[str]) -> str:
-    told = "".join(f"<p>{_text(each)}</p>" for each in facts)
-    return f'<tr><th scope="row">{_text(step)}</th><td><code><bdi>{_text(file)}</bdi></code></td><td>{told}</td></tr>'
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))
+    told = "".join(f"<p>{text(each)}</p>" for each in facts)
+    return f'<tr><th scope="row">{text(step)}</th><td><code><bdi>{text(file)}</bdi></code></td><td>{told}</td></tr>'
