@@ -7,9 +7,8 @@ from itertools import islice
 
 from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.packfiles import PackFile, Row
-from pipelines.library import blocks
+from pipelines.library import blocks, holders
 from stages import parts
-from stages.names import escape_component, escape_path
 
 _MOST_VERSIONS = 200
 """Most versions of a block that are looked at for the commit that put a picture into it."""
@@ -54,6 +53,7 @@ class Places:
         self._pipeline = pipeline
         self._at = at
         self._above = above
+        self._directory = f"/{above}" if above else ""
         self._packs: dict[Found, PackFile] = {}
 
     def find(self, name: str, picture: str, buckets: int) -> tuple[Place, Packed] | None:
@@ -119,24 +119,25 @@ class Places:
         return Place(found, place.member) if found is not None and found.path != place.file.path else None
 
     def _holders(self, name: str) -> Iterator[Place]:
-        """The places in which a picture of this name can be: its block, a file, an archive or one in a block."""
-        folders = name.split("/")
-        for end in range(len(folders), 0, -1):
-            above = "/".join(folders[:end])
-            block = self._block(above, self._at)
-            if block is not None:
-                yield Place(block, name)
-            for path in dict.fromkeys((escape_component(above), escape_path(above))):
-                found = self._lineage.file(self._repo, f"/{path}", self._at)
-                if found is not None and found.is_file:
-                    yield Place(found, "/".join(folders[end:]))
+        """The places in which a picture of this name can be."""
+        known = self._blocks(self._at)
+        by_path = {each.path: each for each in known.values()}
+        for path, member in holders.possible(name, known, self._directory):
+            found = by_path.get(path) or self._lineage.file(self._repo, path, self._at)
+            if found is not None and found.is_file:
+                yield Place(found, member)
 
     def _block(self, name: str, at: str) -> Found | None:
-        directory = f"/{self._above}" if self._above else ""
-        found = self._lineage.files(self._repo, f"{directory}/%block-*", at)
-        by_prefix = {blocks.prefix_of(each.path.rpartition("/")[2]): each for each in found}
-        home = blocks.home(name, {prefix for prefix in by_prefix if prefix is not None})
-        return None if home is None else by_prefix[home]
+        """The block of a name."""
+        known = self._blocks(at)
+        home = blocks.home(name, known)
+        return None if home is None else known[home]
+
+    def _blocks(self, at: str) -> dict[str, Found]:
+        """The blocks at a commit, by prefix."""
+        found = self._lineage.files(self._repo, f"{self._directory}/%block-*", at)
+        prefixes = ((blocks.prefix_of(each.path.rpartition("/")[2]), each) for each in found)
+        return {prefix: each for prefix, each in prefixes if prefix is not None}
 
     def _paths(self, place: Place, picture: str, buckets: int) -> Iterator[tuple[str, str]]:
         """The parts in which a picture of a file can be, with the paths of its pack in them."""

@@ -15,11 +15,10 @@ from rich.text import Text
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, snapshots
+from pipelines.library import blocks, holders, snapshots
 from stages import reading, stl10, stl10records
 from stages.contract import Input
 from stages.framing import PAD, Framing, unpadded
-from stages.names import escape_component, escape_path
 
 _SIDE = 256
 """The longer edge, in pixels, of a picture shown from the library."""
@@ -79,17 +78,10 @@ def from_library(connection: Connection, name: str) -> Image.Image:
 
 
 def _holders(repo: Repository, name: str) -> Iterator[str]:
-    """The files in `images` that may hold a picture of this name: its block, itself, an archive or STL-10 file."""
-    prefixes = (blocks.prefix_of(path.strip("/")) for path in repo.list())
-    home = blocks.home(name, {prefix for prefix in prefixes if prefix is not None})
-    if home is not None:
-        yield f"/{blocks.file_name(home)}"
-    parts = name.split("/")
-    for end in range(len(parts), 0, -1):
-        above = "/".join(parts[:end])
-        for path in dict.fromkeys((f"/{escape_component(above)}", f"/{escape_path(above)}")):
-            if any(each == path for each in repo.glob(path)):
-                yield path
+    """The files in `images` that may hold a picture of this name."""
+    there = (path.strip("/") for path in repo.list())
+    prefixes = {prefix for path in there if (prefix := blocks.prefix_of(path)) is not None}
+    return (path for path, _ in holders.possible(name, prefixes) if repo.is_file(path))
 
 
 def drawn(picture: Image.Image, columns: int) -> Text:

@@ -10,9 +10,10 @@ from PIL import Image
 from rich.console import Console
 
 from pipelines.client.connection import Connection
-from pipelines.client.repository import Put, Repository
+from pipelines.client.repository import Put, Remove, Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import ingest, pictures, showing, snapshots
+from pipelines.library import blocks, ingest, pictures, showing, snapshots
+from pipelines.library.blocks import Span
 from pipelines.library.stl10samples import write_stl10
 from stages import stl10records
 
@@ -61,20 +62,34 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
         (tmp_path / "trip" / name / "[1] ü.png").write_bytes(picture(RED if name == "a" else BLUE))
     with tarfile.open(tmp_path / "more.tar", "w") as archive:
         archive.add(tmp_path / "trip" / "b", "inside")
+    inside = "inside/[1] ü.png"
+    packed = next(
+        name
+        for name in map("packed-{}.tar".format, range(99))
+        if blocks.bits_of(name)[0] != blocks.bits_of(f"{name}/{inside}")[0]
+    )
+    with tarfile.open(tmp_path / packed, "w") as archive:
+        archive.add(tmp_path / "trip" / "a", "inside")
     write_stl10(tmp_path, 2, (2, 1))
     sources = pictures.find([tmp_path / "trip", tmp_path / "more.tar", tmp_path / "train_X.bin"]).sources
     ingest.add(connection, sources[:2], most_single=0)
     ingest.add(connection, sources[2:])
-    Repository(connection, snapshots.REPO).write([Put("/by hand/c.png", picture(BLUE))])
+    repo = Repository(connection, snapshots.REPO)
+    held = {each.name: Span(each.path) for each in sources[:2]} | {packed: Span(tmp_path / packed)}
+    leaves = {bit: {name: held[name] for name in held if blocks.bits_of(name)[0] == bit} for bit in "01"}
+    divided = [Put(f"/{blocks.file_name(bit)}", blocks.tar(leaves[bit])) for bit in "01"]
+    repo.write([Remove(f"/{blocks.file_name('')}"), *divided])
+    repo.write([Put("/by hand/c.png", picture(BLUE))])
     for name, colour in (
         ("trip/a/[1] ü.png", RED),
         ("trip/b/[1] ü.png", BLUE),
         ("more.tar/inside/[1] ü.png", BLUE),
+        (f"{packed}/{inside}", RED),
         ("by hand/c.png", BLUE),
     ):
         assert colour_of(showing.from_library(connection, name)) == colour
     assert showing.from_library(connection, "train_X.bin/000001").size == (256, 256)
-    for name in ("trip/a", "trip/c.png", "more.tar/none.png", "x"):
+    for name in ("trip/a", "trip/c.png", "more.tar/none.png", f"{packed}/none.png", "x"):
         with pytest.raises(LookalikeError, match="neither a file .* nor a picture of that name"):
             showing.from_library(connection, name)
 
