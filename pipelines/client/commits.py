@@ -16,6 +16,7 @@ from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client import owners
 from pipelines.client.connection import Connection
+from pipelines.client.outages import outlasting
 from pipelines.errors import LookalikeError
 
 LONGEST = 60.0
@@ -81,7 +82,7 @@ class Commits:
     def finish_abandoned(self) -> None:
         """Finishes the open commit of a process that is gone, if there is one: it would hold up everything downstream,
         until somebody writes to this repo again."""
-        head = self._open_head()
+        head = outlasting(self._connection, self._open_head)
         owner = None if head is None else owners.read(head.description)
         if owner is not None and owner.gone:
             self._take_over(head, owner)

@@ -12,6 +12,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 from pipelines.client import imagesizes, owners
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
+from pipelines.client.outages import outlasting
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.reading import SOURCES, Spec, sources
@@ -67,7 +68,7 @@ def deploy(
 def make_repo(connection: Connection, repo: str) -> str:
     """Creates a source repo unless it exists; returns "created" or "unchanged"."""
     try:
-        connection.client.inspect_repo(repo, project_name=connection.project)
+        outlasting(connection, lambda: connection.client.inspect_repo(repo, project_name=connection.project))
     except grpc.RpcError as error:
         if error.code() != grpc.StatusCode.NOT_FOUND:
             raise

@@ -28,8 +28,10 @@ _LOOKS_AT_PIPELINES = 8
 _RECENT = 200
 """The jobs among which `at_work` looks for those of all pipelines."""
 
+_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 _COMPUTED = frozenset({"success", "failure"})
-_ENDED = _COMPUTED | {"killed", "unrunnable"}
+_STOPPED = frozenset({"killed", "unrunnable"})
+_ENDED = _COMPUTED | _STOPPED
 _UNSTARTED = frozenset({"created", "starting"})
 
 
@@ -57,6 +59,11 @@ class Job:
     @property
     def ended(self) -> bool:
         return self.state in _ENDED
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it ended before all of its datums were tried."""
+        return self.state in _STOPPED
 
     @property
     def started(self) -> bool:
@@ -175,16 +182,17 @@ class Jobs:
         busy, attempts = workers.read(self._stub, of, info.details.worker_status)
         return replace(job, busy=busy, attempts=attempts)
 
-    def watch(self, commit_sets: Sequence[str], look: Look) -> list[Job]:
+    def watch(self, commit_sets: Sequence[str], look: Look, only: Collection[str] = ()) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
-        jobs of services are left out: they never end. Outlasts an outage of the server."""
+        jobs of services are left out: they never end. only: the pipelines to watch, with those upstream of them; by
+        default all. Outlasts an outage of the server."""
         looks = 0
         seen: dict[tuple[str, str], Job] = {}
         while True:
             closely = looks % _LOOKS_AT_PIPELINES == 0
             if closely:
                 infos = outlasting(self._connection, self.pipelines)
-                ranks = _ranks(infos)
+                ranks = _ranks(infos, only)
             looks += 1
             sets = [outlasting(self._connection, partial(self.of_set, each)) for each in commit_sets]
             found = [job for each in sets for job in each if job.pipeline in ranks]
@@ -201,9 +209,23 @@ class Jobs:
         return pps_pb2.Pipeline(name=name, project=self._project)
 
 
-def _ranks(infos: Mapping[str, Any]) -> dict[str, int]:
-    """The pipelines whose jobs end, each with its rank from upstream to downstream."""
+def current(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs without those that were stopped since a later one of the same pipeline takes their place, as a
+    deployment of a new version does."""
+    last = {job.pipeline: job for job in sorted(jobs, key=lambda job: job.created or _BEFORE_ALL)}
+    return [job for job in jobs if not job.stopped or job is last[job.pipeline]]
+
+
+def _ranks(infos: Mapping[str, Any], only: Collection[str] = ()) -> dict[str, int]:
+    """The pipelines whose jobs end, each with its rank from upstream to downstream; only some of them, with those
+    upstream of them, if these are named."""
     reads = {name: [leaf.repo for leaf in leaves(info.details.input)] for name, info in infos.items()}
+    if only:
+        wanted, found = set(only), set[str]()
+        while wanted:
+            found |= wanted
+            wanted = {repo for name in wanted for repo in reads.get(name, ())} - found
+        reads = {name: repos for name, repos in reads.items() if name in found}
     ordered = (name for name in TopologicalSorter(reads).static_order() if name in infos)
     return {name: rank for rank, name in enumerate(ordered) if not infos[name].details.HasField("service")}
 

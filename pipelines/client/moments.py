@@ -142,9 +142,9 @@ def _by_id(connection: Connection, start: str) -> str:
         return found[0]
     if found:
         raise LookalikeError(f"{start} begins the ids of {_named(found)}: give more digits")
-    which = "" if len(start) == _DIGITS else " whose id begins so"
+    none = f"there is no commit {start}" if len(start) == _DIGITS else f"no commit has an id that begins with {start}"
     raise LookalikeError(
-        f"there is no commit {start}{which}: it was squashed or deleted, or belongs to another library; "
+        f"{none}: it was squashed or deleted, or belongs to another library; "
         "`lookalike commits` lists those that are left"
     )
 

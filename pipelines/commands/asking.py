@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from pipelines.client.connection import Connection
 from pipelines.client.moments import commit_at
+from pipelines.client.outages import outlasting
 from pipelines.commands import interrupts, progress
 from pipelines.commands.estimates import about
 from pipelines.commands.terminal import console, say
@@ -20,7 +22,7 @@ _TELL_EVERY = 30.0
 def ask(connection: Connection, at: str, paths: Sequence[Path], to: Path, k: int | None, todays_code: bool) -> Answered:
     """Asks the library at the commit set that `at` means."""
     interrupts.explain("interrupted; nothing was written")
-    commit = past.answering(connection, commit_at(connection, at))
+    commit = past.answering(connection, outlasting(connection, partial(commit_at, connection, at)))
     say(f"asking the library of commit {commit}; nothing is written to the server")
     return asking.ask(connection, commit, paths, to, STEPS, k, todays_code)
 

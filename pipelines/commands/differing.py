@@ -1,6 +1,7 @@
 """The command `diff`: the answers of two moments compared."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pipelines.client.connection import Connection
+from pipelines.client.outages import outlasting
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
@@ -63,9 +65,10 @@ def diff(
     """
     connection = connected(address)
     with console.status("comparing"):
-        before, after = states.at(connection, old), states.at(connection, new)
-        found = compare(connection, before, after, Kept(default_place()))
-        written = _write(connection, found, output, limit or _ON_THE_PAGE) if found.questions else None
+        before, after = (outlasting(connection, partial(states.at, connection, each)) for each in (old, new))
+        found = outlasting(connection, partial(compare, connection, before, after, Kept(default_place())))
+        write = partial(_write, connection, found, output, limit or _ON_THE_PAGE)
+        written = outlasting(connection, write) if found.questions else None
     if as_json:
         say_json({**_data(found), "page": written})
         return

@@ -80,6 +80,7 @@ def evaluate(
     if off:
         optional.off(connection, evaluating.GROUP)
         return
+    deploying.check(connection, evaluating.GROUP)
     for each in given:
         _warn(each.problems)
     _put(connection, {each.name: each.content for each in given})
@@ -112,7 +113,7 @@ def show(found: Evaluation) -> None:
         say(metrics["note"])
     say(" ".join(evaluationwords.threshold(found.calibration)))
     if found.calibration["proposed"]["distance"] is not None:
-        say(f"take it over: lookalike deploy --set THRESHOLD={found.calibration['proposed']['distance']:g}")
+        say(f"to use it: lookalike deploy --set THRESHOLD={found.calibration['proposed']['distance']:g}")
     say(f"report: {near(found.directory / evaluating.PAGE)}")
 
 
@@ -153,7 +154,7 @@ def _labels(metrics: Mapping[str, Any]) -> Table:
 def _confusions(metrics: Mapping[str, Any]) -> Table:
     """The labels that are taken for another one most often."""
     k = metrics["facts"]["k"]
-    table = _table("the most confused", "by nearest", *([f"by {k} nearest"] if k > 1 else []))
+    table = _table("the most confused", "nearest", *([f"{k} nearest"] if k > 1 else []))
     table.add_column("the closest such pair", overflow="fold")
     for each in metrics["confusions"][:_MOST_CONFUSIONS]:
         counts = [f"{each['nearest']:,}", *([f"{each['among']:,}"] if k > 1 else [])]

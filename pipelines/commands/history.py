@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pipelines.client.outages import outlasting
 from pipelines.commands import interrupts
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
@@ -30,6 +31,15 @@ _SHORT = 12
 
 _LONGEST_VALUE = 40
 """Most characters of a parameter that are shown."""
+
+_BEGIN = {
+    "images": "add pictures with `lookalike add`",
+    "queries": "search for pictures with `lookalike query`",
+    "models": "push a backbone with `lookalike model push efficientnet-lite0`",
+    "labels": "put labels with `lookalike evaluate --labels FILE`",
+    DEPLOYMENT: "create pipelines with `lookalike deploy`",
+}
+"""The way to the first change of a repo."""
 
 _NAMED = 3
 """Most pictures of a change that are named."""
@@ -64,16 +74,20 @@ def history(
     With the name of a picture, the commits that added, replaced or removed it.
     """
     connection = connected(address)
-    changes = Changes(connection, Kept(default_place()))
     of_one = bool(which) and which not in (*SOURCES, DEPLOYMENT)
-    found = (
-        _of_picture(changes, which) if of_one else changes.newest_first([which] if which else (*SOURCES, DEPLOYMENT))
-    )
-    shown: list[Change] = []
-    with console.status("reading") if console.is_terminal and not as_json else nullcontext():
+
+    def read() -> list[Change]:
+        changes = Changes(connection, Kept(default_place()))
+        repos = [which] if which else (*SOURCES, DEPLOYMENT)
+        found = _of_picture(changes, which) if of_one else changes.newest_first(repos)
+        shown: list[Change] = []
         for each in islice(found, limit):
             interrupts.check()
             shown.append(changes.with_answers(each) if answers else each)
+        return shown
+
+    with console.status("reading") if console.is_terminal and not as_json else nullcontext():
+        shown = outlasting(connection, read)
     if not shown:
         _nothing(which, of_one)
     if as_json:
@@ -104,7 +118,7 @@ def _show(change: Change) -> None:
     """Prints a change: its id, time, author and description, and below these what it changed."""
     by = ": ".join(filter(None, (change.author, change.description)))
     console.print(f"{change.id[:_SHORT]}  {when(change.started)}", style="bold", end="  ", highlight=False)
-    say(by or f"{'deployed ' if change.repo == DEPLOYMENT else ''}by another client")
+    say(by or f"{'deployed ' if change.repo == DEPLOYMENT else ''}by an unknown author")
     for line in _lines(change):
         say(f"  {line}")
 
@@ -189,4 +203,4 @@ def _nothing(which: str, of_one: bool) -> None:
             f"no commit has added, replaced or removed a picture {which}: `lookalike history` lists all changes, and "
             f"`lookalike commits {which}` those of a repo of that name"
         )
-    say("no changes yet: add pictures with `lookalike add`")
+    say(f"no changes yet: {_BEGIN.get(which, _BEGIN['images'])}")

@@ -1,6 +1,7 @@
 """The commands that put pictures and queries, and show results."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 
 from pipelines.client.local import default_root
 from pipelines.client.moments import commit_at
+from pipelines.client.outages import outlasting
 from pipelines.commands import asking, display, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -187,7 +189,8 @@ def show_results(
 ) -> None:
     """Write result sheets, as they are now or were at an older commit, to a directory. With -k, list the nearest."""
     connection = connected(address)
-    sheets = results.export(connection, output, entries or (), commit_at(connection, at) if at else "")
+    commit = outlasting(connection, partial(commit_at, connection, at)) if at else ""
+    sheets = results.export(connection, output, entries or (), commit)
     if as_json:
         say_json([display.sheet_data(each, k) for each in sheets])
         return

@@ -1,9 +1,11 @@
 """Opt-in pipelines for the commands that need them: deployed on first use, waited for, and deleted on request."""
 
 import os
+from functools import partial
 
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Jobs
+from pipelines.client.jobs import Job, Jobs
+from pipelines.client.outages import outlasting
 from pipelines.cluster import gpu_holders
 from pipelines.commands import interrupts, progress, waiting
 from pipelines.commands.estimates import comparing, rounded
@@ -23,31 +25,37 @@ def ready(connection: Connection, group: str, wait: bool = True) -> bool:
     """Has a group's pipelines deployed, and waits for their jobs unless told otherwise; returns whether the output is
     that of the newest commits. Says what it does. Raises LookalikeError if they cannot be deployed or a job fails."""
     if not deploying.deployed(connection, group):
+        deploying.check(connection, group)
         say(f"deploying the pipelines that this needs; `lookalike {group} --off` deletes them again")
         _say_expected(connection)
         deploying.deploy(connection, group, lambda each: say(f"{each.kind} {each.name}: {each.action}"))
     names = [spec.name for spec in optional.needed(own.current(), group)]
-    unfinished = {job.id for name in names for job in Jobs(connection).queue(name)}
-    if not unfinished:
-        newest = (Jobs(connection).newest(name) for name in names)
-        waiting.finish(connection, [job for job in newest if job is not None and job.state != "success"])
-        return True
-    if not wait:
-        say("their jobs are running: see `lookalike status`")
-        return False
-    try:
-        jobs = progress.wait(connection, sorted(unfinished))
-    except KeyboardInterrupt:
-        interrupts.explain("no longer waiting; the jobs continue: see `lookalike status`")
-        raise
-    waiting.finish(connection, jobs)
+    found = Jobs(connection)
+    waited: list[Job] = []
+    while unfinished := {job.id for name in names for job in outlasting(connection, partial(found.queue, name))}:
+        if not wait:
+            say("their jobs are running: see `lookalike status`")
+            return False
+        try:
+            waited += progress.wait(connection, sorted(unfinished), names)
+        except KeyboardInterrupt:
+            interrupts.explain("no longer waiting; the jobs continue: see `lookalike status`")
+            raise
+    newest = {name: outlasting(connection, partial(found.newest, name)) for name in names}
+    if not waited:
+        waited = [job for job in newest.values() if job is not None and job.state != "success"]
+    for name in {job.pipeline for job in waited if job.stopped} - newest.keys():
+        newest[name] = outlasting(connection, partial(found.newest, name))
+    # Of jobs that a deployment has stopped, newer ones have taken the place.
+    ids = {name: job.id for name, job in newest.items() if job is not None}
+    waiting.finish(connection, [job for job in waited if not job.stopped or ids.get(job.pipeline) == job.id])
     return True
 
 
 def _say_expected(connection: Connection) -> None:
     """Says what a large library costs: every picture is compared with every other one, once."""
     work = deploying.expected(connection)
-    leases = gpu_holders.local_leases(connection)
+    leases = outlasting(connection, partial(gpu_holders.local_leases, connection))
     cores = len(os.sched_getaffinity(0)) if leases is not None and not leases.total else None
     seconds = comparing(work.pictures, work.dimension, cores) if cores else 0.0
     if work.pictures < _MANY and seconds < _LONG:

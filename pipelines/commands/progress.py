@@ -2,7 +2,7 @@
 then one for each that runs."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from rich.progress import (
 )
 
 from pipelines.client.connection import Connection
-from pipelines.client.jobs import Job, Jobs
+from pipelines.client.jobs import Job, Jobs, current
 from pipelines.cluster.gpu_waits import Wait
 from pipelines.cluster.waits import Waits
 from pipelines.commands import interrupts
@@ -37,17 +37,18 @@ _TELL_EVERY = 30.0
 _COLUMNS = (TextColumn("{task.description:<18}", markup=False), BarColumn(bar_width=30))
 
 
-def wait(connection: Connection, commits: Sequence[str]) -> list[Job]:
-    """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first."""
+def wait(connection: Connection, commits: Sequence[str], only: Collection[str] = ()) -> list[Job]:
+    """Waits for every job of the commit sets, showing progress; returns the jobs, upstream first. only: see
+    `Jobs.watch`."""
     with _bars() as bars:
         lines = _JobLines(bars, Waits(connection))
         show = lines.look if console.is_terminal else lines.tell
 
         def look(jobs: Sequence[Job], infos: Mapping[str, Any]) -> None:
             interrupts.check()
-            show(jobs, infos)
+            show(current(jobs), infos)
 
-        return Jobs(connection).watch(commits, look)
+        return Jobs(connection).watch(commits, look, only)
 
 
 @contextmanager

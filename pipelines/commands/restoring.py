@@ -1,6 +1,7 @@
 """The command `restore`: pictures and queries put back as they were."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -8,6 +9,7 @@ import typer
 from pipelines.client import moments
 from pipelines.client.connection import Connection
 from pipelines.client.history import History
+from pipelines.client.outages import outlasting
 from pipelines.commands import progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
@@ -62,16 +64,16 @@ def restore(
     if "" in names:
         raise typer.BadParameter("a name is empty")
     connection = connected_to_write(address)
-    commit_set = moments.commit_at(connection, at)
+    commit_set = outlasting(connection, partial(moments.commit_at, connection, at))
     repo = queries.REPO if query else snapshots.REPO
-    commit = states.commit_of(connection, repo, commit_set)
+    commit = outlasting(connection, partial(states.commit_of, connection, repo, commit_set))
     if not commit:
         raise LookalikeError(f"{repo} was empty at {at}: `lookalike history {repo}` shows its commits")
     try:
         if query:
             done = restoring.entries(connection, names, commit, at, replace)
         else:
-            listed = _names(connection, commit)
+            listed = outlasting(connection, partial(_names, connection, commit))
             with progress.counting("comparing pictures") as report:
                 done = restoring.pictures(connection, names, commit, at, replace, listed, report)
     except NothingFoundError as error:

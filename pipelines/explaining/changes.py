@@ -75,8 +75,10 @@ class _Group:
     model: Record | None = None
 
     def takes(self, older: Version) -> bool:
-        return self.versions[-1].id == older.id or (
-            self.versions[-1].started - older.started < _ONE_DEPLOYMENT
+        newer = self.versions[-1]
+        return newer.id == older.id or (
+            newer.started - older.started < _ONE_DEPLOYMENT
+            and (newer.author, newer.description) == (older.author, older.description)
             and older.pipeline not in {each.pipeline for each in self.versions}
         )
 

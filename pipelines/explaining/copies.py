@@ -68,10 +68,12 @@ def folders(across: tuple[str, str] | None) -> tuple[str, str] | None:
 
 def check(connection: Connection, distance: float | None) -> None:
     """Raises LookalikeError if pairs of that distance are not kept, or will not be."""
+    there = PAIRS in outlasting(connection, Jobs(connection).pipelines)
     kept = _threshold(connection)
     if distance is not None and kept is not None and distance > kept:
+        first = "" if there else "`lookalike duplicates` without it, and then "
         raise LookalikeError(
-            f"--distance {distance:g} is above {_THRESHOLD}={kept:g}, up to which {PAIRS} keeps pairs: run "
+            f"--distance {distance:g} is above {_THRESHOLD}={kept:g}, up to which {PAIRS} keeps pairs: run {first}"
             f"`lookalike deploy --set {_THRESHOLD}={distance:g}`, which finds all pairs again"
         )
 

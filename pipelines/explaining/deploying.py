@@ -18,6 +18,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import ANNOTATION, DEPLOYED_BY, Deployed
 from pipelines.client.imagesizes import SPECIFIED
 from pipelines.client.jobs import Jobs
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Put, Repository
 from pipelines.cluster import preflight
 from pipelines.errors import LookalikeError
@@ -57,16 +58,26 @@ class Expected:
 
 def expected(connection: Connection) -> Expected:
     """The work for the pictures that are in the index now."""
-    index = Repository(connection, "index").good()
-    read = [] if index is None else [json.loads(content) for _, content in index.read_all("/*/index.json")]
+
+    def described() -> list[Any]:
+        index = Repository(connection, "index").good()
+        return [] if index is None else [json.loads(content) for _, content in index.read_all("/*/index.json")]
+
+    read = outlasting(connection, described)
     dimension = max((int(each["dimension"]) for each in read), default=0)
     return Expected(sum(int(each["count"]) for each in read), len(read), dimension)
 
 
 def deployed(connection: Connection, group: str) -> bool:
     """Whether all pipelines that a group needs are there."""
-    there = Jobs(connection).pipelines()
+    there = outlasting(connection, Jobs(connection).pipelines)
     return all(spec.name in there for spec in optional.needed(own.current(), group))
+
+
+def check(connection: Connection, group: str) -> None:
+    """Raises LookalikeError if a group's pipelines cannot be deployed since what they read is not written."""
+    there = outlasting(connection, Jobs(connection).pipelines)
+    _must_read([spec for spec in optional.needed(own.current(), group) if spec.name not in there], there)
 
 
 def deploy(connection: Connection, group: str, report: Callable[[Deployed], None] = lambda _: None) -> Sequence[str]:

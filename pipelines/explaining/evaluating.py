@@ -69,7 +69,11 @@ def check(files: Sequence[Path]) -> list[Checked]:
         rows = list(labels.read(path.name, content))
         problems = [each.said for each in rows if isinstance(each, labels.Problem)]
         if len(problems) == len(rows):
-            raise LookalikeError(problems[0] if problems else f"{path.name} has no labels, only a header")
+            raise LookalikeError(
+                problems[0]
+                if problems
+                else f"{path.name} has no labels, only a header: add a line for each labelled picture"
+            )
         found[path.name] = Checked(path.name, content, problems)
     return list(found.values())
 
@@ -92,8 +96,10 @@ def forget(connection: Connection, name: str) -> str:
 
 def held(connection: Connection) -> dict[str, bytes]:
     """The files of labels by name; none without the repo."""
-    found = Repository(connection, LABELS).read_all("/*")
-    return {path.removeprefix("/"): content for path, content in found}
+    repo = Repository(connection, LABELS)
+    return {
+        path.removeprefix("/"): content for path, content in outlasting(connection, lambda: list(repo.read_all("/*")))
+    }
 
 
 def from_folders(connection: Connection) -> bytes:

@@ -79,7 +79,8 @@ def answering(connection: Connection, commit: str) -> str:
     except LookalikeError:  # a failed or unfinished one: the question tells why there is no answer
         return commit
     began = outlasting(connection, partial(History(connection).began, commit))
-    stood = (each.id for each in moments.listed(connection) if began and each.good and each.started <= began)
+    listed = outlasting(connection, partial(moments.listed, connection))
+    stood = (each.id for each in listed if began and each.good and each.started <= began)
     return next(stood, commit)
 
 

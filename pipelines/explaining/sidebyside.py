@@ -5,11 +5,13 @@ import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.client.trees import Store, Tree, default_place
 from pipelines.errors import LookalikeError
@@ -51,7 +53,7 @@ def compare(
     `to`. Raises LookalikeError, with the way out, if there is no evaluation or a side cannot be computed."""
     store = store or Store(default_place())
     with store.scratch() as scratch:
-        comparison = _Comparison.of(connection, store, scratch, steps)
+        comparison = outlasting(connection, partial(_Comparison.of, connection, store, scratch, steps))
         chosen = sides.choices(model, metric, comparison.metric)
         models = {each.model: comparison.library.model(each.model) for each in chosen}
         if len({(models[each.model].spec.sha256, each.metric) for each in chosen}) == 1:

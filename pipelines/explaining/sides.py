@@ -3,10 +3,12 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pipelines.client.connection import Connection
 from pipelines.client.moments import commit_at
+from pipelines.client.outages import outlasting
 from pipelines.client.trees import Store, Tree
 from pipelines.errors import LookalikeError
 from pipelines.library import models
@@ -96,7 +98,7 @@ class Library:
             spec, _ = models.make(named, size, directory)
             return Model(named, spec, directory, "")
         if _COMMIT.fullmatch(named):
-            commit = commit_at(self.connection, named)
+            commit = outlasting(self.connection, partial(commit_at, self.connection, named))
             return self._of_commit(named, commit, f"at commit {commit[:12]}")
         raise LookalikeError(
             f"{unknown(visible(named))}; a commit of models is named by its id (`lookalike commits models`)"

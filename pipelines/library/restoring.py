@@ -7,12 +7,14 @@ blocks. What is there and equal stays; what is there and differs is replaced onl
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection
 from pipelines.client.filesets import FileSets
+from pipelines.client.outages import outlasting
 from pipelines.client.repository import Copy, Edit, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, members, queries
@@ -56,9 +58,13 @@ def pictures(
     Raises LookalikeError, and restores nothing, if a word meant none, or for pictures that differ without `replace`.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, FileSets(connection) as filesets:
-        restoring = _Restoring(connection, commit, Path(scratch))
-        wanted = restoring.select(words, when, names)
-        restoring.compare(wanted, report)
+
+        def compared() -> _Restoring:
+            restoring = _Restoring(connection, commit, Path(tempfile.mkdtemp(dir=scratch)))
+            restoring.compare(restoring.select(words, when, names), report)
+            return restoring
+
+        restoring = outlasting(connection, compared)
         _refuse(restoring.different, replace)
         missing, different = list(restoring.missing), list(restoring.different)
         if not missing and not different:
@@ -70,10 +76,11 @@ def pictures(
 def entries(connection: Connection, words: Sequence[str], commit: str, when: str, replace: bool = False) -> Restored:
     """Puts back the query entries that words meant at a commit of `queries`; otherwise as `pictures`."""
     then = Repository(connection, queries.REPO, commit)
-    before = then.entries()
-    known = {queries.true_name(connection, path.rstrip("/"), commit): path for path in before}
+    before = outlasting(connection, then.entries)
+    named = [outlasting(connection, partial(queries.true_name, connection, p.rstrip("/"), commit)) for p in before]
+    known = dict(zip(named, before, strict=True))
     wanted = select(words, known.__contains__, lambda: known, f"the queries at {when}", "restored")
-    now = Repository(connection, queries.REPO).entries()
+    now = outlasting(connection, Repository(connection, queries.REPO).entries)
     missing: list[str] = []
     different: list[str] = []
     unchanged: list[str] = []
@@ -87,7 +94,7 @@ def entries(connection: Connection, words: Sequence[str], commit: str, when: str
     for name in (*missing, *different):
         path = f"/{known[name]}"
         edits += [Remove(path.rstrip("/")), Remove(f"{path.rstrip('/')}/")]
-        files = then.files_in(path) if path.endswith("/") else [path]
+        files = outlasting(connection, partial(then.files_in, path)) if path.endswith("/") else [path]
         edits += [Copy(each, queries.REPO, commit, each) for each in files]
     made = Repository(connection, queries.REPO).write(edits) if edits else ""
     return Restored(missing, different, unchanged, made)

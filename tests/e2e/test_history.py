@@ -112,7 +112,7 @@ def test_the_page_shows_both_rows_with_their_pictures(story: Story) -> None:
 
 def test_moments_without_answers_are_refused(story: Story) -> None:
     world = story.world
-    assert "there is no commit 0000" in world.lookalike("diff", "0000", fails=True)
+    assert "no commit has an id that begins with 0000" in world.lookalike("diff", "0000", fails=True)
     assert "is before the first commit" in world.lookalike("diff", "2001-01-01", fails=True)
     assert "is not a valid commit or date" in world.lookalike("diff", "?", fails=True)
     assert "there were no answers at" in world.lookalike(

@@ -123,7 +123,7 @@ def test_sides_that_cannot_be_compared_are_refused_in_a_sentence(compare: Compar
         (("deployed",), (), "both sides are deployed with euclidean"),
         ((head.at,), (), "are the same model"),
         (("efficientnet-litte0",), (), "efficientnet-lite0"),
-        (("deafbeef",), (), "there is no commit deafbeef"),
+        (("deafbeef",), (), "no commit has an id that begins with deafbeef"),
         ((), ("manhattan",), "'manhattan' is not a valid metric: choose euclidean or cosine"),
         ((), ("cosine", "cosine"), "both sides are deployed with cosine"),
         (("a", "b", "c"), (), "--model is given 3 times"),

@@ -121,7 +121,7 @@ def test_words_that_name_no_commit(three: tuple[Connection, list[str]]) -> None:
     unknown = "0" * 12 + "4" + "0" * 19
     with pytest.raises(LookalikeError, match=f"there is no commit {unknown}: it was squashed or deleted"):
         commit_at(connection, unknown)
-    with pytest.raises(LookalikeError, match="there is no commit 00000 whose id begins so"):
+    with pytest.raises(LookalikeError, match="no commit has an id that begins with 00000"):
         commit_at(connection, "00000")
     for text in ("", "yesterday", "yesterday evening", "master^~2", "a/b"):
         with pytest.raises(LookalikeError, match="is not a valid commit or date: name an id"):

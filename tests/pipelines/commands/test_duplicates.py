@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 
 from pipelines.client.connection import Connection
+from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
 from pipelines.explaining import copies
+from pipelines.specifications import reading
 from pipelines.specifications.reading import HERE
 from stages.tables.nearest import Pictures, write_pictures
 from tests.command import Command
+from tests.pipelines.cutting import outlasts
 from tests.stages import pairings
 from tests.stages.pairings import source
 
@@ -154,3 +157,47 @@ def test_the_pipelines_are_deleted_again(library: Connection, command: Command) 
     assert said.splitlines()[-2:] == ["pipeline duplicates: deleted", "pipeline neighbours: deleted"]
     assert not Jobs(library).pipelines()
     assert "nothing to do" in command.says("duplicates", "--off")
+
+
+def test_reading_outlasts_a_restart_of_the_server(
+    library: Connection, command: Command, own_configuration: Path
+) -> None:
+    command.says("duplicates")
+    outlasts(command, own_configuration, "duplicates")
+    outlasts(command, own_configuration, "duplicates", "--distance", "0")
+
+
+def test_jobs_that_a_deployment_stopped_are_not_waited_for(library: Connection, command: Command) -> None:
+    command.says("duplicates")
+    specs = command.directory / "specs" / "duplicates"
+    for name in ("neighbours", "duplicates"):
+        spec = json.loads((specs / f"{name}.json").read_text())
+        spec["transform"]["env"]["NOTE"] = "another"
+        (specs / f"{name}.json").write_text(json.dumps(spec))
+    gate = command.directory / "gate"
+    held = json.loads((specs / "neighbours.json").read_text())
+    held["transform"]["stdin"].insert(0, f"while [ ! -e {gate} ]; do sleep 0.05; done")
+    (specs / "neighbours.json").write_text(json.dumps(held))
+    deploy(library, [reading.read(specs / f"{name}.json") for name in ("neighbours", "duplicates")])
+    typed = command.start("duplicates")
+    assert typed.stdout is not None
+    assert typed.stdout.readline().startswith("writing to ")
+    gate.touch()
+    said, complained = typed.communicate(timeout=60)
+    assert (typed.returncode, complained) == (0, "")
+    assert "duplicates: success" in said
+    assert "killed" not in said
+
+
+def test_a_server_without_pipelines_is_left_as_it_is(as_user: Connection, command: Command) -> None:
+    for words in (
+        ["duplicates"],
+        ["duplicates", "--across", "a", "b"],
+        ["evaluate"],
+        ["evaluate", "--metric", "cosine"],
+    ):
+        done = command.run(*words)
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1), done
+        assert "neighbours reads index, which is not deployed: run `lookalike deploy` first" in done.stderr
+        assert "deploying" not in done.stdout
+    assert not [each for each in as_user.client.list_repo() if each.repo.project.name == as_user.project]

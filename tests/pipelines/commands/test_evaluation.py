@@ -16,6 +16,7 @@ from pipelines.client.repository import Put, Remove, Repository
 from pipelines.explaining.evaluating import NOTHING
 from pipelines.specifications import reading
 from tests.command import Command
+from tests.pipelines.cutting import outlasts
 from tests.stages import nearests
 from tests.stages.nearests import id_of
 
@@ -84,7 +85,7 @@ def test_labels_are_put_and_measured(filled: Command, as_user: Connection) -> No
     assert "24 of 24 pictures with a label, 3 labels: 24 queries\n" in said
     assert re.search(r"^precision@1 +1\.000 \(1\.000 to 1\.000\) +1\.000 \(1\.000 to 1\.000\)$", said, re.MULTILINE)
     assert "dog for ape" in said or "ape for dog" in said
-    assert "take it over: lookalike deploy --set THRESHOLD=" in said
+    assert "to use it: lookalike deploy --set THRESHOLD=" in said
     assert said.endswith("report: results/evaluation/index.html\n")
     report = filled.directory / "results" / "evaluation"
     files = ["calibration.json", "index.html", "metrics.json", "queries.parquet"]
@@ -133,7 +134,7 @@ def test_labels_that_say_nothing(filled: Command) -> None:
     ("text", "said"),
     [
         ("a.jpg,cat\n", "mine.csv, line 1: the first line must name the columns"),
-        ("source,label\n", "mine.csv has no labels, only a header"),
+        ("source,label\n", "mine.csv has no labels, only a header: add a line for each labelled picture"),
         ("source,label\nx\n", "mine.csv, line 2: a line needs a source and a label"),
     ],
 )
@@ -152,3 +153,9 @@ def test_files_that_cannot_be_put(command: Command) -> None:
 def test_an_empty_library(command: Command) -> None:
     assert command.fails("evaluate") == NOTHING
     assert command.fails("evaluate", "--labels-from-folders") == NOTHING
+
+
+def test_reading_outlasts_a_restart_of_the_server(filled: Command, own_configuration: Path) -> None:
+    write(filled, "mine.csv", labelled(library()))
+    filled.says("evaluate", "--labels", "mine.csv")
+    outlasts(filled, own_configuration, "evaluate")

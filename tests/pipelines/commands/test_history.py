@@ -21,6 +21,7 @@ from pipelines.specifications import reading
 from tests.command import Command
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
+from tests.pipelines.cutting import outlasts
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -202,7 +203,7 @@ def test_labels_and_commits_of_others_are_listed(as_user: Connection, command: C
         open_, older = command.says("history").splitlines()[1::2]
         assert open_ == "  labels: open, nothing in it yet"
     assert older == "  labels: 1 file changed: /stl10.csv"
-    assert "by another client" in command.says("history")
+    assert "by an unknown author" in command.says("history")
 
 
 def test_the_time_and_author_of_an_imported_commit_are_those_of_the_original(
@@ -236,3 +237,23 @@ def test_files_that_differ_are_paired(as_user: Connection) -> None:
     assert found == {"/a": (1, 2), "/b": (1, None), "/e/f": (None, 1)}
     assert {each.path for each in History(as_user).pairs("labels", old, new)} == {"/a", "/b", "/e/f"}
     assert [each.path for each in History(as_user).files("labels", old)] == ["/a", "/b", "/d/c"]
+
+
+def test_reading_outlasts_a_restart_of_the_server(
+    as_user: Connection, sheets: Connection, command: Command, wait_for_jobs: WaitForJobs, own_configuration: Path
+) -> None:
+    repo = Repository(as_user, "queries")
+    wait_for_jobs(repo.write([Put("/a", answer("1", "x", "y").encode())]))
+    wait_for_jobs(repo.write([Put("/a", answer("1", "y", "x").encode())]))
+    for words in (("history",), ("history", "queries"), ("diff", "master^"), ("status", "--graph")):
+        outlasts(command, own_configuration, *words)
+    outlasts(command, own_configuration, "restore", "--query", "a", "--at", "master")
+
+
+def test_commands_of_two_people_are_two_deployments(
+    as_user: Connection, preprocessing: Connection, command: Command
+) -> None:
+    specs = [spec for spec in reading.load() if spec.name.startswith("preprocess")]
+    deploy(replace(as_user, doing="deploy --set FIT=crop"), [with_environment(specs[0], FIT="crop")])
+    deploy(replace(as_user, doing="model push"), [with_environment(specs[1], FIT="crop")])
+    assert [each["description"] for each in data(command, "pipelines")][:2] == ["model push", "deploy --set FIT=crop"]

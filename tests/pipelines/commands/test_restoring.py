@@ -185,7 +185,7 @@ def test_what_cannot_be_meant_is_refused_in_a_sentence(library: Library) -> None
         f"not in the library at {then}: trip/x; nothing was restored: `lookalike history trip/x` shows when it was "
         "there"
     )
-    assert "there is no commit 0123" in library.refuses("trip/a", "--at", "0123")
+    assert "no commit has an id that begins with 0123" in library.refuses("trip/a", "--at", "0123")
     assert "before the first commit" in library.refuses("trip/a", "--at", "2001-01-01")
     assert "queries was empty at" in library.refuses("--query", "x", "--at", then)
 
