@@ -99,19 +99,6 @@ class History:
             record.repo, self._stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED))
         )
 
-    def began(self, commit_set: str) -> datetime | None:
-        """The start of a commit set (UTC); None if there is none of that id."""
-        request = pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit_set))
-        call = self._stub.InspectCommitSet(request)
-        try:
-            return next((_started(info) for info in call if info.commit.id == commit_set), None)
-        except grpc.RpcError as error:
-            if error.code() != grpc.StatusCode.NOT_FOUND:
-                raise
-            return None
-        finally:
-            call.cancel()
-
     def left_open(self, repo: str) -> PastCommit | None:
         """The commit on master to which files can still be added, if there is one."""
         return next((_commit(repo, info) for info in self._listed(repo) if not info.HasField("finishing")), None)

@@ -113,6 +113,20 @@ def end_of(text: str) -> datetime:
         ) from error
 
 
+def began(connection: Connection, commit_set: str) -> datetime | None:
+    """The start of a commit set (UTC); None if there is none of that id."""
+    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
+    infos = stub.InspectCommitSet(pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit_set)))
+    try:
+        return min(
+            (info.started.ToDatetime(tzinfo=UTC) for info in infos if info.commit.id == commit_set), default=None
+        )
+    except grpc.RpcError as error:
+        if error.code() != grpc.StatusCode.NOT_FOUND:
+            raise
+        return None
+
+
 def _at_date(connection: Connection, text: str) -> str:
     end = end_of(text)
     moments = listed(connection)
@@ -133,7 +147,7 @@ def _at_date(connection: Connection, text: str) -> str:
 
 def _by_id(connection: Connection, start: str) -> str:
     """The commit set whose id begins so, or whose commit had such an id where it was exported."""
-    if _ID.fullmatch(start) and _exists(connection, start):
+    if _ID.fullmatch(start) and began(connection, start) is not None:
         return start
     moments = listed(connection)
     found = [each.id for each in moments if each.id.startswith(start)]
@@ -167,19 +181,6 @@ def _invalid(text: str) -> LookalikeError:
         f"{text!r} is not a valid commit or date: name an id or its start (`lookalike commits` lists them), "
         "an ancestor such as master^2, or a date such as 2026-11-01 or 2026-11-01T14:30"
     )
-
-
-def _exists(connection: Connection, id_: str) -> bool:
-    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-    call = stub.InspectCommitSet(pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=id_)))
-    try:
-        return any(info.commit.id == id_ for info in call)
-    except grpc.RpcError as error:
-        if error.code() != grpc.StatusCode.NOT_FOUND:
-            raise
-        return False
-    finally:
-        call.cancel()
 
 
 def _infos(connection: Connection, repo: str) -> Iterator[Any]:

@@ -78,7 +78,7 @@ def answering(connection: Connection, commit: str) -> str:
             return commit
     except LookalikeError:  # a failed or unfinished one: the question tells why there is no answer
         return commit
-    began = outlasting(connection, partial(History(connection).began, commit))
+    began = outlasting(connection, partial(moments.began, connection, commit))
     listed = outlasting(connection, partial(moments.listed, connection))
     stood = (each.id for each in listed if began and each.good and each.started <= began)
     return next(stood, commit)
@@ -90,9 +90,8 @@ def source(connection: Connection, repo: str, commit: str) -> Tree | None:
     found = Tree.at(connection, repo, commit)
     if found is not None:
         return found
-    history = History(connection)
-    began = outlasting(connection, partial(history.began, commit))
-    commits = outlasting(connection, partial(history.commits, repo))
+    began = outlasting(connection, partial(moments.began, connection, commit))
+    commits = outlasting(connection, partial(History(connection).commits, repo))
     before = [each.id for each in commits if began is not None and each.started <= began]
     return Tree.at(connection, repo, before[-1]) if before else None
 

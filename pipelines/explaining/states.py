@@ -48,7 +48,7 @@ def commit_of(connection: Connection, repo: str, commit_set: str) -> str:
     found = _inspected(connection, repo, commit_set)
     if found is not None:
         return str(found.commit.id)
-    began = _began(connection, commit_set)
+    began = moments.began(connection, commit_set)
     return next((each.id for each in History(connection).records(repo) if began is None or each.started <= began), "")
 
 
@@ -88,12 +88,6 @@ def _inspected(connection: Connection, repo: str, commit_set: str, type_: str = 
         if error.code() == grpc.StatusCode.NOT_FOUND:
             return None
         raise
-
-
-def _began(connection: Connection, commit_set: str) -> datetime | None:
-    stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-    infos = stub.InspectCommitSet(pfs_pb2.InspectCommitSetRequest(commit_set=pfs_pb2.CommitSet(id=commit_set)))
-    return min((_time(info) for info in infos if info.commit.id == commit_set), default=None)
 
 
 def _time(info: Any) -> datetime:
