@@ -1,12 +1,14 @@
-"""The names of a pack's pictures, from the end of its file: without the pixels, which are nearly all of it, and without
-NumPy, which takes long to import."""
+"""The pictures of a pack without their pixels, which are nearly all of its file: from its end, and without NumPy, which
+takes long to import. Of packs of any version: facts that it does not know are passed over."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from stages.packheaders import shape
+from stages.sources import Source
 
 Read = Callable[[int], bytes]
 """Gives the bytes of a file from an offset to its end."""
@@ -18,6 +20,14 @@ _LINE = 400
 """About the most bytes of a line about one picture."""
 
 
+class Row(NamedTuple):
+    """A picture of a pack: its id, its sources, and its size in pixels without padding, as (width, height)."""
+
+    id: str
+    sources: tuple[Source, ...]
+    size: tuple[int, int]
+
+
 def side_of(head: bytes) -> int | None:
     """The side, in pixels, of a pack's pictures, from the first bytes of its file; None for another file."""
     try:
@@ -26,8 +36,18 @@ def side_of(head: bytes) -> int | None:
         return None
 
 
-def sources(read: Read, size: int, side: int) -> dict[str, str] | None:
-    """The sha256 of every source in a pack by its true path; None for a file that is not a pack of such pictures.
+def offset(row: int, side: int) -> int:
+    """The place in its file of a picture's pixels, as bytes; that of the lines, for as many rows as there are."""
+    return HEADER + row * 3 * side * side
+
+
+def rows(lines: bytes) -> list[Row]:
+    """The pictures in a pack's lines, in the order of their pixels. Raises ValueError or KeyError for other bytes."""
+    return [_row(json.loads(line)) for line in lines.splitlines()[1:]]
+
+
+def find(read: Read, size: int, side: int) -> list[Row] | None:
+    """The pictures of a pack whose number is not known; None for a file that is not a pack of such pictures.
 
     size: of the file, in bytes. side: of its pictures, in pixels.
     """
@@ -36,22 +56,23 @@ def sources(read: Read, size: int, side: int) -> dict[str, str] | None:
     back = most * _LINE // picture + 1
     while most >= 0:
         first = max(0, most - back)
-        data = read(HEADER + first * picture)
+        data = read(offset(first, side))
         for number in range(first, most + 1):
             start = (number - first) * picture
             if data.startswith(b'{"fit":', start):
-                lines = data[start:].splitlines()
-                if len(lines) == number + 1:
-                    return _paths(lines[1:])
+                lines = data[start:]
+                if len(lines.splitlines()) == number + 1:
+                    return rows(lines)
         if first == 0:
             return None
         back *= 4
     return None
 
 
-def _paths(lines: list[bytes]) -> dict[str, str]:
-    found = (each for line in lines for each in json.loads(line)["sources"])
-    return {each["path"]: each["sha256"] for each in found}
+def _row(line: dict[str, Any]) -> Row:
+    width, height = line["size"]
+    known = ({name: each[name] for name in Source._fields if name in each} for each in line["sources"])
+    return Row(line["id"], tuple(Source(**each) for each in known), (width, height))
 
 
 def source_of(line: bytes) -> str:

@@ -112,11 +112,11 @@ class Contents:
             def rest(offset: int) -> bytes:
                 return b"".join(repo.pieces(pack.path, offset))
 
-            found = packtails.sources(rest, pack.size, side) if side is not None else None
+            found = packtails.find(rest, pack.size, side) if side is not None else None
             if found is None:  # pictures of another size, in a commit whose job failed
                 own = packtails.side_of(repo.begin(pack.path))
-                found = packtails.sources(rest, pack.size, own) if own is not None else {}
-            return pack, found or {}
+                found = packtails.find(rest, pack.size, own) if own is not None else None
+            return pack, {each.path: each.sha256 for row in found or () for each in row.sources}
 
         with ThreadPoolExecutor(_READERS) as readers:
             yield from readers.map(read, packs)

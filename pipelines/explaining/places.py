@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pipelines.client.lineage import Found, Lineage
-from pipelines.explaining.packfiles import PackFile, Row
+from pipelines.explaining.packfiles import PackFile
 from pipelines.library import blocks, holders
 from stages import parts
+from stages.packtails import Row
 
 _MOST_VERSIONS = 200
 """Most versions of a block that are looked at for the commit that put a picture into it."""

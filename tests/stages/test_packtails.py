@@ -1,4 +1,4 @@
-"""The names in a pack, from the end of its file."""
+"""The pictures of a pack, from the end of its file."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def pictures(number: int) -> list[Picture]:
     ]
 
 
-def names_in(file: Path) -> tuple[dict[str, str] | None, int]:
-    """The sources in a pack, and the bytes that were read for them."""
+def found_in(file: Path) -> tuple[list[Picture] | None, int]:
+    """The pictures in a pack, and the bytes that were read for them."""
     content = file.read_bytes()
     side = packtails.side_of(content[:1000])
     assert side is not None
@@ -28,25 +28,26 @@ def names_in(file: Path) -> tuple[dict[str, str] | None, int]:
         taken.append(len(content) - offset)
         return content[offset:]
 
-    return packtails.sources(read, len(content), side), sum(taken)
+    found = packtails.find(read, len(content), side)
+    return None if found is None else [Picture(*each) for each in found], sum(taken)
 
 
 @pytest.mark.parametrize("side", [8, 224])
 @pytest.mark.parametrize("number", [0, 1, 2, 400])
-def test_the_names_are_read_without_most_of_the_pixels(tmp_path: Path, number: int, side: int) -> None:
+def test_the_pictures_are_read_without_most_of_the_pixels(tmp_path: Path, number: int, side: int) -> None:
     file = tmp_path / "p.npy"
     row = (b'{"fit":"pad"}\n' * side * side * 3)[: 3 * side * side]  # pixels may look like anything
     write_pack(file, Framing(side, PAD), pictures(number), [row] * number)
-    found, taken = names_in(file)
-    assert found == {each.path: each.sha256 for picture in pictures(number) for each in picture.sources}
+    found, taken = found_in(file)
+    assert found == pictures(number)
     assert taken < 0.1 * number * len(row) + 2 * len(row) + 1000 * number
 
 
 def test_another_file_is_not_a_pack(tmp_path: Path) -> None:
     assert packtails.side_of(b"") is None
     assert packtails.side_of(b"\x93NUMPY\x01\x00v\x00{'shape': (1, 2)}") is None
-    assert packtails.sources(lambda offset: b"x" * (5000 - offset), 5000, 8) is None
-    assert packtails.sources(lambda offset: b"", 20, 8) is None
+    assert packtails.find(lambda offset: b"x" * (5000 - offset), 5000, 8) is None
+    assert packtails.find(lambda offset: b"", 20, 8) is None
 
 
 def test_a_rejected_file_is_named() -> None:
