@@ -16,6 +16,7 @@ from pipelines.client.backbones import REPO as MODELS
 from pipelines.client.connection import Connection
 from pipelines.client.history import History, Record
 from pipelines.client.moments import origins
+from pipelines.explaining.commitlines import Line, with_parents
 from pipelines.explaining.contents import PREPROCESS, Changed, Contents
 from pipelines.explaining.counting import Count, Counts
 from pipelines.explaining.settings import Setting, Version, Versions, differences
@@ -92,9 +93,7 @@ class Changes:
         self._contents = Contents(connection, kept)
         self._counts = Counts(connection, kept)
         self._versions = Versions(connection)
-        self._lines = {
-            name: _Line(self._history.records(name)) for name in (*PREPROCESS.values(), "render", "features")
-        }
+        self._lines = {name: Line(self._history.records(name)) for name in (*PREPROCESS.values(), "render", "features")}
 
     def newest_first(
         self, repos: Sequence[str] = (*SOURCES, DEPLOYMENT), concerns: Callable[[str], bool] = lambda _: True
@@ -123,7 +122,7 @@ class Changes:
 
     def _grouped(self, repos: Sequence[str]) -> Iterator["tuple[Record, Record | None] | _Group"]:
         """Every change before it is examined: a commit with the one before it, or a deployment."""
-        streams: list[Iterator[Any]] = [_with_parents(self._history.records(repo)) for repo in SOURCES if repo in repos]
+        streams: list[Iterator[Any]] = [with_parents(self._history.records(repo)) for repo in SOURCES if repo in repos]
         if DEPLOYMENT in repos:
             streams.append(iter(self._versions.newest_first()))
         group: _Group | None = None
@@ -214,48 +213,10 @@ class Changes:
         )
 
     def _parent_of(self, model: Record) -> Record | None:
-        return next((old for new, old in _with_parents(self._history.records(MODELS)) if new.id == model.id), None)
+        return next((old for new, old in with_parents(self._history.records(MODELS)) if new.id == model.id), None)
 
     def _backbone(self, record: Record | None) -> str:
         return backbones.described(self._connection, record.id if record is not None else "")
-
-
-class _Line:
-    """The commits of a repo, read from the newest as far as they are asked for."""
-
-    def __init__(self, records: Iterator[Record]) -> None:
-        self._rest = _with_parents(records)
-        self._known: dict[str, tuple[Record, Record | None]] = {}
-        self._oldest: datetime | None = None
-
-    def of(self, id_: str, since: datetime) -> tuple[Record, Record | None] | None:
-        """The commit of a set that began at a time, with the commit before it; None if there is none."""
-        while id_ not in self._known and (self._oldest is None or self._oldest >= since):
-            if not self._read():
-                break
-        return self._known.get(id_)
-
-    def before(self, record: Record) -> Record | None:
-        """The commit before one that was found."""
-        while record.id not in self._known and self._read():
-            pass
-        return self._known[record.id][1] if record.id in self._known else None
-
-    def _read(self) -> bool:
-        found = next(self._rest, None)
-        if found is not None:
-            self._known[found[0].id] = found
-            self._oldest = found[0].started
-        return found is not None
-
-
-def _with_parents(records: Iterator[Record]) -> Iterator[tuple[Record, Record | None]]:
-    """Each commit with the one before it."""
-    current = next(records, None)
-    while current is not None:
-        before = next(records, None)
-        yield current, before
-        current = before
 
 
 def _started(each: Any) -> datetime:

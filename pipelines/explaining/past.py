@@ -12,7 +12,7 @@ from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
-from pipelines.explaining.stageruns import Work, run
+from pipelines.explaining.stageruns import Work, run_pipeline
 from pipelines.specifications import reading
 
 LIBRARY = ("preprocess", "features", "index")
@@ -43,18 +43,7 @@ class Past:
     def run(self, pipeline: str, works: Sequence[Work], report: Callable[[int], None]) -> None:
         """Runs the stage of a pipeline here, with its variables; `report` hears of the datums that are done. Raises
         LookalikeError with the stage's reason if one fails."""
-        environment = dict(self.environments[pipeline])
-        if environment.get("BACKEND") == "cuml":  # answers do not depend on it, and this machine may have no GPU
-            environment["BACKEND"] = "faiss"
-        told = 0
-
-        def count(begun: int) -> None:
-            nonlocal told
-            report(begun - 1 - told)
-            told = begun - 1
-
-        run(pipeline.removesuffix("-queries"), works, environment, count)
-        report(len(works) - told)
+        run_pipeline(pipeline, works, self.environments[pipeline], report)
 
     def empty(self) -> LookalikeError:
         """The error if there was nothing to compare with."""

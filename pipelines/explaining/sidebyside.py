@@ -200,18 +200,10 @@ class _Comparison:
 
     def _run(self, pipeline: str, works: Sequence[Work], environment: Mapping[str, str]) -> None:
         """Runs a stage here, with progress."""
-        told = 0
         for work in works:
             work.out.mkdir(parents=True, exist_ok=True)
         with self.steps.counting(pipeline, len(works)) as report:
-
-            def count(begun: int) -> None:
-                nonlocal told
-                report(begun - 1 - told)
-                told = begun - 1
-
-            stageruns.run(pipeline.replace("-", "_"), works, _on_this_machine(environment), count)
-            report(len(works) - told)
+            stageruns.run_pipeline(pipeline, works, environment, report)
 
     def _tree(self, repo: str) -> Tree:
         tree = Tree.at(self.connection, repo, self.commit)
@@ -241,11 +233,6 @@ def _must_be_ours(environments: Mapping[str, Mapping[str, str]]) -> None:
                 f"{name} was deployed by another version of lookalike ({values.get(STAGE, '')}, not {ours[name]}): run "
                 "`lookalike deploy`, wait for its jobs, and compare again"
             )
-
-
-def _on_this_machine(environment: Mapping[str, str]) -> dict[str, str]:
-    """Answers do not depend on the backend, and this machine may have no GPU."""
-    return {**environment, **({"BACKEND": "auto"} if "BACKEND" in environment else {})}
 
 
 def _title(chosen: Sequence[Choice]) -> str:

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO
@@ -55,6 +55,24 @@ def run(
                 raise
             if status:
                 raise LookalikeError(_last_line(errors) or f"the stage {stage} ended with status {status}")
+
+
+def run_pipeline(
+    name: str, works: Sequence[Work], environment: Mapping[str, str], report: Callable[[int], None]
+) -> None:
+    """Runs the stage of one of our pipelines with its variables; `report` hears of each number of datums that are done.
+    Raises LookalikeError as `run` does."""
+    if environment.get("BACKEND") == "cuml":  # answers do not depend on it, and this machine may have no GPU
+        environment = {**environment, "BACKEND": "faiss"}
+    told = 0
+
+    def count(begun: int) -> None:
+        nonlocal told
+        report(begun - 1 - told)
+        told = begun - 1
+
+    run(name.removesuffix("-queries").replace("-", "_"), works, environment, count)
+    report(len(works) - told)
 
 
 def _line(work: Work) -> str:
