@@ -4,8 +4,6 @@ Every method is one call that does not depend on the number of datums: Pachyderm
 datums of a job, so the record is read from the meta commit here. Knows neither stages nor pictures.
 """
 
-import base64
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,11 +14,11 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from pipelines.client import owners
+from pipelines.client import datumrecords, owners
 from pipelines.client.connection import Connection
+from pipelines.client.datumrecords import DatumRecord
 from pipelines.client.moments import origins
 
-_PROCESSED = "processed"
 _Known = TypeVar("_Known")
 
 
@@ -36,31 +34,6 @@ class Found:
     hash: str
     bytes: int
     is_file: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Consumed:
-    """An input of a datum: the file or directory as it was when the datum was processed."""
-
-    name: str
-    repo: str
-    path: str
-    commit: str
-    hash: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """What was recorded when a datum was processed: the id of that job, the inputs, "processed", "failed" or
-    "recovered", and the seconds of its parts, None where they were not recorded."""
-
-    job: str
-    inputs: tuple[Consumed, ...]
-    state: str
-    download: float | None
-    process: float | None
-    upload: float | None
-    image_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +110,15 @@ class Lineage:
             call.cancel()
         return bytes(content[:most] if most else content)
 
-    def record(self, file: Found) -> Record | None:
+    def record(self, file: Found) -> DatumRecord | None:
         """The record of the datum that wrote a file, from its pipeline's meta commit; None if it is not there."""
 
-        def look() -> Record:
+        def look() -> DatumRecord:
             named = pfs_pb2.Repo(name=file.repo, type="meta", project=self._project)
             commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=file.commit)
             meta = pfs_pb2.File(commit=commit, path=f"/meta/{file.datum}/meta")
             pieces = [message.value for message in self._pfs.GetFile(pfs_pb2.GetFileRequest(file=meta))]
-            return _record(json.loads(b"".join(pieces)))
+            return datumrecords.parse(b"".join(pieces))
 
         if not file.datum:
             return None
@@ -213,32 +186,6 @@ def _found(info: Any) -> Found:
     commit, is_file = info.file.commit, info.file_type == pfs_pb2.FILE
     repo = commit.repo.name or commit.branch.repo.name
     return Found(repo, info.file.path, commit.id, info.file.datum, info.hash.hex(), info.size_bytes, is_file)
-
-
-def _record(meta: Mapping[str, Any]) -> Record:
-    stats = meta.get("stats") or {}
-    return Record(
-        job=meta["job"]["id"],
-        inputs=tuple(map(_consumed, meta.get("inputs", ()))),
-        state=str(meta.get("state", _PROCESSED)).lower(),  # JSON leaves out the default
-        download=_seconds(stats.get("downloadTime")),
-        process=_seconds(stats.get("processTime")),
-        upload=_seconds(stats.get("uploadTime")),
-        image_id=str(meta.get("imageId", "")),
-    )
-
-
-def _consumed(given: Mapping[str, Any]) -> Consumed:
-    info = given["fileInfo"]
-    file = info["file"]
-    commit = file["commit"]
-    repo = (commit.get("repo") or commit["branch"]["repo"])["name"]
-    hash_ = base64.b64decode(info.get("hash", "")).hex()
-    return Consumed(given.get("name", ""), repo, file["path"], commit["id"], hash_)
-
-
-def _seconds(text: str | None) -> float | None:
-    return float(text.removesuffix("s")) if text else None
 
 
 def _job(info: Any) -> JobFacts:

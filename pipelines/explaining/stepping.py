@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from pipelines.client.lineage import Found, Lineage, Record
+from pipelines.client.datumrecords import DatumRecord
+from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.traces import Step
 
 _STAGE = "LOOKALIKE_STAGE"
@@ -56,7 +57,7 @@ class Steps:
         facts = self._lineage.job(pipeline, commit.id) if commit else None
         return facts.environment if facts else {}
 
-    def _unchanged(self, record: Record) -> bool | None:
+    def _unchanged(self, record: DatumRecord) -> bool | None:
         """Whether the inputs that the datum had are those of this commit set, by their hashes."""
         known = [each for each in record.inputs if each.hash]
         now = [self._lineage.file(each.repo, each.path, self._at) for each in known]
