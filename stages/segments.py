@@ -11,12 +11,12 @@ from pathlib import Path
 
 from stages.contract import Input, StageError, spool
 from stages.knn.backend import Vectors
-from stages.tables.images import Images, described, read_images
+from stages.tables.images import Images, OfVectors, read_images
 from stages.vectors import read_vectors
 
 
 @dataclass(frozen=True)
-class Facts:
+class Facts(OfVectors):
     """The facts about a segment of n pictures that index.json holds, as in Images."""
 
     count: int  # n
@@ -25,16 +25,6 @@ class Facts:
     fit: str
     dimension: int
     backbone: str
-
-    @property
-    def origin(self) -> tuple[str, int, str, int]:
-        """Everything that vectors must have in common to be compared."""
-        return self.model, self.image_size, self.fit, self.dimension
-
-    @property
-    def described(self) -> str:
-        """The origin, for people."""
-        return described(self.backbone, *self.origin)
 
 
 def name_of(index: Input) -> str:

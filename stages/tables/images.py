@@ -15,8 +15,29 @@ from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sour
 _SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa.binary())])
 
 
+class OfVectors:
+    """The origin of vectors, for values that hold these facts."""
+
+    model: str
+    image_size: int
+    fit: str
+    dimension: int
+    backbone: str
+
+    @property
+    def origin(self) -> tuple[str, int, str, int]:
+        """Everything that vectors must have in common to be compared."""
+        return self.model, self.image_size, self.fit, self.dimension
+
+    @property
+    def described(self) -> str:
+        """The origin, for people."""
+        named = f"{self.backbone} {self.model}".strip()
+        return f"{named} (IMAGE_SIZE={self.image_size}, FIT={self.fit}, {self.dimension} dimensions)"
+
+
 @dataclass(frozen=True)
-class Images:
+class Images(OfVectors):
     """n distinct pictures, sorted by id: the rows of a vectors file (n, dimension)."""
 
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
@@ -37,16 +58,6 @@ class Images:
     def __len__(self) -> int:
         return len(self.ids)
 
-    @property
-    def origin(self) -> tuple[str, int, str, int]:
-        """Everything that vectors must have in common to be compared."""
-        return self.model, self.image_size, self.fit, self.dimension
-
-    @property
-    def described(self) -> str:
-        """The origin, for people."""
-        return described(self.backbone, *self.origin)
-
     def row(self, row: int) -> tuple[str, Sequence[Source], bytes]:
         """The id, the sources and the thumbnail of one picture."""
         return self.ids[row], self.sources[row], self.thumbnails[row]
@@ -54,12 +65,6 @@ class Images:
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
         return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])
-
-
-def described(backbone: str, model: str, image_size: int, fit: str, dimension: int) -> str:
-    """The origin of vectors, for people."""
-    named = f"{backbone} {model}".strip()
-    return f"{named} (IMAGE_SIZE={image_size}, FIT={fit}, {dimension} dimensions)"
 
 
 def write_images(images: Images, path: Path) -> None:
