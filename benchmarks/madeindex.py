@@ -64,10 +64,12 @@ class MadeIndex:
         np.save(place / "vectors.npy", vectors)
         ids = sorted(self._ids(segment, len(vectors)))
         noise = np.random.default_rng(self.seed)
+        hashes = self._hashes(vectors)
         images = Images(
             ids=ids,
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000),) for id in ids],
             thumbnails=[noise.bytes(_THUMBNAIL) for _ in ids],
+            hashes=hashes.tolist(),
             model="5eed" * 16,
             image_size=224,
             fit="pad",
@@ -75,10 +77,17 @@ class MadeIndex:
             backbone="made",
         )
         write_images(images, place / "images.parquet")
+        np.save(place / "hashes.npy", hashes)
         facts = {name: getattr(images, name) for name in ("backbone", "dimension", "fit", "image_size", "model")}
         facts |= {"count": len(ids), "k": 3, "metric": "euclidean"}
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
+
+    def _hashes(self, vectors: Vectors) -> NDArray[np.uint64]:
+        """Hashes, uint64 (n,), in which near vectors differ in few bits: the sides of planes that they are on."""
+        planes = np.random.default_rng([self.seed, 98]).standard_normal((DIMENSION, 64), np.float32)
+        bytes_ = np.packbits(vectors @ (planes - planes.mean(axis=0)) > 0, axis=1)
+        return bytes_.view("<u8")[:, 0]
 
     def _ids(self, segment: str, count: int) -> Iterator[str]:
         for number in range(count):

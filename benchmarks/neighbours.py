@@ -109,11 +109,12 @@ def _product(place: Path, left: int) -> float:
 
 def _read(sizes: Mapping[str, int]) -> int:
     """The bytes that all pairs of segments read from the index if each pair has near pictures: everything of the left
-    segment once, the vectors of each other one, and its table where it is on the right of the left one."""
+    segment once, the vectors of each other one, and its table and hashes where it is on the right of the left one."""
     count = len(SEGMENTS)
     pairs = count * (count - 1)
     once = count * sum(sizes.values())
-    return once + pairs * (sizes["vectors.npy"] + sizes["index.json"]) + pairs // 2 * sizes["images.parquet"]
+    tables = sizes["images.parquet"] + sizes["hashes.npy"]
+    return once + pairs * (sizes["vectors.npy"] + sizes["index.json"]) + pairs // 2 * tables
 
 
 def _result(name: str, index: MadeIndex, left: int, found: Measured) -> Result:

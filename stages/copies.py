@@ -24,23 +24,26 @@ _AT_ONCE = 1 << 16  # pairs that are Python's numbers, which take more memory
 @dataclass(frozen=True)
 class Near:
     """m pictures and n pairs of them. sources: of each picture, sorted. first, second: int32 (n,), rows of pictures,
-    equal for a picture with several sources; distances: float32 (n,)."""
+    equal for a picture with several sources; distances: float32 (n,). bits: uint8 (n,), those of the perceptual hashes
+    that differ."""
 
     ids: Sequence[str]
     sources: Sequence[Sequence[Source]]
     first: Rows
     second: Rows
     distances: NDArray[np.float32]
+    bits: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Copy:
     """A distinct picture of a group. sources: those that are looked at, sorted by path; several are exact copies.
-    distance: to the picture that is kept, None where the pair is not a near one."""
+    distance, bits: to the picture that is kept, None where the pair is not a near one."""
 
     id: str
     sources: tuple[Source, ...]
     distance: float | None
+    bits: int | None
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,8 @@ def groups(near: Near, across: tuple[str, str] | None = None) -> list[Group]:
     is kept, and everything in the second one removed.
     """
     looked_at = _within(near.sources, across) if across else near.sources
-    distances = _Distances(near)
-    found = (_group(near, distances, looked_at, members, across) for members in _components(near, looked_at))
+    apart = _Apart(near)
+    found = (_group(near, apart, looked_at, members, across) for members in _components(near, looked_at))
     chosen = [group for group in found if group is not None]
     return sorted(chosen, key=lambda group: (-group.size, -group.frees, group.kept.path, group.kept.sha256))
 
@@ -108,6 +111,7 @@ def json_lines(groups: Sequence[Group], facts: Mapping[str, object]) -> Iterator
             "pictures": [
                 {
                     "id": copy.id,
+                    "bits": copy.bits,
                     "distance": None if copy.distance is None else _shortest(copy.distance),
                     "sources": [source._asdict() | {"keep": source not in removed} for source in copy.sources],
                 }
@@ -144,27 +148,29 @@ def _components(near: Near, looked_at: Sequence[Sequence[Source]]) -> list[list[
     return list(members.values())
 
 
-class _Distances:
-    """The distances of near pairs by the rows of their pictures."""
+class _Apart:
+    """The distances and bits of near pairs by the rows of their pictures."""
 
     def __init__(self, near: Near) -> None:
         self._count = len(near.ids)
         keys = near.first.astype(np.int64) * self._count + near.second
         order = np.argsort(keys)
-        self._keys, self._distances = keys[order], near.distances[order]
+        self._keys, self._distances, self._bits = keys[order], near.distances[order], near.bits[order]
 
-    def between(self, one: int, other: int) -> float | None:
+    def between(self, one: int, other: int) -> tuple[float, int] | tuple[None, None]:
         """None for a pair that is not near; 0 for a picture and itself."""
         if one == other:
-            return 0.0
+            return 0.0, 0
         key = min(one, other) * self._count + max(one, other)
         at = int(np.searchsorted(self._keys, key))
-        return float(self._distances[at]) if at < len(self._keys) and self._keys[at] == key else None
+        if at == len(self._keys) or self._keys[at] != key:
+            return None, None
+        return float(self._distances[at]), int(self._bits[at])
 
 
 def _group(
     near: Near,
-    distances: _Distances,
+    apart: _Apart,
     looked_at: Sequence[Sequence[Source]],
     members: Sequence[int],
     across: tuple[str, str] | None,
@@ -176,7 +182,7 @@ def _group(
         return None
     best, *others = sorted(stay, key=_rank)
     unneeded = set(go) - {best}
-    copies = [Copy(near.ids[row], tuple(looked_at[row]), distances.between(rows[best], row)) for row in members]
+    copies = [Copy(near.ids[row], tuple(looked_at[row]), *apart.between(rows[best], row)) for row in members]
     copies.sort(key=lambda copy: (copy.id != near.ids[rows[best]], copy.distance is None, copy.distance or 0, copy.id))
     return Group(
         copies=tuple(copies),

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from stages.framing import Framed
+from stages.framing import Framed, unpadded
 from stages.packs import Picture
+from stages.perceptual import perceptual_hash
 from stages.pictures import picture_id
 from stages.sources import Source
 
@@ -26,6 +27,7 @@ class DistinctPictures:
         self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
         self._rows: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
+        self._hashes: dict[str, int] = {}
         self._sources: dict[str, set[Source]] = {}
 
     def __enter__(self) -> DistinctPictures:
@@ -43,13 +45,15 @@ class DistinctPictures:
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
             self._sizes[digest] = framed.size
+            self._hashes[digest] = perceptual_hash(unpadded(framed))
             self._pixels.write(framed.pixels.tobytes())
         self._sources.setdefault(digest, set()).add(source)
 
     def pictures(self) -> list[Picture]:
         """All pictures so far, sorted by id."""
         return [
-            Picture(digest, tuple(sorted(self._sources[digest])), self._sizes[digest]) for digest in sorted(self._rows)
+            Picture(digest, tuple(sorted(self._sources[digest])), self._sizes[digest], self._hashes[digest])
+            for digest in sorted(self._rows)
         ]
 
     def by_prefix(self, digits: int) -> Iterator[tuple[str, list[Picture]]]:

@@ -76,11 +76,11 @@ def _check_folders(across: tuple[str, str], pictures: Path) -> None:
 
 
 def _read(tables: Iterable[Path], chosen: _Chosen) -> tuple[Near, Facts]:
-    """The pairs of all tables, as far as they count. One table's thumbnails are in memory at a time, and 12 bytes for
+    """The pairs of all tables, as far as they count. One table's thumbnails are in memory at a time, and 13 bytes for
     each pair."""
     sources: dict[str, Sequence[Source]] = {}
     met: dict[str, int] = {}  # pictures by id, numbered as they come
-    first, second, distances = ([np.empty(0, kind)] for kind in (np.int32, np.int32, np.float32))
+    first, second, distances, bits = ([np.empty(0, kind)] for kind in (np.int32, np.int32, np.float32, np.uint8))
     facts: Facts | None = None
     for table in tables:
         pairs = read_pairs(table)
@@ -91,6 +91,7 @@ def _read(tables: Iterable[Path], chosen: _Chosen) -> tuple[Near, Facts]:
         first.append(numbers[pairs.first[counted]])
         second.append(numbers[pairs.second[counted]])
         distances.append(pairs.distances[counted])
+        bits.append(pairs.bits[counted])
     ids = sorted(met)
     rows = np.empty(len(ids), np.int32)
     rows[[met[id] for id in ids]] = np.arange(len(ids))
@@ -100,6 +101,7 @@ def _read(tables: Iterable[Path], chosen: _Chosen) -> tuple[Near, Facts]:
         first=rows[np.concatenate(first)],
         second=rows[np.concatenate(second)],
         distances=np.concatenate(distances),
+        bits=np.concatenate(bits),
     )
     return near, facts or Facts(across=chosen.across)
 

@@ -43,6 +43,7 @@ _THUMBNAIL_QUALITY = 85
 class _Picture:
     framed: Framed  # its pixels are a view of its pack
     sources: tuple[Source, ...]
+    hash: int
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ def _united(directory: Path) -> _Pictures:
         for picture, framed in pack.framed():
             before = found.get(picture.id)
             # Equal ids mean equal pixels, so any of the packs will do.
-            found[picture.id] = _Picture(framed, unite(picture.sources, before.sources if before else ()))
+            sources = unite(picture.sources, before.sources if before else ())
+            found[picture.id] = _Picture(framed, sources, picture.perceptual_hash)
     if len(fits) != 1:
         raise StageError(
             f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "
@@ -123,6 +125,7 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
         ids=ids,
         sources=[each.sources for each in pictures.by_id.values()],
         thumbnails=thumbnails,
+        hashes=[each.hash for each in pictures.by_id.values()],
         model=spec.sha256,
         image_size=spec.image_size,
         fit=pictures.fit,

@@ -28,8 +28,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
     The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
-    <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id; images.parquet, in the same order;
-    index.json; knn.npy, NEAREST (N, k'), each picture's k' = min(K, N - 1) nearest others by distance, then id.
+    <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id; images.parquet, and hashes.npy, uint64 (N,),
+    in the same order; index.json; knn.npy, NEAREST (N, k'), each picture's k' = min(K, N - 1) nearest others by
+    distance, then id.
     """
     chosen = settings(environment)
 
@@ -50,6 +51,7 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", parts, images)
     write_images(images, target / "images.parquet")
+    np.save(target / "hashes.npy", np.array(images.hashes, dtype="<u8"))
     facts = {
         "backbone": images.backbone,
         "count": len(images),

@@ -9,19 +9,21 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.neighbours"))
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from stages import segments
 from stages.contract import Datum, Input, StageError
+from stages.hashes import BITS, Hashes
 from stages.inputcache import InputCache
+from stages.knn.backend import Rows
 from stages.knn.factory import open_searcher
-from stages.knn.radius import TooManyError, Within, within
+from stages.knn.radius import Hashed, Limits, TooManyError, Within, within
 from stages.knn.settings import Settings, settings
-from stages.knn.topk import NONE
+from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
-from stages.parameters import number
+from stages.parameters import integer, number
 from stages.segments import Facts
 from stages.tables.images import Images
 from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
@@ -41,13 +43,14 @@ class Segment:
 
 
 def start(environment: Mapping[str, str]) -> "Neighbours":
-    """Reads K, METRIC, BACKEND and THRESHOLD; returns the function that processes one datum after the other."""
+    """Reads K, METRIC, BACKEND, THRESHOLD and HASH_BITS; returns the function that processes one datum at a time."""
     chosen = settings(environment)
     if chosen.algorithm != "exact":
         raise StageError(
             f"ALGORITHM={chosen.algorithm}: near pictures are always searched exactly; remove it from the spec's env"
         )
-    return Neighbours(chosen, number(environment, "THRESHOLD", 0.0), environment)
+    bits = integer(environment, "HASH_BITS", default=12, lowest=0, highest=BITS)
+    return Neighbours(chosen, Limits(number(environment, "THRESHOLD", 0.0), bits, MOST_PAIRS), environment)
 
 
 class Neighbours:
@@ -57,17 +60,19 @@ class Neighbours:
     /nearest/<left>/<right>.npy: NEAREST (n, k'), of each picture of `left` its k' = min(K, others in `right`) nearest
     in `right` by distance, then id, never itself. With left = right also /pictures/<left>.parquet (Pictures). With
     left ≤ right, if there are any, /pairs/<left>/<right>.parquet (Pairs): all pairs of different pictures within
-    THRESHOLD and, with left = right, each picture with several sources and itself.
+    THRESHOLD whose perceptual hashes differ in at most HASH_BITS and, with left = right, each picture with several
+    sources and itself.
 
     A file of a lazy input is opened only where it is needed: tables of pictures hold thumbnails, and are as large as
     the vectors.
     """
 
-    def __init__(self, chosen: Settings, threshold: float, environment: Mapping[str, str]) -> None:
+    def __init__(self, chosen: Settings, limits: Limits, environment: Mapping[str, str]) -> None:
         self._settings = chosen
-        self._threshold = threshold
+        self._limits = limits
         self._environment = environment
         self._left = InputCache(self._opened)
+        self._hashes = InputCache(segments.read_hashes)
         self._images = InputCache(segments.read_table)
 
     def __call__(self, datum: Datum) -> None:
@@ -87,21 +92,28 @@ class Neighbours:
             self._write_pictures(datum, left)
         pairs = 0
         if left.name <= right.name:
-            available = len(right.points) - one
-            try:
-                near = within(searcher, left.points, self._threshold, found, exclude, available, MOST_PAIRS * (1 + one))
-            except TooManyError:
-                raise StageError(
-                    f"segments {left.name} and {right.name} have more than {MOST_PAIRS:,} pairs of pictures within "
-                    f"THRESHOLD={self._threshold:g}: set a lower one (lookalike deploy --set THRESHOLD=…)"
-                ) from None
-            pairs = self._write_pairs(datum, left, right, near)
+            pairs = self._write_pairs(datum, left, right, self._near(datum, left, right, found, exclude))
         print(f"neighbours: {count} pictures of {left.name} in {len(right.points)} of {right.name}, {pairs} near pairs")
 
     def _opened(self, index: Input) -> Segment:
         facts = segments.read_facts(index)
         vectors = segments.read_points(index, facts.count, facts.dimension)
         return Segment(segments.name_of(index), facts, VectorSet(vectors, self._settings.metric))
+
+    def _near(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> Within:
+        """The near pairs; within one segment in both directions."""
+        one = left is right
+        mine = _hashed(left, self._hashes.get(datum.inputs["left"]))
+        theirs = mine if one else _hashed(right, segments.read_hashes(datum.inputs["right"]))
+        limits = replace(self._limits, most=self._limits.most * (1 + one))
+        try:
+            return within(mine, theirs, limits, found, exclude)
+        except TooManyError:
+            raise StageError(
+                f"segments {left.name} and {right.name} have more than {self._limits.most:,} pairs of pictures within "
+                f"THRESHOLD={limits.distance:g} and HASH_BITS={limits.bits}: set lower ones "
+                "(lookalike deploy --set THRESHOLD=… --set HASH_BITS=…)"
+            ) from None
 
     def _write_pictures(self, datum: Datum, segment: Segment) -> None:
         images = self._images.get(datum.inputs["left"])
@@ -144,16 +156,27 @@ class Neighbours:
             first=np.searchsorted(rows, first).astype(np.int32),
             second=np.searchsorted(rows, second).astype(np.int32),
             distances=near.distances,
+            bits=near.bits,
             model=left.facts.model,
             fit=left.facts.fit,
             metric=self._settings.metric,
-            threshold=self._threshold,
+            threshold=self._limits.distance,
+            hash_bits=self._limits.bits,
             backbone=left.facts.backbone,
         )
         target = datum.out / "pairs" / left.name / f"{right.name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         write_pairs(pairs, target)
         return len(pairs)
+
+
+def _hashed(segment: Segment, hashes: Hashes) -> Hashed:
+    if len(hashes) != len(segment.points):
+        raise StageError(
+            f"segment {segment.name} has {len(hashes)} hashes for {len(segment.points)} pictures; reprocess the index "
+            "pipeline: lookalike deploy --reprocess index"
+        )
+    return Hashed(segment.points, hashes)
 
 
 def _once(near: Within, images: Images) -> Within:
@@ -163,8 +186,9 @@ def _once(near: Within, images: Images) -> Within:
     query = np.concatenate([near.queries[kept], copies])
     row = np.concatenate([near.rows[kept], copies])
     distance = np.concatenate([near.distances[kept], np.zeros(len(copies), np.float32)])
+    bits = np.concatenate([near.bits[kept], np.zeros(len(copies), np.uint8)])
     order = np.lexsort((row, query))
-    return Within(query[order], row[order], distance[order])
+    return Within(query[order], row[order], distance[order], bits[order])
 
 
 def _check_models(left: Facts, right: Facts, *names: str) -> None:

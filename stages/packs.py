@@ -27,12 +27,13 @@ _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", 
 
 
 class Picture(NamedTuple):
-    """One distinct picture: its id (64 hex: a hash of its normalised pixels), all its sources, sorted, and the (width,
-    height) of the picture in the middle of its square."""
+    """One distinct picture: its id (64 hex: a hash of its normalised pixels), all its sources, sorted, the (width,
+    height) of the picture in the middle of its square, and its perceptual hash; 0 where a test does not care."""
 
     id: str
     sources: tuple[Source, ...]
     size: tuple[int, int]
+    perceptual_hash: int = 0
 
 
 class Rejection(NamedTuple):
@@ -74,7 +75,8 @@ def write_pack(npy: Path, framing: Framing, pictures: Sequence[Picture], rows: I
         file.write(_line({"fit": framing.fit}))
         for each in pictures:
             sources = [source._asdict() for source in each.sources]
-            file.write(_line({"id": each.id, "size": each.size, "sources": sources}))
+            hash = f"{each.perceptual_hash:016x}"
+            file.write(_line({"id": each.id, "perceptual_hash": hash, "size": each.size, "sources": sources}))
 
 
 def read_pack(npy: Path) -> Pack:
@@ -147,7 +149,8 @@ def read_rejections(path: Path) -> list[Rejection]:
 def _picture(line: bytes) -> Picture:
     value = json.loads(line)
     width, height = value["size"]
-    return Picture(value["id"], tuple(Source(**each) for each in value["sources"]), (width, height))
+    sources = tuple(Source(**each) for each in value["sources"])
+    return Picture(value["id"], sources, (width, height), int(value["perceptual_hash"], 16))
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -1,15 +1,19 @@
-"""The files of a segment of the index, read from an input that may be lazy: facts, table and vectors.
+"""The files of a segment of the index, read from an input that may be lazy: facts, table, vectors and hashes.
 
 Files of a lazy input are pipes: each is copied once, to its end, and then memory-mapped or read. The copies are deleted
 at once, since a mapping keeps its file alive: even a killed process leaves nothing behind. Knows no stage.
 """
 
+import io
 import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from stages.contract import Input, StageError, spool
+from stages.hashes import Hashes
 from stages.knn.backend import Vectors
 from stages.tables.images import Images, OfVectors, read_images
 from stages.vectors import read_vectors
@@ -57,6 +61,19 @@ def read_points(index: Input, count: int, dimension: int) -> Vectors:
     if len(vectors) != count or not count:
         raise StageError(f"segment {index.repo_path} has {len(vectors)} vectors for {count} pictures; {_AGAIN}")
     return vectors
+
+
+def read_hashes(index: Input) -> Hashes:
+    """The perceptual hashes of the segment's pictures, uint64 (n,). Raises StageError for anything else."""
+    with _file(index, "hashes.npy").open("rb") as file:
+        content = file.read()
+    try:
+        found: Hashes = np.load(io.BytesIO(content), allow_pickle=False)
+        if found.dtype != np.uint64 or found.ndim != 1:
+            raise ValueError(f"it holds {found.dtype} {found.shape}")
+    except (ValueError, EOFError, AttributeError) as error:
+        raise StageError(f"the hashes.npy of segment {index.repo_path} cannot be read ({error}); {_AGAIN}") from error
+    return found
 
 
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"

@@ -7,8 +7,10 @@ from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Finding, Flaw, Level
 
 _ENV = ("transform", "env")
-_FAR_FOR_COSINE = 0.2
-"""A cosine distance of which no near copies are; a Euclidean one of vectors of length 1 would be 0.63."""
+_FAR_FOR_COSINE = 0.4
+"""A cosine distance of which few near copies are; a Euclidean one of vectors of length 1 would be 0.89."""
+
+_HASH_BITS = 64
 
 
 def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator[Finding]:
@@ -17,7 +19,7 @@ def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator
     everything = {_stage(draft): draft for draft in (*neighbours, *drafts)}
     for draft in drafts:
         if _stage(draft) == "neighbours":
-            yield from (draft.finding(flaw) for flaw in _check_threshold(draft))
+            yield from (draft.finding(flaw) for flaw in (*_check_threshold(draft), *_check_hash_bits(draft)))
             yield from (draft.finding(flaw) for flaw in _check_metric(draft, everything.get("search")))
         elif _stage(draft) == "evaluate":
             yield from (draft.finding(flaw) for flaw in _check_k(draft, everything.get("neighbours")))
@@ -41,6 +43,14 @@ def _check_threshold(draft: Draft) -> Iterator[Flaw]:
         why = f"{text} is far for METRIC=cosine: pictures with little in common are this near"
         fix = f"for vectors of length 1, {text} with euclidean is {cosine(threshold)} with cosine"
         yield Flaw(Level.WARNING, "variables", at, why, fix)
+
+
+def _check_hash_bits(draft: Draft) -> Iterator[Flaw]:
+    text = _value(draft, "HASH_BITS")
+    if text and not (text.isascii() and text.isdecimal() and int(text) <= _HASH_BITS):
+        why = f'"{text}" is not a whole number from 0 to {_HASH_BITS}'
+        fix = f"write the most bits in which near copies differ; {_HASH_BITS} compares no hashes"
+        yield Flaw(Level.ERROR, "variables", (*_ENV, "HASH_BITS"), why, fix)
 
 
 def cosine(threshold: float) -> str:

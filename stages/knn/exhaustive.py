@@ -34,7 +34,7 @@ def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows, bloc
     step = max(1, block_bytes // (8 * library.dimension))
     for start in range(0, len(library), step):
         block = slice(start, min(start + step, len(library)))
-        squares = _lower(mine, lengths, library.directions(block))
+        squares = lower_squares(mine, lengths, library.directions(block))
         inside = (exclude >= block.start) & (exclude < block.stop)
         squares[np.flatnonzero(inside), exclude[inside] - block.start] = np.inf
         # The block's own k nearest go first: after them, hardly any others are in doubt.
@@ -50,7 +50,7 @@ def _compare(queries: VectorSet, library: VectorSet, k: int, exclude: Rows, bloc
     return found
 
 
-def _lower(mine: Floats, lengths: Floats, theirs: Floats) -> Floats:
+def lower_squares(mine: Floats, lengths: Floats, theirs: Floats) -> Floats:
     """Lower bounds of the squared distances of all pairs, float64 (queries, rows); negative if unknown."""
     sums = lengths[:, None] + np.einsum("ij,ij->i", theirs, theirs)[None, :]
     squares = mine @ theirs.T

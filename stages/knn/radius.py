@@ -1,62 +1,134 @@
-"""All rows within a distance, exactly: the nearest rows searched again, for more of them, while all are near enough.
+"""All rows within a distance whose hashes agree, exactly: from the nearest rows, or by looking at all rows.
 
-Knows no backend, no files and no pictures.
+The nearest are enough for a query whose last one is too far. For the others, hashes are compared first, which costs a
+thousandth of a distance. Knows no backend, no files and no pictures.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from stages.knn.backend import Distances, Rows
-from stages.knn.topk import NONE, Searcher, TopK
+from stages.hashes import BITS, Bits, Hashes, differing
+from stages.knn.backend import Distances, Floats, Mask, Rows
+from stages.knn.exhaustive import lower_squares
+from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
-
-_GROWTH = 8
-"""The factor by which the number of neighbours grows for queries all of whose neighbours are near enough."""
-
-_HELD = 4_000_000
-"""Neighbours of one search, so that many queries with many neighbours take turns."""
 
 
 class TooManyError(Exception):
-    """There are more rows within the distance than the caller can take."""
+    """There are more pairs than the caller can take."""
 
 
 class Within(NamedTuple):
-    """n pairs: query `queries[i]` is at `distances[i]` from row `rows[i]`; sorted by query, then by row."""
+    """n pairs: query `queries[i]` is at `distances[i]` from row `rows[i]`, and their hashes differ in `bits[i]`; sorted
+    by query, then by row."""
 
     queries: Rows  # int64 (n,)
     rows: Rows  # int64 (n,)
     distances: Distances  # float32 (n,)
+    bits: Bits  # uint8 (n,)
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Vectors with a hash for each, uint64 (n,)."""
+
+    points: VectorSet
+    hashes: Hashes
+
+
+@dataclass(frozen=True)
+class Limits:
+    """distance, bits: the largest of a pair. most: pairs."""
+
+    distance: float
+    bits: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Sizes that change the time and the memory of a look at all rows, and never its result: queries and rows of a
+    block; and the share of its pairs up to which each pair's distance is computed at once. A distance costs as much as
+    about so many bounds that come from one product."""
+
+    queries: int = 256
+    rows: int = 2048
+    sparse: float = 1 / 128
+
+
+STEPS = Steps()
 
 
 def within(
-    searcher: Searcher, queries: VectorSet, distance: float, nearest: TopK, exclude: Rows, available: int, most: int
+    queries: Hashed, library: Hashed, limits: Limits, nearest: TopK, exclude: Rows, steps: Steps = STEPS
 ) -> Within:
-    """All pairs of queries and rows at most so far apart.
+    """All pairs of queries and rows within the limits.
 
-    nearest: the answer of the searcher to these queries, with any number of columns. exclude: as it was asked.
-    available: the number of rows that are not excluded, of each query. Raises TooManyError for more than `most` pairs.
+    nearest: the nearest rows of each query, exactly, any number of them. exclude: int64 (n,), for each query a row to
+    leave out, or NONE, also left out of `nearest`. Raises TooManyError for more pairs than the most.
     """
-    found: list[Within] = []
-    waiting = [(np.arange(len(queries), dtype=np.int64), nearest)]
-    while waiting:
-        some, answer = waiting.pop()
-        columns = answer.rows.shape[1]
-        near = (answer.rows != NONE) & (answer.distances.astype(np.float64) <= distance)
-        more = near.all(axis=1) & (columns < available)
-        query, column = np.nonzero(near & ~more[:, None])
-        found.append(Within(some[query], answer.rows[query, column], answer.distances[query, column]))
-        if sum(len(each.rows) for each in found) + columns * int(more.sum()) > most:
-            raise TooManyError
-        again, wider = some[more], min(available, columns * _GROWTH)
-        step = max(1, _HELD // max(1, wider))
-        for part in (again[start : start + step] for start in range(0, len(again), step)):
-            waiting.append((part, searcher.search(queries.part(part), wider, exclude[part])))
+    near = (nearest.rows != NONE) & (nearest.distances.astype(np.float64) <= limits.distance)
+    more = near.all(axis=1) & (near.shape[1] < len(library.points) - (exclude != NONE))
+    query, column = np.nonzero(near & ~more[:, None])
+    row, distance = nearest.rows[query, column], nearest.distances[query, column]
+    bits = differing(queries.hashes[query], library.hashes[row])
+    agree = bits <= limits.bits
+    found = [Within(query[agree], row[agree], distance[agree], bits[agree])]
+    count = len(found[0].rows)
+    open_ = np.flatnonzero(more)
+    for start in range(0, len(open_), steps.queries):
+        some = open_[start : start + steps.queries]
+        mine = Hashed(queries.points.part(some), queries.hashes[some])
+        directions: Floats | None = None
+        for first in range(0, len(library.points), steps.rows):
+            part = slice(first, min(first + steps.rows, len(library.points)))
+            chosen = _agreeing(mine, library, part, limits.bits, exclude[some])
+            if np.count_nonzero(chosen) > steps.sparse * chosen.size:
+                directions = mine.points.directions(slice(None)) if directions is None else directions
+                chosen &= _possible(directions, library.points, part, limits.distance)
+            query, column = np.nonzero(chosen)
+            each = _measured(mine, library, query, column + first, limits.distance)
+            found.append(each._replace(queries=some[each.queries]))
+            count += len(each.rows)
+            if count > limits.most:
+                raise TooManyError
+    if count > limits.most:
+        raise TooManyError
     return _sorted(found)
 
 
+def _agreeing(mine: Hashed, library: Hashed, part: slice, bits: int, exclude: Rows) -> Mask:
+    """The pairs, (queries, rows of the part), whose hashes agree, without the excluded ones."""
+    theirs = library.hashes[part]
+    chosen: Mask = (
+        differing(mine.hashes[:, None], theirs) <= bits
+        if bits < BITS
+        else np.ones((len(mine.points), len(theirs)), np.bool_)
+    )
+    inside = (exclude >= part.start) & (exclude < part.stop)
+    chosen[np.flatnonzero(inside), exclude[inside] - part.start] = False
+    return chosen
+
+
+def _possible(directions: Floats, library: VectorSet, part: slice, distance: float) -> Mask:
+    """The pairs that a bound of their distance does not rule out."""
+    lengths = np.einsum("ij,ij->i", directions, directions)
+    squares = lower_squares(directions, lengths, library.directions(part))
+    possible: Mask = ~(library.at_least(squares).astype(np.float64) > distance)
+    return possible
+
+
+def _measured(mine: Hashed, library: Hashed, query: Rows, row: Rows, distance: float) -> Within:
+    """Of these pairs, those that are near enough."""
+    distances = mine.points.distances(query, library.points, row)
+    near = distances.astype(np.float64) <= distance
+    query, row = query[near], row[near]
+    return Within(query, row, distances[near], differing(mine.hashes[query], library.hashes[row]))
+
+
 def _sorted(found: list[Within]) -> Within:
-    query, row, distance = (np.concatenate(each) for each in zip(*found, strict=True))
+    query, row, distance, bits = (np.concatenate(each) for each in zip(*found, strict=True))
     order = np.lexsort((row, query))
-    return Within(query[order], row[order], distance[order])
+    return Within(query[order], row[order], distance[order], bits[order])

@@ -12,7 +12,9 @@ from stages.contract import StageError
 from stages.sources import Source, unite
 from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
 
-_SCHEMA = pa.schema([("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa.binary())])
+_SCHEMA = pa.schema(
+    [("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa.binary()), ("perceptual_hash", pa.uint64())]
+)
 
 
 class OfVectors:
@@ -43,6 +45,7 @@ class Images(OfVectors):
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     sources: Sequence[Sequence[Source]]  # n × at least one
     thumbnails: Sequence[bytes]  # n JPEG files
+    hashes: Sequence[int]  # n perceptual hashes of 64 bits
     model: str  # identity hash of the backbone that the vectors came from
     image_size: int  # side of the normalised pictures in pixels
     fit: str  # how they fill their squares, one of stages.framing.FITS
@@ -50,7 +53,7 @@ class Images(OfVectors):
     backbone: str = ""  # its name and size, for people; equal models may have several
 
     def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.sources) == len(self.thumbnails):
+        if not len(self.ids) == len(self.sources) == len(self.thumbnails) == len(self.hashes):
             raise ValueError("columns of a table of pictures differ in length")
         if any(a >= b for a, b in pairwise(self.ids)):
             raise ValueError("ids of a table of pictures must be distinct and sorted")
@@ -64,7 +67,13 @@ class Images(OfVectors):
 
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
-        return replace(self, ids=self.ids[rows], sources=self.sources[rows], thumbnails=self.thumbnails[rows])
+        return replace(
+            self,
+            ids=self.ids[rows],
+            sources=self.sources[rows],
+            thumbnails=self.thumbnails[rows],
+            hashes=self.hashes[rows],
+        )
 
 
 def write_images(images: Images, path: Path) -> None:
@@ -76,7 +85,12 @@ def write_images(images: Images, path: Path) -> None:
         "dimension": str(images.dimension),
         "backbone": images.backbone,
     }
-    columns = {"id": images.ids, "sources": stored_sources(images.sources), "thumbnail": images.thumbnails}
+    columns = {
+        "id": images.ids,
+        "sources": stored_sources(images.sources),
+        "thumbnail": images.thumbnails,
+        "perceptual_hash": images.hashes,
+    }
     write_table(columns, _SCHEMA, facts, path)
 
 
@@ -90,6 +104,7 @@ def read_images(file: Path | BinaryIO) -> Images:
         ids=table["id"].to_pylist(),
         sources=true_sources(table["sources"].to_pylist()),
         thumbnails=table["thumbnail"].to_pylist(),
+        hashes=table["perceptual_hash"].to_pylist(),
         model=facts["model"],
         image_size=int(facts["image_size"]),
         fit=facts["fit"],
@@ -114,16 +129,17 @@ def merge_images(parts: Sequence[Images]) -> Images:
                 "again with: lookalike deploy --reprocess features"
             )
     sources: dict[str, Sequence[Source]] = {}
-    thumbnails: dict[str, bytes] = {}
+    facts: dict[str, tuple[bytes, int]] = {}  # the same for equal ids
     for part in parts:
-        for id, from_, thumbnail in zip(part.ids, part.sources, part.thumbnails, strict=True):
+        for id, from_, thumbnail, hash in zip(part.ids, part.sources, part.thumbnails, part.hashes, strict=True):
             sources[id] = unite(sources[id], from_) if id in sources else from_
-            thumbnails[id] = thumbnail
+            facts[id] = thumbnail, hash
     ids = sorted(sources)
     return Images(
         ids=ids,
         sources=[sources[id] for id in ids],
-        thumbnails=[thumbnails[id] for id in ids],
+        thumbnails=[facts[id][0] for id in ids],
+        hashes=[facts[id][1] for id in ids],
         model=first.model,
         image_size=first.image_size,
         fit=first.fit,

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow.compute import index_in
 
+from stages.hashes import Bits
 from stages.sources import Source
 from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
 
@@ -18,6 +19,7 @@ _SCHEMA = pa.schema(
     [
         *((side, pa.string()) for side in _SIDES),
         ("distance", pa.float32()),
+        ("bits", pa.uint8()),
         *((f"{side}_sources", SOURCES) for side in _SIDES),
         *((f"{side}_thumbnail", pa.binary()) for side in _SIDES),
     ]
@@ -34,16 +36,18 @@ class Pairs:
     first: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, rows of pictures
     second: "np.ndarray[Any, np.dtype[np.int32]]"  # (n,) int32, > first; = first for a picture with several sources
     distances: "np.ndarray[Any, np.dtype[np.float32]]"  # (n,) float32, 0 for a picture and itself
+    bits: Bits  # (n,) uint8, in which the perceptual hashes differ
     model: str  # identity hash of the backbone
     fit: str  # how the pictures fill their squares, one of stages.framing.FITS
     metric: str  # "euclidean" or "cosine"
     threshold: float  # the largest distance that was looked for
+    hash_bits: int  # the most bits
     backbone: str = ""  # its name and size, for people
 
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.sources) == len(self.thumbnails):
             raise ValueError("the columns of the pictures of a table of pairs differ in length")
-        if not len(self.first) == len(self.second) == len(self.distances):
+        if not len(self.first) == len(self.second) == len(self.distances) == len(self.bits):
             raise ValueError("the columns of a table of pairs differ in length")
         if any(a >= b for a, b in pairwise(self.ids)):
             raise ValueError("the ids of a table of pairs must be distinct and sorted")
@@ -66,9 +70,10 @@ def write_pairs(pairs: Pairs, path: Path) -> None:
         "fit": pairs.fit,
         "metric": pairs.metric,
         "threshold": repr(float(pairs.threshold)),
+        "hash_bits": str(pairs.hash_bits),
         "backbone": pairs.backbone,
     }
-    columns: dict[str, Any] = {"distance": pairs.distances}
+    columns: dict[str, Any] = {"distance": pairs.distances, "bits": pairs.bits}
     sides = {"first": pairs.first.tolist(), "second": pairs.second.tolist()}
     for side, rows in sides.items():
         columns[side] = [pairs.ids[row] for row in rows]
@@ -92,7 +97,7 @@ def read_pairs(file: Path | BinaryIO) -> Pairs:
 
     Beside the pictures it takes about 300 bytes of memory for a pair.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "threshold", "backbone")
+    table, facts = read_table(file, _SCHEMA, "model", "fit", "metric", "threshold", "hash_bits", "backbone")
     known = {id: (tuple(sources), thumbnail) for side in _SIDES for id, sources, thumbnail in _told(table, side)}
     ids = sorted(known)
     first, second = (index_in(table[side], value_set=pa.array(ids, pa.string())).to_numpy() for side in _SIDES)
@@ -103,10 +108,12 @@ def read_pairs(file: Path | BinaryIO) -> Pairs:
         first=first,
         second=second,
         distances=table["distance"].to_numpy(),
+        bits=table["bits"].to_numpy(),
         model=facts["model"],
         fit=facts["fit"],
         metric=facts["metric"],
         threshold=float(facts["threshold"]),
+        hash_bits=int(facts["hash_bits"]),
         backbone=facts["backbone"],
     )
 

@@ -6,10 +6,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image, ImageEnhance
 
 from pipelines.library import ingest, pictures
-from tests.e2e.world import MakeWorld, Paint, World
+from pipelines.specifications import optional, reading
+from stages.tables.nearest import read_nearest
+from tests.e2e.world import MakeWorld, Paint, World, with_environment
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -78,3 +82,52 @@ def test_copies_are_found_kept_and_removed(
     assert (world.scratch / "results/duplicates/index.html").read_bytes() == (
         again.scratch / "results/duplicates/index.html"
     ).read_bytes()
+
+
+def scene(seed: int) -> Image.Image:
+    """Soft patches in the frequencies of a photograph."""
+    patches = np.random.default_rng(seed).integers(0, 256, (12, 12, 3), np.uint8)
+    return Image.fromarray(patches).resize((384, 384), Image.Resampling.BICUBIC)
+
+
+def saved(picture: Image.Image, kind: str = "PNG", quality: int = 75) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, kind, quality=quality)
+    return file.getvalue()
+
+
+def nearest(world: World, scratch: Path) -> list[float]:
+    """All distances between near pictures, as neighbours keeps them."""
+    found = []
+    for path, content in world.content("neighbours").items():
+        if path.startswith("/nearest/"):
+            (scratch / "nearest.npy").write_bytes(content)
+            found += read_nearest(scratch / "nearest.npy")["distance"].ravel().tolist()
+    return found
+
+
+def test_near_copies_are_those_on_which_vectors_and_hashes_agree(
+    make_world: MakeWorld, backbones: dict[str, Path], tmp_path: Path
+) -> None:
+    world = make_world("two-looks")
+    world.deploy()
+    world.push(backbones["first"])
+    original, other = scene(1), scene(2)
+    copies = {
+        "half.png": saved(original.resize((192, 192), Image.Resampling.LANCZOS)),
+        "brighter.png": saved(ImageEnhance.Brightness(original).enhance(1.1)),
+        "again.jpg": saved(original, "JPEG", quality=40),
+    }
+    parts = {f"part {left}.png": saved(other.crop((left, 0, left + 256, 256))) for left in (0, 64, 128)}
+    world.settle(world.add({"original.png": saved(original), **copies, **parts}))
+    (found,) = groups(world).items()
+    assert {found[0], *found[1]} == {"original.png", *copies}
+    assert max(nearest(world, tmp_path)) < 0.7  # by distance alone, all seven would be copies
+    lines = (world.scratch / "results" / "duplicates" / "groups.jsonl").read_text().splitlines()
+    (pictures,) = [json.loads(line)["pictures"] for line in lines]
+    assert all(each["bits"] <= 12 and each["distance"] <= 0.7 for each in pictures)
+    near = next(each for each in optional.needed(reading.HERE, "duplicates") if each.name == "neighbours")
+    world.deploy([with_environment(near, HASH_BITS="64")])
+    world.settle(world.newest("neighbours"))
+    (found,) = groups(world).items()
+    assert {found[0], *found[1]} == {"original.png", *copies, *parts}

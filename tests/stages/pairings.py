@@ -37,8 +37,10 @@ def write(
     near: Sequence[tuple[str, str, float]],
     threshold: float = THRESHOLD,
     model: str = "m" * 64,
+    bits: int = 3,
 ) -> None:
-    """Writes a table of these pictures by name and their near pairs; a pair of one name is a picture with itself."""
+    """Writes a table of these pictures by name and their near pairs; a pair of one name is a picture with itself.
+    bits: those in which the hashes of two pictures differ."""
     named = {id_of(name): name for pair in near for name in pair[:2]}
     ids = sorted(named)
     rows = {id: row for row, id in enumerate(ids)}
@@ -51,10 +53,12 @@ def write(
         first=np.array([one for one, _, _ in ordered], np.int32),
         second=np.array([other for _, other, _ in ordered], np.int32),
         distances=np.array([distance for _, _, distance in ordered], np.float32),
+        bits=np.array([0 if one == other else bits for one, other, _ in ordered], np.uint8),
         model=model,
         fit="pad",
         metric="euclidean",
         threshold=threshold,
+        hash_bits=12,
         backbone="a backbone",
     )
     write_pairs(table, path)

@@ -193,7 +193,7 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     index.mkdir(parents=True)
     Image.new("RGB", (8, 8), "red").save(tmp_path / "red.jpg")
     red = (tmp_path / "red.jpg").read_bytes()
-    images = Images(["0" * 64], [[Source("cat/0.png", "0" * 64)]], [red], "5eed" * 16, 32, "pad", 4, "small 32")
+    images = Images(["0" * 64], [[Source("cat/0.png", "0" * 64)]], [red], [0], "5eed" * 16, 32, "pad", 4, "small 32")
     write_images(images, index / "images.parquet")
     written = []
     for name in ("first", "again"):

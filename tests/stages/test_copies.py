@@ -13,7 +13,9 @@ from tests.stages.pairings import source
 def near(sources: Sequence[Sequence[Source]], *pairs: tuple[int, int, float]) -> Near:
     first, second = (np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1))
     ids = [f"{row:064x}" for row in range(len(sources))]
-    return Near(ids, sources, first, second, np.array([pair[2] for pair in pairs], np.float32))
+    return Near(
+        ids, sources, first, second, np.array([pair[2] for pair in pairs], np.float32), np.full(len(pairs), 3, np.uint8)
+    )
 
 
 def paths(group: Group) -> list[list[str]]:

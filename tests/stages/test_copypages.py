@@ -41,7 +41,7 @@ def chain(sources: list[tuple[Source, ...]]) -> Near:
     """All pictures near to the first one."""
     rows = np.arange(len(sources), dtype=np.int32)
     ids = [f"{row:064x}" for row in rows]
-    return Near(ids, sources, np.zeros_like(rows), rows, rows.astype(np.float32) / 100)
+    return Near(ids, sources, np.zeros_like(rows), rows, rows.astype(np.float32) / 100, rows.astype(np.uint8))
 
 
 def test_names_are_text_and_the_kept_file_is_marked() -> None:
@@ -59,7 +59,9 @@ def test_names_are_text_and_the_kept_file_is_marked() -> None:
 def test_many_groups_make_pages_that_are_linked() -> None:
     pictures = [(source(f"{row}/a"), source(f"{row}/b")) for row in range(120)]
     rows = np.arange(120, dtype=np.int32)
-    near = Near([f"{row:064x}" for row in rows], pictures, rows, rows, np.zeros(120, np.float32))
+    near = Near(
+        [f"{row:064x}" for row in rows], pictures, rows, rows, np.zeros(120, np.float32), np.zeros(120, np.uint8)
+    )
     made = dict(pages(groups(near), FACTS, {}))
     assert list(made) == ["index.html", "page-2.html", "page-3.html"]
     for name, page in made.items():
@@ -84,6 +86,7 @@ def test_near_groups_come_before_exact_ones_and_keep_their_numbers() -> None:
         np.array([0, 1], np.int32),
         np.array([0, 2], np.int32),
         np.array([0, 0.125], np.float32),
+        np.array([0, 3], np.uint8),
     )
     ((_, page),) = pages(groups(near), FACTS, {})
     Checked(page)

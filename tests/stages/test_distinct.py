@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.distinct import DistinctPictures
-from stages.framing import Framed
+from stages.framing import PAD, Framed, Framing
+from stages.perceptual import perceptual_hash
 from stages.pictures import picture_id
 from stages.sources import Source
 
@@ -38,3 +39,12 @@ def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
         )
     assert [each for _, bucket in buckets for each in bucket] == members
     assert all(each.id[0] == name for name, bucket in buckets for each in bucket)
+
+
+def test_the_hash_is_that_of_the_picture_without_its_padding() -> None:
+    wide = np.random.default_rng(0).integers(0, 256, (20, 64, 3), np.uint8)
+    framed = Framing(64, PAD).frame(wide)
+    with DistinctPictures(64) as distinct:
+        distinct.add(Source("wide.png", "0" * 64), framed)
+        (found,) = distinct.pictures()
+    assert found.perceptual_hash == perceptual_hash(wide) != perceptual_hash(framed.pixels)

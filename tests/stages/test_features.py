@@ -51,7 +51,7 @@ def pack(
 ) -> None:
     """Writes a pack of the numbered pictures, each from the source path given. inside: their size without padding."""
     chosen = sorted(numbers, key=id_of)
-    pictures = [Picture(id_of(number), (source(numbers[number]),), inside or (size, size)) for number in chosen]
+    pictures = [Picture(id_of(number), (source(numbers[number]),), inside or (size, size), number) for number in chosen]
     write_pack(
         stem.with_suffix(".npy"), Framing(size, fit), pictures, [pixels(number, size).tobytes() for number in chosen]
     )
@@ -129,6 +129,7 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
         4,
     )
     assert images.backbone == f"small at {SIZE} px"
+    assert images.hashes == sorted((one, two, three), key=id_of)
     for number in (one, two, three):
         thumbnail = Image.open(io.BytesIO(images.thumbnails[list(images.ids).index(id_of(number))]))
         assert (thumbnail.format, thumbnail.size) == ("JPEG", (SIZE, SIZE))

@@ -1,5 +1,6 @@
 """The index stage as in production: directories in, directories out, in this process and in its own."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from stages.sources import Source
 from stages.tables.images import Images, merge_images, read_images, write_images
 
 MODEL = "5eed" * 16
+FILES = ["hashes.npy", "images.parquet", "index.json", "knn.npy", "vectors.npy"]
 
 
 def write_bucket(
@@ -29,6 +31,7 @@ def write_bucket(
         ids=ids,
         sources=[(Source(f"{id[:6]}.jpg", id),) for id in ids],
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        hashes=[int(hashlib.sha256(id.encode()).hexdigest()[:16], 16) for id in ids],
         model=model,
         image_size=96,
         fit="pad",
@@ -61,12 +64,14 @@ def segment(tmp_path: Path) -> Path:
 
 def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     written = run(segment, tmp_path / "out")
-    assert sorted(path.name for path in written.iterdir()) == ["images.parquet", "index.json", "knn.npy", "vectors.npy"]
+    assert sorted(path.name for path in written.iterdir()) == FILES
     vectors = np.load(written / "vectors.npy")
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
     images = read_images(written / "images.parquet")
     assert images == merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
+    hashes = np.load(written / "hashes.npy")
+    assert (hashes.dtype, hashes.tolist()) == (np.uint64, images.hashes)
     assert (written / "index.json").read_text() == (
         '{"backbone": "a net at 96 px", "count": 60, "dimension": 12, "fit": "pad", "image_size": 96, "k": 3, '
         f'"metric": "euclidean", "model": "{MODEL}"}}\n'
@@ -88,7 +93,7 @@ def test_the_nearest_others_within_the_segment(backend: str, segment: Path, tmp_
 
 def test_the_output_is_the_same_for_every_backend(segment: Path, tmp_path: Path) -> None:
     outputs = [run(segment, tmp_path / each, {"BACKEND": each}) for each in ("faiss", "sklearn", "auto")]
-    for name in ("images.parquet", "index.json", "knn.npy", "vectors.npy"):
+    for name in FILES:
         assert len({(output / name).read_bytes() for output in outputs}) == 1
 
 

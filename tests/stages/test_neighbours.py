@@ -2,7 +2,8 @@
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ from numpy.typing import NDArray
 
 from stages import index, neighbours
 from stages.contract import Datum, Input, StageError
+from stages.knn.radius import Hashed, Limits, Steps, TooManyError, within
+from stages.knn.topk import TopK
+from stages.knn.vectorset import VectorSet
 from stages.sources import Source
 from stages.tables.images import Images, write_images
 from stages.tables.nearest import read_nearest, read_pictures
@@ -24,8 +28,10 @@ MODEL = "5eed" * 16
 Tree = dict[str, bytes]
 
 
-def write_segment(root: Path, name: str, vectors: NDArray[np.floating[Any]], model: str = MODEL) -> None:
-    """A segment as the index stage writes it; every fifth picture has two sources."""
+def write_segment(
+    root: Path, name: str, vectors: NDArray[np.floating[Any]], model: str = MODEL, hashes: Sequence[int] = ()
+) -> None:
+    """A segment as the index stage writes it; every fifth picture has two sources. hashes: all zero by default."""
     ids = [f"{name}{row:063x}" for row in range(len(vectors))]
     images = Images(
         ids=ids,
@@ -34,6 +40,7 @@ def write_segment(root: Path, name: str, vectors: NDArray[np.floating[Any]], mod
             for row in range(len(ids))
         ],
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        hashes=hashes or [0] * len(ids),
         model=model,
         image_size=96,
         fit="pad",
@@ -226,9 +233,9 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(lib
         read[left, right], pipes.opened = set(pipes.opened), []
     points = {"left index.json", "left vectors.npy"}
     others = {"right index.json", "right vectors.npy"}
-    assert read["3", "3"] == {*points, "left images.parquet"}
-    assert read["3", "8"] == {*others, "right images.parquet"}
-    assert read["3", "d"] == others  # no pairs
+    assert read["3", "3"] == {*points, "left hashes.npy", "left images.parquet"}
+    assert read["3", "8"] == {*others, "right hashes.npy", "right images.parquet"}
+    assert read["3", "d"] == {*others, "right hashes.npy"}  # no pairs
     assert read["8", "3"] == points | others
     written = {path.relative_to(tmp_path / "lazy").as_posix(): path for path in (tmp_path / "lazy").rglob("*.*")}
     assert {name: path.read_bytes() for name, path in written.items()} == expected
@@ -246,6 +253,12 @@ def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
     (library / "3" / "index.json").write_text("{}")
     with pytest.raises(StageError, match=r"the index\.json of segment 3 is not one.*--reprocess index"):
         process(datum(library, "3", "8", tmp_path / "out", ""))
+    np.save(library / "d" / "hashes.npy", np.zeros(6, np.uint64))
+    with pytest.raises(StageError, match=r"segment d has 6 hashes for 7 pictures.*--reprocess index"):
+        process(datum(library, "d", "d", tmp_path / "out", ""))
+    (library / "d" / "hashes.npy").write_bytes(b"damaged")
+    with pytest.raises(StageError, match=r"the hashes\.npy of segment d cannot be read.*--reprocess index"):
+        process(datum(library, "d", "d", tmp_path / "out", ""))
     (library / "8" / "vectors.npy").unlink()
     with pytest.raises(StageError, match=r"segment 8 has no vectors\.npy"):
         process(datum(library, "8", "8", tmp_path / "out", ""))
@@ -253,7 +266,9 @@ def test_damaged_segments_are_refused(library: Path, tmp_path: Path) -> None:
 
 def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "MOST_PAIRS", 100)
-    with pytest.raises(StageError, match="segments 3 and 3 have more than 100 pairs of pictures within THRESHOLD=0.1"):
+    with pytest.raises(
+        StageError, match="segments 3 and 3 have more than 100 pairs of pictures within THRESHOLD=0.1 and"
+    ):
         run(library, tmp_path / "out")
 
 
@@ -263,6 +278,8 @@ def test_too_many_pairs_are_refused(library: Path, tmp_path: Path, monkeypatch: 
         ("THRESHOLD=near", "THRESHOLD='near': must be a number from 0, such as 0.35"),
         ("THRESHOLD=-1", "THRESHOLD='-1'"),
         ("THRESHOLD=nan", "THRESHOLD='nan'"),
+        ("HASH_BITS=65", "HASH_BITS='65': must be a whole number from 0 to 64"),
+        ("HASH_BITS=0.5", "HASH_BITS='0.5'"),
         ("K=0", "K='0'"),
         ("ALGORITHM=ivfflat", "always searched exactly"),
     ],
@@ -273,7 +290,51 @@ def test_bad_parameters_are_named(variable: str, reason: str) -> None:
         neighbours.start({**CPU, "BACKEND": "faiss", name: value})
 
 
-def test_wide_families_take_turns(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = run(library, tmp_path / "once", THRESHOLD="9", K="1")
-    monkeypatch.setattr("stages.knn.radius._HELD", 10)
-    assert run(library, tmp_path / "again", THRESHOLD="9", K="1") == once
+@pytest.mark.parametrize("bits", [0, 12, 30, 64])
+@pytest.mark.parametrize(("threshold", "k"), [("0.1", "4"), ("3", "4"), ("9", "1")])
+def test_near_pairs_agree_in_their_hashes(bits: int, threshold: str, k: str, tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    vectors = {name: random.normal(size=(30, 8)).astype(np.float32) for name in NAMES}
+    hashes = {name: [1 << int(each) for each in random.integers(0, 64, 30)] for name in NAMES}
+    for name in NAMES:
+        vectors[name][:8] = vectors["3"][:8] * np.float32(1.001)
+        hashes[name][4:] = random.integers(0, 2**64, 26, dtype=np.uint64).tolist()
+        write_segment(tmp_path, name, vectors[name], hashes=hashes[name])
+    written = run(tmp_path / "index", tmp_path / "out", THRESHOLD=threshold, HASH_BITS=str(bits), K=k)
+    ids = {f"{name}{row:063x}": hashes[name][row] for name in NAMES for row in range(30)}
+    expected = {
+        (one, other): (distance, (ids[one] ^ ids[other]).bit_count())
+        for (one, other), distance in true_pairs(vectors, float(threshold)).items()
+        if (ids[one] ^ ids[other]).bit_count() <= bits
+    }
+    tables = [read_pairs(path) for path in sorted((tmp_path / "out" / "pairs").rglob("*.parquet"))]
+    found = {
+        (each.ids[one], each.ids[other]): (distance, differing)
+        for each in tables
+        for one, other, distance, differing in zip(
+            each.first.tolist(), each.second.tolist(), each.distances.tolist(), each.bits.tolist(), strict=True
+        )
+    }
+    assert found == expected
+    assert {each.hash_bits for each in tables} == {bits}
+    for backend in ("faiss", "sklearn"):
+        again = {"THRESHOLD": threshold, "HASH_BITS": str(bits), "K": k, "BACKEND": backend}
+        assert run(tmp_path / "index", tmp_path / backend, **again) == written
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("bits", [30, 64])
+def test_the_sizes_of_steps_do_not_change_the_pairs(metric: str, bits: int) -> None:
+    random = np.random.default_rng(5)
+    points = VectorSet(random.normal(size=(50, 6)).astype(np.float32), metric)
+    each = Hashed(points, random.integers(0, 2**64, 50, dtype=np.uint64))
+    none = TopK(np.empty((50, 0), np.float32), np.empty((50, 0), np.int64))
+    limits = Limits(distance=2.5 if metric == "euclidean" else 0.5, bits=bits, most=3000)
+    steps = (Steps(), Steps(7, 11, 0), Steps(7, 11, 1), Steps(64, 3))
+    found = [within(each, each, limits, none, np.arange(50), some) for some in steps]
+    assert len(found[0].rows) > 20
+    assert not np.any(found[0].queries == found[0].rows)
+    for other in found[1:]:
+        assert [column.tolist() for column in other] == [column.tolist() for column in found[0]]
+    with pytest.raises(TooManyError):
+        within(each, each, replace(limits, most=10), none, np.arange(50))

@@ -33,7 +33,7 @@ def write_images(directory: Path, stem: str, prefix: str, vectors: NDArray[np.fl
     directory.mkdir(parents=True, exist_ok=True)
     ids = [f"{prefix}{row:0{64 - len(prefix)}x}" for row in range(len(vectors))]
     sources = [(Source(f"{id[-6:]}.jpg", id),) for id in ids]
-    images = tables.Images(ids, sources, [b""] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
+    images = tables.Images(ids, sources, [b""] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", vectors.shape[1])
     tables.write_images(images, directory / f"{table}.parquet")
     np.save(directory / f"{stem}.npy", vectors)
 

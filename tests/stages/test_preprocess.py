@@ -15,6 +15,7 @@ from stages import names, parts, preprocess
 from stages.contract import Datum, Input, StageError
 from stages.framing import Framed, Pixels
 from stages.packs import Picture, read_pack, read_packs, read_rejections
+from stages.perceptual import perceptual_hash
 from stages.pictures import picture_id
 from stages.sources import Source
 
@@ -78,7 +79,7 @@ def test_one_picture_is_one_pack_in_its_bucket(datums: Datums, tmp_path: Path) -
     pack = read_pack(tmp_path / "1.out" / npy)
     assert np.array_equal(pack.pixels, pixels[None])
     source = Source("a/cat.png", hashlib.sha256(picture(1)).hexdigest(), 96, 96, len(picture(1)), "")
-    assert pack.pictures == (Picture(digest, (source,), (96, 96)),)
+    assert pack.pictures == (Picture(digest, (source,), (96, 96), perceptual_hash(pixels)),)
     assert pack.fit == "pad"
 
 

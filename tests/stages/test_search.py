@@ -38,6 +38,7 @@ def write_pictures(
         ids=ids,
         sources=[(Source(f"{id[:5]}.jpg", id), Source(f"copy of {id[:5]}.jpg", id)) for id in ids],
         thumbnails=[b"jpeg of " + id.encode() for id in ids],
+        hashes=[0] * len(ids),
         model=model,
         image_size=image_size,
         fit=fit,

@@ -35,6 +35,7 @@ def images(draw: st.DrawFn) -> Images:
         ids=ids,
         sources=[unite(draw(sources)) for _ in ids],
         thumbnails=[draw(st.binary(max_size=50)) for _ in ids],
+        hashes=[draw(st.integers(0, 2**64 - 1)) for _ in ids],
         model=draw(hexes),
         image_size=draw(st.integers(1, 4096)),
         fit=draw(st.sampled_from(FITS)),
@@ -100,10 +101,12 @@ def pairs(draw: st.DrawFn) -> Pairs:
         first=np.array([one for one, _ in order], np.int32),
         second=np.array([other for _, other in order], np.int32),
         distances=np.array([draw(st.floats(0, 1e6, width=32)) for _ in order], np.float32),
+        bits=np.array([draw(st.integers(0, 64)) for _ in order], np.uint8),
         model=draw(hexes),
         fit=draw(st.sampled_from(FITS)),
         metric=draw(st.sampled_from(["euclidean", "cosine"])),
         threshold=draw(st.floats(0, 1e6)),
+        hash_bits=draw(st.integers(0, 64)),
         backbone=draw(st.text(max_size=20)),
     )
 
@@ -113,9 +116,9 @@ def pairs(draw: st.DrawFn) -> Pairs:
 def test_pairs_come_back_and_are_deterministic(tmp_path: Path, table: Pairs) -> None:
     write_pairs(table, tmp_path / "a")
     read = read_pairs(tmp_path / "a")
-    for name in ("ids", "sources", "thumbnails", "model", "fit", "metric", "threshold", "backbone"):
+    for name in ("ids", "sources", "thumbnails", "model", "fit", "metric", "threshold", "hash_bits", "backbone"):
         assert getattr(read, name) == getattr(table, name), name
-    for name in ("first", "second", "distances"):
+    for name in ("first", "second", "distances", "bits"):
         assert np.array_equal(getattr(read, name), getattr(table, name)), name
     write_pairs(read, tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -133,10 +136,12 @@ def test_a_picture_in_many_pairs_is_stored_once(tmp_path: Path) -> None:
         first,
         second,
         np.zeros(780, np.float32),
+        np.zeros(780, np.uint8),
         "m",
         "pad",
         "e",
         1,
+        12,
     )
     write_pairs(table, tmp_path / "pairs")
     assert 400_000 < (tmp_path / "pairs").stat().st_size < 500_000
@@ -147,11 +152,11 @@ def test_pairs_in_wrong_order_are_refused() -> None:
     pictures = (["a", "b"], [(), ()], [b"", b""])
     for first, second in ((one, two), (two, one)):
         with pytest.raises(ValueError, match="distinct and sorted"):
-            Pairs(*pictures, first, second, np.zeros(2, np.float32), "m", "pad", "e", 1)
+            Pairs(*pictures, first, second, np.zeros(2, np.float32), np.zeros(2, np.uint8), "m", "pad", "e", 1, 12)
 
 
 def an_image(id: str = "0" * 64, model: str = "m" * 64, image_size: int = 96, fit: str = "pad") -> Images:
-    return Images([id], [[Source("a.jpg", "f" * 64)]], [b"jpeg"], model, image_size, fit, 1280)
+    return Images([id], [[Source("a.jpg", "f" * 64)]], [b"jpeg"], [0], model, image_size, fit, 1280)
 
 
 def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a_partition(tmp_path: Path) -> None:
@@ -165,7 +170,7 @@ def test_a_table_is_read_from_a_seekable_file_and_below_a_directory_named_like_a
 def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
     write_images(an_image(), tmp_path / "t")
     schema = pq.read_schema(tmp_path / "t")
-    assert schema.names == ["id", "sources", "thumbnail"]
+    assert schema.names == ["id", "sources", "thumbnail", "perceptual_hash"]
     assert schema.field("thumbnail").type == pa.binary()
     assert schema.metadata == {
         b"model": b"m" * 64,
@@ -187,11 +192,11 @@ def test_rows_are_neighbours() -> None:
 def test_wrong_order_and_lengths_are_refused() -> None:
     image = an_image()
     with pytest.raises(ValueError, match="sorted"):
-        Images(["b", "a"], [[], []], [b"", b""], "m", 96, "pad", 4)
+        Images(["b", "a"], [[], []], [b"", b""], [0, 0], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="sorted"):
-        Images(["a", "a"], [[], []], [b"", b""], "m", 96, "pad", 4)
+        Images(["a", "a"], [[], []], [b"", b""], [0, 0], "m", 96, "pad", 4)
     with pytest.raises(ValueError, match="length"):
-        Images(image.ids, [], image.thumbnails, "m", 96, "pad", 4)
+        Images(image.ids, [], image.thumbnails, image.hashes, "m", 96, "pad", 4)
 
 
 def test_merge_orders_unites_sources_and_refuses_mixed_models() -> None:
@@ -226,7 +231,7 @@ def test_a_foreign_file_is_refused_with_a_reason(tmp_path: Path) -> None:
 
 def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
     ids = [f"{number:064x}" for number in range(200)]
-    table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, "m", 96, "pad", 4)
+    table = Images(ids, [[Source("a.png", id)] for id in ids], [b"jpeg" * 10] * 200, [0] * 200, "m", 96, "pad", 4)
     found = Neighbours(
         ids[:1] * 200,
         np.arange(200, dtype=np.int32),

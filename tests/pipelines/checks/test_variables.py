@@ -19,7 +19,7 @@ def runs(stage: str, **env: str) -> dict[str, Any]:
         ({"THRESHOLD": "near"}, Level.ERROR, '"near" is not a number from 0'),
         ({"THRESHOLD": "-0.1"}, Level.ERROR, "not a number from 0"),
         ({"THRESHOLD": "nan"}, Level.ERROR, "not a number from 0"),
-        ({"THRESHOLD": "0.35", "METRIC": "cosine"}, Level.WARNING, "far for METRIC=cosine"),
+        ({"THRESHOLD": "0.7", "METRIC": "cosine"}, Level.WARNING, "far for METRIC=cosine"),
         ({"THRESHOLD": "0.35", "METRIC": "euclidean"}, None, ""),
         ({"THRESHOLD": "0.06", "METRIC": "cosine"}, None, ""),
         ({}, None, ""),
@@ -34,8 +34,18 @@ def test_the_threshold(draft: Any, env: dict[str, str], level: Level | None, why
 
 
 def test_the_threshold_of_a_metric_is_proposed(draft: Any) -> None:
-    (found,) = suite.check([draft(**runs("neighbours", THRESHOLD="0.35", METRIC="cosine"))]).findings
-    assert found.flaw.fix == "for vectors of length 1, 0.35 with euclidean is 0.061 with cosine"
+    (found,) = suite.check([draft(**runs("neighbours", THRESHOLD="0.7", METRIC="cosine"))]).findings
+    assert found.flaw.fix == "for vectors of length 1, 0.7 with euclidean is 0.24 with cosine"
+
+
+@pytest.mark.parametrize(
+    ("text", "flaws"), [("0", 0), ("12", 0), ("64", 0), ("", 0), ("65", 1), ("-1", 1), ("1.5", 1), ("few", 1), ("²", 1)]
+)
+def test_the_bits_of_hashes(draft: Any, text: str, flaws: int) -> None:
+    found = suite.check([draft(**runs("neighbours", HASH_BITS=text))]).findings
+    assert [(each.flaw.level, dotted(each.flaw.field), each.flaw.why) for each in found] == [
+        (Level.ERROR, "transform.env.HASH_BITS", f'"{text}" is not a whole number from 0 to 64')
+    ] * flaws
 
 
 def test_near_pictures_and_answers_have_one_metric(draft: Any) -> None:
