@@ -2,12 +2,12 @@
 
 import argparse
 import hashlib
+import json
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,73 +15,17 @@ from numpy.typing import NDArray
 
 from benchmarks import drawings, families, finders, photographs, program, report, wheels
 from benchmarks.environment import Unavailable
-from benchmarks.families import CHANGES, ORIGINAL, Base, Member
-from benchmarks.finders import OURS, Finder
+from benchmarks.families import CHANGES, Base, Member
+from benchmarks.finders import HASHES, OURS, VECTORS, Finder
+from benchmarks.verdicts import DRAWINGS, PHOTOGRAPHS, RIGHT, Judged, chosen, judge, looked_at
 from stages.contract import StageError
 
 PACKAGES = ("numpy", "pillow", "tensorflow", "keras", "scikit-image")
-PHOTOGRAPHS, DRAWINGS = "photographs", "drawings"
-RIGHT = 0.99
-"""The precision on photographs that a threshold is chosen for, on the half of them that is not judged afterwards."""
-
-_STEPS = np.round(np.arange(0.2, 0.81, 0.05), 2)  # of the table of thresholds
-_GRID = {True: np.round(np.arange(0.0, 1.2, 0.01), 2), False: np.arange(0.0, 33.0)}  # by Finder.root
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A finder's verdicts on a set. right: for each change, the distances of the copies from their originals. wrong: of
-    all pairs of pictures from two families, in the library of the originals and the copies by one change, for each
-    change in turn; near: which of them are parts of one photograph."""
-
-    right: Mapping[str, NDArray[np.float64]]
-    wrong: NDArray[np.float64]
-    near: NDArray[np.bool_]
-
-    def recall(self, threshold: float, change: str | None = None) -> float:
-        """The share of the copies, by one change or by all, that are found with their originals."""
-        of = np.concatenate(list(self.right.values())) if change is None else self.right[change]
-        return float((of <= threshold).mean()) if len(of) else 0.0
-
-    def precision(self, threshold: float) -> float:
-        """The share of the pairs found that are a copy and its original; 1 if none is found."""
-        right = sum(int((each <= threshold).sum()) for each in self.right.values())
-        wrong = int((self.wrong <= threshold).sum())
-        return right / (right + wrong) if right + wrong else 1.0
-
-    def mistakes(self, threshold: float, near: bool) -> float:
-        """The pairs found in a million of pairs of different pictures: of parts of one photograph if `near`, or of
-        unrelated pictures."""
-        kind = self.wrong[self.near == near]
-        return float(1e6 * (kind <= threshold).mean()) if len(kind) else 0.0
-
-
-def judge(finder: Finder, members: Sequence[Member], places: NDArray[np.intp]) -> Judged:
-    """The verdicts on these members. places: (n,), the number of each among the pictures that the finder has seen."""
-    family = np.asarray([each.family for each in members])
-    whole = np.unique([each.whole for each in members], return_inverse=True)[1]
-    change = np.asarray([each.change for each in members])
-    right, wrong, near = {}, [], []
-    for name in CHANGES:
-        rows = np.flatnonzero((change == ORIGINAL) | (change == name))
-        apart = finder.distances(places[rows])
-        one, other = np.triu_indices(len(rows), 1)
-        same = family[rows][one] == family[rows][other]
-        found = apart[one, other]
-        right[name] = found[same]
-        wrong.append(found[~same])
-        near.append((whole[rows][one] == whole[rows][other])[~same])
-    return Judged(right, np.concatenate(wrong), np.concatenate(near))
-
-
-def chosen(judged: Judged, grid: Sequence[float]) -> float:
-    """The largest threshold of the grid at which the precision is RIGHT, and at every smaller one."""
-    best = float(grid[0])
-    for threshold in grid:
-        if judged.precision(threshold) < RIGHT:
-            break
-        best = float(threshold)
-    return best
+_SPEC = Path(__file__).parents[1] / "specs" / "duplicates" / "neighbours.json"
+_DISTANCES = np.round(np.arange(0.2, 1.11, 0.1), 1)
+_BITS = np.arange(0.0, 33.0, 2.0)  # hashes of 32 ones each differ in an even number
+_GRID = {True: np.round(np.arange(0.0, 1.2, 0.01), 2), False: _BITS}  # by Finder.root
+_SHOWN = 4, 8, 10, 12, 14, 16  # bits in the table of both
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             members, sets = _written(wheels.unpacked(given.wheels or wheels.place(os.environ)), Path(scratch), given)
             paths = [each.path for each in members]
             print(f"{len(paths)} pictures: lookalike ...", file=sys.stderr, flush=True)
-            found = [finders.ours(paths, Path(scratch) / "backbones")]
+            found = list(finders.ours(paths, Path(scratch) / "backbones"))
             if not given.alone:
                 print("imagededup ...", file=sys.stderr, flush=True)
                 directory = given.environment or finders.place(os.environ)
@@ -108,29 +52,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     print(report.place(surroundings, used, code))
-    print("\n".join(tables(found, members, sets)))
+    print("\n".join(tables(found, members, sets, parameters())))
     return 0
 
 
-def tables(found: Sequence[Finder], members: Sequence[Member], sets: Sequence[str]) -> Iterator[str]:
-    """The lines of all tables. `sets`: the name of each member's set."""
+def tables(
+    found: Sequence[Finder], members: Sequence[Member], sets: Sequence[str], parameters: tuple[float, float]
+) -> Iterator[str]:
+    """The lines of all tables. found: the vectors, the hashes and others. `sets`: the name of each member's set.
+    parameters: THRESHOLD and HASH_BITS, at which both together are judged."""
     halves = np.asarray([_half(each.whole) for each in members])
     names = np.asarray(sets)
-    verdicts: dict[str, dict[str, Judged]] = {}
-    thresholds: dict[str, dict[str, float]] = {}
-    for finder in found:
-        trial = _judged(finder, members, (names == PHOTOGRAPHS) & (halves == 0))
-        verdicts[finder.name] = {
-            name: _judged(finder, members, (names == name) & (halves == 1)) for name in dict.fromkeys(sets)
+    distance, bits = parameters
+    trials, verdicts = (
+        {
+            finder.name: {name: _judged(finder, members, (names == name) & (halves == half)) for name in RIGHT}
+            for finder in found
         }
-        own = chosen(trial, _GRID[finder.root]) if finder.codes is not None else None
-        defaults = {} if finder.default is None else {"its default": finder.default}
-        thresholds[finder.name] = defaults | ({} if own is None else {"chosen": own})
-    used = {name: next(iter(values.values())) for name, values in thresholds.items()}
-    for name in dict.fromkeys(sets):
-        yield from _by_change(name, {each: verdicts[each][name] for each in verdicts}, used)
-    yield from _summary(found, len(members), verdicts, thresholds)
-    yield from _steps(verdicts[OURS])
+        for half in (0, 1)
+    )
+    verdicts = {OURS: _both(verdicts, distance)} | verdicts
+    thresholds = {OURS: {f"{distance:.4g} and {bits:.4g}": bits}}
+    for finder in found:
+        own = {} if finder.codes is None else {"chosen": chosen(trials[finder.name], _GRID[finder.root])}
+        values = own if finder.default is None else {"its default": finder.default} | own
+        thresholds[finder.name] = {f"{value:.4g}, {why}": value for why, value in values.items()}
+    used = {name: next(iter(values.items())) for name, values in thresholds.items()}
+    for name in RIGHT:
+        medians = verdicts[VECTORS][name], verdicts[HASHES][name]
+        yield from _by_change(name, medians, {each: verdicts[each][name] for each in verdicts}, used)
+    yield from _summary(verdicts, thresholds)
+    yield from _grid(trials)
 
 
 def _judged(finder: Finder, members: Sequence[Member], kept: NDArray[np.bool_]) -> Judged:
@@ -138,40 +90,55 @@ def _judged(finder: Finder, members: Sequence[Member], kept: NDArray[np.bool_]) 
     return judge(finder, [members[row] for row in rows], rows)
 
 
-def _by_change(name: str, judged: Mapping[str, Judged], used: Mapping[str, float]) -> Iterator[str]:
-    yield from _header(name, f"{OURS}, median distance", *(f"{each}, {used[each]:.4g}" for each in judged))
+def _both(verdicts: Mapping[str, Mapping[str, Judged]], distance: float) -> dict[str, Judged]:
+    """The verdicts on the hashes of pairs within the distance, by set."""
+    vectors = verdicts[VECTORS]
+    return {name: each.within(vectors[name], distance) for name, each in verdicts[HASHES].items()}
+
+
+def _by_change(
+    name: str,
+    medians: Sequence[Judged],
+    judged: Mapping[str, Judged],
+    used: Mapping[str, tuple[str, float]],
+) -> Iterator[str]:
+    columns = [(each, used[of][1]) for of, each in judged.items()]
+    captions = (f"{of}, {text.partition(',')[0]}" for of, (text, _) in used.items())
+    yield from _header(name, "median distance", "median bits", *captions)
     for change in CHANGES:
-        apart = judged[OURS].right[change]
-        median = f"{np.median(apart):.2f}" if len(apart) else ""
-        yield _row(change, median, *(f"{each.recall(used[of], change):.2f}" for of, each in judged.items()))
-    yield _row("all: recall", "", *(f"{each.recall(used[of]):.3f}" for of, each in judged.items()))
-    yield _row("all: precision", "", *(f"{each.precision(used[of]):.3f}" for of, each in judged.items()))
+        apart = (each.right[change] for each in medians)
+        middle = (
+            f"{np.median(each):.{digits}f}" if len(each) else "" for each, digits in zip(apart, (2, 0), strict=True)
+        )
+        yield _row(change, *middle, *(f"{each.recall(at, change):.2f}" for each, at in columns))
+    yield _row("all: recall", "", "", *(f"{each.recall(at):.3f}" for each, at in columns))
+    yield _row("all: precision", "", "", *(f"{each.precision(at):.3f}" for each, at in columns))
 
 
 def _summary(
-    found: Sequence[Finder],
-    pictures: int,
-    verdicts: Mapping[str, Mapping[str, Judged]],
-    thresholds: Mapping[str, Mapping[str, float]],
+    verdicts: Mapping[str, Mapping[str, Judged]], thresholds: Mapping[str, Mapping[str, float]]
 ) -> Iterator[str]:
-    sets = list(verdicts[OURS])
-    captions = [f"{what}, {name}" for name in sets for what in ("recall", "precision")]
-    yield from _header("program", "threshold", *captions, *_MISTAKES, "pictures/s")
-    for finder in found:
-        for why, threshold in thresholds[finder.name].items():
-            yield _row(
-                finder.name,
-                f"{threshold:.4g}, {why}",
-                *_figures(verdicts[finder.name], threshold),
-                f"{pictures / finder.seconds:,.0f}",
-            )
+    captions = [f"{what}, {name}" for name in RIGHT for what in ("recall", "precision")]
+    yield from _header("program", "threshold", *captions, *_MISTAKES)
+    for name, values in thresholds.items():
+        for text, threshold in values.items():
+            yield _row(name, text, *_figures(verdicts[name], threshold))
 
 
-def _steps(judged: Mapping[str, Judged]) -> Iterator[str]:
-    captions = [f"{what}, {name}" for name in judged for what in ("recall", "precision")]
-    yield from _header(f"{OURS}, threshold", *captions, *_MISTAKES)
-    for threshold in _STEPS:
-        yield _row(f"{threshold:.2f}", *_figures(judged, float(threshold)))
+def _grid(trials: Mapping[str, Mapping[str, Judged]]) -> Iterator[str]:
+    """The half on which thresholds are chosen: recall and precision of photographs, and precision of drawings."""
+    yield from _header("chosen half: within", "unrelated of a million", *(f"{each} bits" for each in _SHOWN))
+    for distance in _DISTANCES:
+        both = _both(trials, float(distance))
+        cells = (
+            f"{both[PHOTOGRAPHS].recall(each):.2f}, {both[PHOTOGRAPHS].precision(each):.3f}; "
+            f"{both[DRAWINGS].precision(each):.2f}"
+            for each in _SHOWN
+        )
+        within = trials[VECTORS][PHOTOGRAPHS].mistakes(float(distance), near=False)
+        yield _row(f"{distance:.1f}", f"{within:,.0f}", *cells)
+    distance = looked_at(trials[VECTORS][PHOTOGRAPHS], _DISTANCES)
+    yield f"\nBy the rule: THRESHOLD={distance:.4g} HASH_BITS={chosen(_both(trials, distance), _BITS):.0f}"
 
 
 _MISTAKES = ("wrong of a million: parts of a photograph", "unrelated photographs", "drawings")
@@ -194,6 +161,12 @@ def _header(*cells: str) -> list[str]:
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def parameters() -> tuple[float, float]:
+    """THRESHOLD and HASH_BITS of our specification of neighbours."""
+    environment = json.loads(_SPEC.read_text())["transform"]["env"]
+    return float(environment["THRESHOLD"]), float(environment["HASH_BITS"])
 
 
 def _half(whole: str) -> int:

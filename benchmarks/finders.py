@@ -1,10 +1,10 @@
-"""Programs that find copies among pictures in files, lookalike's vectors and imagededup's methods: each as distances
-between pictures and a threshold. Owns their use; judges nothing."""
+"""Programs that find copies among pictures in files, lookalike's vectors and hashes and imagededup's methods: each as
+distances between pictures and a threshold. Owns their use; judges nothing."""
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,28 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.environment import SETUPS, cached, ensure, run
-from benchmarks.labelled import Labelled, Picture, on_white
+from benchmarks.pooled import POOLINGS, unit
 from benchmarks.ways import DEFAULT, Vectors
+from stages.contract import Input
+from stages.framing import PAD, Framing, Pixels, unpadded
+from stages.perceptual import perceptual_hash
+from stages.reading import Decoded, read
 
 LOCK = SETUPS / "copies.lock"
 VARIABLE = "LOOKALIKE_IMAGEDEDUP"
 """Names the directory of imagededup's environment, unless the option does."""
 
-OURS = "lookalike"
+OURS, VECTORS, HASHES = "lookalike", "its vectors alone", "its hashes alone"
 HAMMING = 10
 """imagededup's default for its hashes: pictures whose hashes differ in so many bits or fewer are copies."""
 
-_BATCH = 256  # pictures decoded at once
+_BATCH = 256  # pictures embedded at once
 
 
 @dataclass(frozen=True, slots=True)
 class Finder:
     """A program and its results on n pictures. codes: (n, d), numbers or bits, whose squared Euclidean distance is that
     of the pictures, or its square if `root`; pairs: those it found, where it tells no more. default: the threshold that
-    it finds pairs by, None if it is to be chosen. seconds: of all its work on all the pictures."""
+    it finds pairs by, None if it is to be chosen."""
 
     name: str
-    seconds: float
     default: float | None = None
     codes: NDArray[np.float32] | None = None
     pairs: frozenset[tuple[int, int]] = frozenset()
@@ -42,7 +45,8 @@ class Finder:
     def distances(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
         """(m, m): between these pictures; without codes 0 for pairs that were found and infinite for others."""
         if self.codes is None:
-            return np.asarray([[self._known(one, other) for other in rows.tolist()] for one in rows.tolist()])
+            known = [self._known(one, other) for one in rows.tolist() for other in rows.tolist()]
+            return np.reshape(known, (len(rows), len(rows)))
         codes = self.codes[rows].astype(np.float64)
         squares = (codes**2).sum(axis=1)
         apart = np.maximum(squares[:, None] + squares - 2 * codes @ codes.T, 0)
@@ -52,17 +56,27 @@ class Finder:
         return 0.0 if (min(one, other), max(one, other)) in self.pairs else np.inf
 
 
-def ours(paths: Sequence[Path], scratch: Path) -> Finder:
-    """The vectors of the default backbone, as the pipelines make them."""
-    vectors = Vectors(scratch)
-    vectors.backbone(DEFAULT.backbone, DEFAULT.size)  # made and loaded before the clock starts
-    begun, found = time.perf_counter(), []
-    for start in range(0, len(paths), _BATCH):
-        pictures = tuple(Picture(on_white(path), "") for path in paths[start : start + _BATCH])
-        found.append(vectors.of(Labelled("", pictures), DEFAULT))
-    codes = np.concatenate(found)
-    _ = codes @ codes.T
-    return Finder(OURS, time.perf_counter() - begun, None, codes, root=True)
+def ours(paths: Sequence[Path], scratch: Path) -> tuple[Finder, Finder]:
+    """The vectors of the default backbone and the perceptual hashes, of pictures in one directory, as the pipelines
+    make them."""
+    backbone = Vectors(scratch).backbone(DEFAULT.backbone, DEFAULT.size)
+    vectors: dict[str, NDArray[np.float32]] = {}
+    hashes: dict[str, NDArray[np.float32]] = {}
+    everything = read(Input("images", paths[0].parent, "", ""), Framing(DEFAULT.size, PAD))
+    decoded = (each for each in everything if isinstance(each, Decoded))
+    while batch := list(islice(decoded, _BATCH)):
+        names = [each.source.path for each in batch]
+        found = backbone(np.stack([each.framed.pixels for each in batch]))[POOLINGS.index(DEFAULT.pooling)]
+        vectors |= zip(names, unit(found), strict=True)
+        hashes |= {name: _own_bits(unpadded(each.framed)) for name, each in zip(names, batch, strict=True)}
+    return (
+        Finder(VECTORS, None, np.stack([vectors[path.name] for path in paths]), root=True),
+        Finder(HASHES, None, np.stack([hashes[path.name] for path in paths])),
+    )
+
+
+def _own_bits(pixels: Pixels) -> NDArray[np.float32]:
+    return _bits(f"{perceptual_hash(pixels):016x}")
 
 
 def place(environment: Mapping[str, str]) -> Path:
@@ -86,11 +100,10 @@ def imagededup(paths: Sequence[Path], directory: Path, scratch: Path) -> tuple[l
 def _finder(name: str, said: Mapping[str, Any], paths: Sequence[Path]) -> Finder:
     rows = {path.name: row for row, path in enumerate(paths)}
     pairs = frozenset((min(each), max(each)) for each in ((rows[one], rows[other]) for one, other in said["pairs"]))
-    seconds = said["encoding"] + said["finding"]
     if said["hashes"] is None:
-        return Finder(name, seconds, 0.0, None, pairs)
+        return Finder(name, 0.0, None, pairs)
     codes = np.stack([_bits(said["hashes"][path.name]) for path in paths])
-    return Finder(name, seconds, float(HAMMING), codes, pairs)
+    return Finder(name, float(HAMMING), codes, pairs)
 
 
 def _bits(text: str) -> NDArray[np.float32]:

@@ -10,9 +10,9 @@ import pytest
 from PIL import Image
 
 from benchmarks import copies, families, finders
-from benchmarks.copies import judge
 from benchmarks.families import CHANGES, ORIGINAL, Base, Member
-from benchmarks.finders import OURS, Finder
+from benchmarks.finders import HASHES, VECTORS, Finder
+from benchmarks.verdicts import DRAWINGS, PHOTOGRAPHS, chosen, judge, looked_at
 
 CHANGE = "mirrored"
 
@@ -64,10 +64,11 @@ def _members(*of: tuple[int, str, str]) -> list[Member]:
 
 
 def _finder(*codes: float) -> Finder:
-    return Finder(OURS, 1.0, None, np.asarray(codes, np.float32)[:, None], root=True)
+    return Finder(VECTORS, None, np.asarray(codes, np.float32)[:, None], root=True)
 
 
 MADE = _members((0, ORIGINAL, "a"), (0, CHANGE, "a"), (1, ORIGINAL, "a"), (1, CHANGE, "a"), (2, ORIGINAL, "b"))
+ALL = np.arange(len(MADE))
 
 
 def test_a_copy_is_found_within_the_threshold_and_other_pairs_are_wrong() -> None:
@@ -83,20 +84,38 @@ def test_a_copy_is_found_within_the_threshold_and_other_pairs_are_wrong() -> Non
 
 def test_the_threshold_is_the_largest_before_precision_is_lost() -> None:
     judged = judge(_finder(0.0, 0.1, 5.0, 5.2, 9.0), MADE, np.arange(5))
-    assert copies.chosen(judged, [0.0, 0.1, 0.2, 0.3, 3.0, 5.0, 9.0]) == 3.0
     worse = judge(_finder(0.0, 0.1, 0.15, 5.2, 9.0), MADE, np.arange(5))
-    assert copies.chosen(worse, [0.0, 0.1, 0.2, 0.3]) == 0.0
+    grid = [0.0, 0.1, 0.2, 0.3, 3.0, 5.0, 9.0]
+    assert chosen({PHOTOGRAPHS: judged}, grid) == 3.0
+    assert chosen({PHOTOGRAPHS: worse}, grid) == 0.0
+    assert chosen({DRAWINGS: judged, PHOTOGRAPHS: worse}, grid) == 0.0
+
+
+def test_hashes_count_within_a_distance_only() -> None:
+    vectors = judge(_finder(0.0, 0.1, 1.0, 1.5, 1.25), MADE, np.arange(5))
+    hashes = judge(Finder(HASHES, None, np.asarray([[0, 0], [1, 0], [1, 1], [1, 1], [0, 0]], np.float32)), MADE, ALL)
+    both = hashes.within(vectors, 0.2)
+    assert both.right[CHANGE].tolist() == [1, np.inf]
+    assert (hashes.recall(0), hashes.recall(1), both.recall(0), both.recall(1)) == (0.5, 1.0, 0.0, 0.5)
+    assert hashes.mistakes(0, near=False) == 250_000  # one of four: the pictures of the families 0 and 1 from family 2
+    assert both.mistakes(64, near=False) == 0
+
+
+def test_few_unrelated_photographs_are_within_the_distance() -> None:
+    judged = judge(_finder(0.0, 0.1, 1.0, 1.5, 2.25), MADE, ALL)
+    assert looked_at(judged, [0.2, 0.5, 0.7, 0.8, 1.3]) == 0.7
+    assert looked_at(judged, [1.3]) == 0.0
 
 
 def test_distances_of_hashes_are_the_numbers_of_different_bits() -> None:
-    said = {"hashes": {"a": "00ff", "b": "00fe", "c": "ff00"}, "pairs": [["b", "a"]], "encoding": 1.0, "finding": 2.0}
+    said = {"hashes": {"a": "00ff", "b": "00fe", "c": "ff00"}, "pairs": [["b", "a"]]}
     finder = finders._finder("PHash", said, [Path("a"), Path("b"), Path("c")])
     assert finder.distances(np.arange(3)).tolist() == [[0, 1, 16], [1, 0, 15], [16, 15, 0]]
-    assert (finder.default, finder.seconds, finder.root) == (10, 3.0, False)
+    assert (finder.default, finder.root) == (10, False)
 
 
 def test_a_method_that_tells_pairs_alone_is_judged_by_them() -> None:
-    said = {"hashes": None, "pairs": [["b", "a"]], "encoding": 1.0, "finding": 2.0}
+    said = {"hashes": None, "pairs": [["b", "a"]]}
     finder = finders._finder("CNN", said, [Path("a"), Path("b"), Path("c")])
     assert (finder.distances(np.arange(3)) <= 0).tolist() == [
         [False, True, False],
@@ -106,16 +125,31 @@ def test_a_method_that_tells_pairs_alone_is_judged_by_them() -> None:
 
 
 def test_tables_have_a_row_for_each_change_and_threshold() -> None:
-    wholes = [f"whole {number}" for number in range(6)]
+    wholes = [f"whole {number}" for number in range(24)]
     members = _members(*((n, change, whole) for n, whole in enumerate(wholes) for change in (ORIGINAL, *CHANGES)))
-    codes = [float(each.family) + 0.001 * (each.change != ORIGINAL) for each in members]
-    hashes = Finder("PHash", 1.0, 10.0, np.asarray(codes, np.float32)[:, None])
-    sets = ["photographs" if each.family % 2 else "drawings" for each in members]
-    lines = list(copies.tables([_finder(*codes), hashes], members, sets))
-    assert f"| {CHANGE} | 0.00 | 1.00 | 1.00 |" in lines
-    assert any(re.match(r"\| lookalike \| [\d.]+, chosen \| 1.000 \|", line) for line in lines)
+    codes = np.asarray([[each.family + 0.001 * (each.change != ORIGINAL)] for each in members], np.float32)
+    bits = np.random.default_rng(0).integers(0, 2, (len(wholes), 64)).astype(np.float32)
+    hashes = bits[[each.family for each in members]]
+    found = [
+        Finder(VECTORS, None, codes, root=True),
+        Finder(HASHES, None, hashes),
+        Finder("PHash", 10.0, hashes),
+        Finder("CNN", 0.0, None, frozenset()),
+    ]
+    sets = [PHOTOGRAPHS if each.family % 2 else DRAWINGS for each in members]
+    lines = list(copies.tables(found, members, sets, (0.5, 8.0)))
+    assert f"| {CHANGE} | 0.00 | 0 | 1.00 | 1.00 | 1.00 | 1.00 | 0.00 |" in lines
+    assert "| lookalike | 0.5 and 8 | 1.000 | 1.000 | 1.000 | 1.000 | 0 | 0 | 0 |" in lines
     assert any(line.startswith("| PHash | 10, its default |") for line in lines)
-    assert any(line.startswith("| 0.45 | 1.000 | 1.000 |") for line in lines)
+    assert any(re.match(r"\| PHash \| \d+, chosen \|", line) for line in lines)
+    assert any(line.startswith("| 0.2 | 0 | 1.00, 1.000; 1.00 |") for line in lines)
+    assert re.search(r"By the rule: THRESHOLD=\d\.\d HASH_BITS=\d+", lines[-1])
+
+
+def test_the_pipelines_own_parameters_are_measured() -> None:
+    distance, bits = copies.parameters()
+    assert 0 < distance < 2
+    assert 0 < bits <= 64
 
 
 def test_the_lock_of_imagededup_pins_every_package_with_hashes() -> None:
