@@ -26,7 +26,7 @@ from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
 from pipelines.commands import differing, loading, terminal
 from pipelines.commands.syncing import sync_data
-from pipelines.explaining.changes import Change
+from pipelines.explaining.changes.history import Change
 from pipelines.library.syncing import Difference
 from pipelines.specifications import optional
 from stages import limits

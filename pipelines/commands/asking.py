@@ -12,8 +12,8 @@ from pipelines.client.outages import outlasting
 from pipelines.commands import interrupts, progress
 from pipelines.commands.estimates import about
 from pipelines.commands.terminal import console, say
-from pipelines.explaining import asking, past
-from pipelines.explaining.asking import Answered, Steps
+from pipelines.explaining.timetravel import asking, past
+from pipelines.explaining.timetravel.asking import Answered, Steps
 
 _TELL_EVERY = 30.0
 """Seconds between two lines about a step where there is no terminal."""

@@ -19,7 +19,7 @@ from pipelines.commands.progress import counting, wait
 from pipelines.commands.terminal import files, near, say, say_all
 from pipelines.commands.waiting import Put
 from pipelines.errors import LookalikeError
-from pipelines.explaining import deploying, evaluating
+from pipelines.explaining.measuring import deploying, evaluating
 from pipelines.library import ingest, models, pictures, quality, queries, results, samples
 from pipelines.library.selection import NothingFoundError
 from pipelines.specifications import own, reading

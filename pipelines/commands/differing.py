@@ -15,12 +15,12 @@ from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, near, say, say_all, say_json
-from pipelines.explaining import states, thumbnails
-from pipelines.explaining.comparing import Comparison, Question, compare
-from pipelines.explaining.comparisonpage import page
-from pipelines.explaining.comparisonwords import changed, moment, reasons, summary
-from pipelines.explaining.reasons import PUSHED, ROSE, SHIFTED, Difference
-from pipelines.explaining.states import State
+from pipelines.explaining.changes import states, thumbnails
+from pipelines.explaining.changes.comparing import Comparison, Question, compare
+from pipelines.explaining.changes.pages import page
+from pipelines.explaining.changes.reasons import PUSHED, ROSE, SHIFTED, Difference
+from pipelines.explaining.changes.states import State
+from pipelines.explaining.changes.words import changed, moment, reasons, summary
 from pipelines.library.kept import Kept, default_place
 from pipelines.library.queries import true_name
 from stages.sheetqueries import sheet_queries

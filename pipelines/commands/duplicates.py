@@ -12,8 +12,8 @@ from pipelines.commands.app import App
 from pipelines.commands.connecting import connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, WaitOption
 from pipelines.commands.terminal import console, near, say, say_json
-from pipelines.explaining import copies
-from pipelines.explaining.copies import Copies
+from pipelines.explaining.measuring import copies
+from pipelines.explaining.measuring.copies import Copies
 from stages.wording import counted, size, visible
 
 app = App()

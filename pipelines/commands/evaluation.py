@@ -16,8 +16,8 @@ from pipelines.commands.options import AddressOption, JsonOption, path
 from pipelines.commands.terminal import console, files, near, say, say_all, say_json
 from pipelines.commands.waiting import conclude
 from pipelines.errors import LookalikeError
-from pipelines.explaining import deploying, evaluating
-from pipelines.explaining.evaluating import Evaluation
+from pipelines.explaining.measuring import deploying, evaluating
+from pipelines.explaining.measuring.evaluating import Evaluation
 from stages import evaluationwords
 from stages.wording import counted, visible
 

@@ -15,9 +15,9 @@ from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption, LimitOption
 from pipelines.commands.terminal import console, say, say_json, when
 from pipelines.errors import LookalikeError
-from pipelines.explaining.changes import DEPLOYMENT, Change, Changes
-from pipelines.explaining.contents import PREPROCESS, Changed
-from pipelines.explaining.counting import Count
+from pipelines.explaining.changes.contents import PREPROCESS, Changed
+from pipelines.explaining.changes.counting import Count
+from pipelines.explaining.changes.history import DEPLOYMENT, Change, Changes
 from pipelines.library import blocks
 from pipelines.library.kept import Kept, default_place
 from pipelines.specifications.reading import SOURCES

@@ -10,7 +10,7 @@ from pipelines.cluster import gpu_holders
 from pipelines.commands import interrupts, progress, waiting
 from pipelines.commands.estimates import comparing, rounded
 from pipelines.commands.terminal import say, say_all
-from pipelines.explaining import deploying
+from pipelines.explaining.measuring import deploying
 from pipelines.specifications import optional, own
 from stages.wording import counted
 

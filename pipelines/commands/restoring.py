@@ -17,8 +17,8 @@ from pipelines.commands.options import AddressOption, JsonOption, WaitOption
 from pipelines.commands.terminal import say, say_json
 from pipelines.commands.waiting import conclude
 from pipelines.errors import LookalikeError
-from pipelines.explaining import states
-from pipelines.explaining.contents import PREPROCESS, Contents
+from pipelines.explaining.changes import states
+from pipelines.explaining.changes.contents import PREPROCESS, Contents
 from pipelines.library import queries, restoring, snapshots
 from pipelines.library.kept import Kept, default_place
 from pipelines.library.restoring import Restored

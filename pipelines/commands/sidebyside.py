@@ -10,7 +10,7 @@ from pipelines.client.connection import Connection
 from pipelines.commands import interrupts
 from pipelines.commands.asking import STEPS
 from pipelines.commands.terminal import console, say, say_json
-from pipelines.explaining import sidebyside
+from pipelines.explaining.measuring import sidebyside
 from stages.wording import counted, visible
 
 _MOST_LABELS = 5

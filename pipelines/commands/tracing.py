@@ -16,9 +16,8 @@ from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, near, say, say_json
-from pipelines.explaining import tracepages, traces, tracing
-from pipelines.explaining import tracewords as words
-from pipelines.explaining.traces import Origin, Step, Trace
+from pipelines.explaining.tracing import pages, traces, walk, words
+from pipelines.explaining.tracing.traces import Origin, Step, Trace
 from pipelines.library.results import directory_name
 from stages.wording import visible
 
@@ -56,7 +55,7 @@ def trace(
     With --json, the page is written only if --output names its place.
     """
     connection = connected(address)
-    found = outlasting(connection, partial(tracing.trace, connection, entry, query, rank, at))
+    found = outlasting(connection, partial(walk.trace, connection, entry, query, rank, at))
     page = None if as_json and output is None else _written(found, output or Path("results"))
     if as_json:
         say_json(traces.as_data(found))
@@ -74,7 +73,7 @@ def _written(found: Trace, output: Path) -> Path:
         safe = re.sub(r"[^\w.-]+", "-", name)[-80:].strip("-.") or words.short(found.query.id)
         path = output / directory_name(found.entry) / f"trace-{safe}-{found.rank}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(tracepages.page(found), encoding="utf-8")
+    path.write_text(pages.page(found), encoding="utf-8")
     return path
 
 

@@ -14,7 +14,7 @@ from pipelines.client.deployment import make_repo
 from pipelines.client.repository import Put
 from pipelines.client.trees import Store
 from pipelines.commands.asking import STEPS
-from pipelines.explaining import asking, past
+from pipelines.explaining.timetravel import asking, past
 from pipelines.specifications import reading
 from tests.e2e.world import MakeWorld, Paint, World
 

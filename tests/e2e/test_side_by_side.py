@@ -12,7 +12,7 @@ import pytest
 from pipelines.client.repository import Put
 from pipelines.commands.asking import STEPS
 from pipelines.errors import LookalikeError
-from pipelines.explaining import deploying, sidebyside
+from pipelines.explaining.measuring import deploying, sidebyside
 from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(600)

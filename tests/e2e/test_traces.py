@@ -14,8 +14,8 @@ import pytest
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Put
 from pipelines.errors import LookalikeError
-from pipelines.explaining.traces import Origin, Trace, as_data
-from pipelines.explaining.tracing import trace
+from pipelines.explaining.tracing.traces import Origin, Trace, as_data
+from pipelines.explaining.tracing.walk import trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from tests.e2e.world import MakeWorld, Paint, World, specs

@@ -11,7 +11,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
-from pipelines.explaining import copies
+from pipelines.explaining.measuring import copies
 from pipelines.specifications import reading
 from pipelines.specifications.reading import HERE
 from stages.tables.nearest import Pictures, write_pictures

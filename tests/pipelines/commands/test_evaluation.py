@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Remove, Repository
-from pipelines.explaining.evaluating import NOTHING
+from pipelines.explaining.measuring.evaluating import NOTHING
 from pipelines.specifications import reading
 from tests.command import Command
 from tests.pipelines.cutting import outlasts

@@ -9,7 +9,7 @@ import pytest
 from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Repository
 from pipelines.commands import loading
-from pipelines.explaining import evaluating
+from pipelines.explaining.measuring import evaluating
 from pipelines.library import ingest, pictures, queries, samples
 from tests.command import Command
 

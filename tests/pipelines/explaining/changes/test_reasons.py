@@ -2,7 +2,7 @@
 
 import json
 
-from pipelines.explaining.reasons import (
+from pipelines.explaining.changes.reasons import (
     ADDED,
     MODEL,
     OTHER,
@@ -16,8 +16,8 @@ from pipelines.explaining.reasons import (
     Causes,
     differences,
 )
-from pipelines.explaining.replies import Reply, Tile, Two, differing, match, parse
-from pipelines.explaining.settings import Setting
+from pipelines.explaining.changes.replies import Reply, Tile, Two, differing, match, parse
+from pipelines.explaining.changes.settings import Setting
 
 
 def reply(query: str, *ids: str, k: int = 3, name: str = "q.jpg") -> Reply:

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from pipelines.errors import LookalikeError
-from pipelines.explaining import workload
-from pipelines.explaining.sides import Choice, choices, environment
+from pipelines.explaining.measuring import workload
+from pipelines.explaining.measuring.sides import Choice, choices, environment
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from base64 import b64encode
 from collections.abc import Iterator
 
-from pipelines.explaining import tracewords as words
-from pipelines.explaining.traces import Origin, Pictured, Step, Trace
+from pipelines.explaining.tracing import words
+from pipelines.explaining.tracing.traces import Origin, Pictured, Step, Trace
 from stages.markup import text
 
 WIDTH = 400

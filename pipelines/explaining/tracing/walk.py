@@ -13,10 +13,10 @@ import numpy as np
 from pipelines.client.connection import Connection
 from pipelines.client.lineage import Found, Lineage, Made
 from pipelines.client.moments import commit_at
-from pipelines.explaining.places import Packed, Place, Places
-from pipelines.explaining.stepping import Steps
-from pipelines.explaining.tiles import Tile, tile
-from pipelines.explaining.traces import Check, File, Model, Origin, Pictured, Step, Trace
+from pipelines.explaining.tracing.places import Packed, Place, Places
+from pipelines.explaining.tracing.stepping import Steps
+from pipelines.explaining.tracing.tiles import Tile, tile
+from pipelines.explaining.tracing.traces import Check, File, Model, Origin, Pictured, Step, Trace
 from stages import parts
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
 from stages.contract import StageError

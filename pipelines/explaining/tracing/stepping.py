@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pipelines.client.datumrecords import DatumRecord
 from pipelines.client.lineage import Found, Lineage
-from pipelines.explaining.traces import Step
+from pipelines.explaining.tracing.traces import Step
 
 _STAGE = "LOOKALIKE_STAGE"
 

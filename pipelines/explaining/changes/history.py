@@ -16,10 +16,10 @@ from pipelines.client.backbones import REPO as MODELS
 from pipelines.client.connection import Connection
 from pipelines.client.history import History, Record
 from pipelines.client.moments import origins
-from pipelines.explaining.commitlines import Line, with_parents
-from pipelines.explaining.contents import PREPROCESS, Changed, Contents
-from pipelines.explaining.counting import Count, Counts
-from pipelines.explaining.settings import Setting, Version, Versions, differences
+from pipelines.explaining.changes.commitlines import Line, with_parents
+from pipelines.explaining.changes.contents import PREPROCESS, Changed, Contents
+from pipelines.explaining.changes.counting import Count, Counts
+from pipelines.explaining.changes.settings import Setting, Version, Versions, differences
 from pipelines.library.kept import Kept
 from pipelines.specifications.reading import SOURCES
 

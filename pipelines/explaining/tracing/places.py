@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pipelines.client.lineage import Found, Lineage
-from pipelines.explaining.packfiles import PackFile
+from pipelines.explaining.tracing.packfiles import PackFile
 from pipelines.library import blocks, holders
 from stages import parts
 from stages.packtails import Row

@@ -5,9 +5,8 @@ Every text from outside passes through `text`; the page runs no script and loads
 
 from collections.abc import Iterable, Iterator
 
-from pipelines.explaining import tracedrawing
-from pipelines.explaining import tracewords as words
-from pipelines.explaining.traces import Step, Trace
+from pipelines.explaining.tracing import drawing, words
+from pipelines.explaining.tracing.traces import Step, Trace
 from stages import markup
 from stages.markup import text
 
@@ -34,7 +33,7 @@ def page(trace: Trace) -> str:
 
 
 def _head(trace: Trace) -> Iterator[str]:
-    yield from markup.head(words.title(trace), tracedrawing.STYLE + _STYLE)
+    yield from markup.head(words.title(trace), drawing.STYLE + _STYLE)
     yield "<header>"
     yield f"<h1>{text(words.title(trace))}</h1>"
     yield f'<p class="summary">{text(words.answer(trace))}</p>'
@@ -50,7 +49,7 @@ def _head(trace: Trace) -> Iterator[str]:
 
 
 def _body(trace: Trace) -> Iterator[str]:
-    yield tracedrawing.drawing(trace)
+    yield drawing.drawing(trace)
     yield '<h2 id="steps">Every step</h2>'
     yield '<div class="table"><table aria-labelledby="steps">'
     yield '<thead><tr><th scope="col">Step</th><th scope="col">File</th><th scope="col">Origin</th></tr></thead>'

@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import Put, Remove, Repository
-from pipelines.explaining.places import Places
+from pipelines.explaining.tracing.places import Places
 from pipelines.library import blocks, ingest
 from pipelines.library.pictures import Source
 from pipelines.specifications import reading

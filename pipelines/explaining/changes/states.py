@@ -13,7 +13,7 @@ from pipelines.client import moments
 from pipelines.client.connection import Connection
 from pipelines.client.history import History
 from pipelines.errors import LookalikeError
-from pipelines.explaining.settings import Version, Versions
+from pipelines.explaining.changes.settings import Version, Versions
 from pipelines.library.results import REPO
 
 _READ = ("images", "queries", "models", "preprocess", "preprocess-queries", "features-queries", "search")

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
-from pipelines.explaining.states import State
+from pipelines.explaining.changes.states import State
 from stages.contract import StageError
 from stages.tables.thumbnails import read_thumbnails
 

@@ -7,10 +7,10 @@ nothing.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pipelines.explaining.comparing import Comparison, Question
-from pipelines.explaining.comparisonwords import changed, moment, reasons, summary
-from pipelines.explaining.reasons import ADDED, MODEL, PARAMETERS, QUERY, REMOVED, REPLACED, SHIFTED, Difference
-from pipelines.explaining.replies import Reply, Tile
+from pipelines.explaining.changes.comparing import Comparison, Question
+from pipelines.explaining.changes.reasons import ADDED, MODEL, PARAMETERS, QUERY, REMOVED, REPLACED, SHIFTED, Difference
+from pipelines.explaining.changes.replies import Reply, Tile
+from pipelines.explaining.changes.words import changed, moment, reasons, summary
 from stages import markup
 from stages.markup import text
 from stages.wording import counted, distance

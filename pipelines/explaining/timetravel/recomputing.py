@@ -17,9 +17,9 @@ from pipelines.client.outages import outlasting
 from pipelines.client.trees import Entry, Store, Tree, batches
 from pipelines.cluster import graph_words
 from pipelines.errors import LookalikeError
-from pipelines.explaining import past as pasts
-from pipelines.explaining.past import LIBRARY, Past
 from pipelines.explaining.stageruns import Given, Work
+from pipelines.explaining.timetravel import past as pasts
+from pipelines.explaining.timetravel.past import LIBRARY, Past
 from stages.wording import counted
 
 _BATCH = 512 << 20

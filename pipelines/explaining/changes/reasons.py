@@ -4,8 +4,8 @@ answers and from what changed in between."""
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pipelines.explaining.replies import Matched, Tile, Two
-from pipelines.explaining.settings import Setting
+from pipelines.explaining.changes.replies import Matched, Tile, Two
+from pipelines.explaining.changes.settings import Setting
 
 ADDED, REPLACED, REMOVED = "picture added", "picture replaced", "picture removed"
 MODEL, PARAMETERS, QUERY = "model", "parameters", "query replaced"

@@ -10,10 +10,10 @@ from pathlib import Path
 from pipelines.client.connection import Connection
 from pipelines.client.trees import Entry, Store, Tree, batches, default_place
 from pipelines.errors import LookalikeError
-from pipelines.explaining import past as pasts
-from pipelines.explaining.past import Past
-from pipelines.explaining.recomputing import Library, Show
 from pipelines.explaining.stageruns import Given, Work
+from pipelines.explaining.timetravel import past as pasts
+from pipelines.explaining.timetravel.past import Past
+from pipelines.explaining.timetravel.recomputing import Library, Show
 from pipelines.library import queries, results
 from pipelines.library.queries import Asked
 from pipelines.library.results import Sheet

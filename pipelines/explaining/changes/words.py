@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from pipelines.explaining.comparing import Comparison
-from pipelines.explaining.states import State
+from pipelines.explaining.changes.comparing import Comparison
+from pipelines.explaining.changes.states import State
 from stages.wording import counted
 
 _SHORT = 12

@@ -3,8 +3,8 @@
 import pytest
 
 from pipelines.errors import LookalikeError
-from pipelines.explaining import past
-from pipelines.explaining.past import Past
+from pipelines.explaining.timetravel import past
+from pipelines.explaining.timetravel.past import Past
 
 NOW = past.today()
 

@@ -13,7 +13,7 @@ from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.commands.optional import ready
 from pipelines.errors import LookalikeError
-from pipelines.explaining import deploying
+from pipelines.explaining.measuring import deploying
 from pipelines.specifications import drafts, optional, overlays, own, reading
 from tests.command import Command
 

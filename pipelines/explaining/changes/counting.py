@@ -6,7 +6,7 @@ from hashlib import sha256
 from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History, Pair
 from pipelines.client.repository import Repository
-from pipelines.explaining import replies
+from pipelines.explaining.changes import replies
 from pipelines.library.kept import Kept
 from pipelines.library.results import ANSWERS, REPO
 

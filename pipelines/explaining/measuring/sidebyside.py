@@ -15,11 +15,13 @@ from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.client.trees import Store, Tree, default_place
 from pipelines.errors import LookalikeError
-from pipelines.explaining import recomputing, sides, stageruns, workload
-from pipelines.explaining.asking import Steps
-from pipelines.explaining.past import LIBRARY, STAGE, Past
-from pipelines.explaining.sides import Choice, Model
+from pipelines.explaining import stageruns
+from pipelines.explaining.measuring import sides, workload
+from pipelines.explaining.measuring.sides import Choice, Model
 from pipelines.explaining.stageruns import Given, Work
+from pipelines.explaining.timetravel import recomputing
+from pipelines.explaining.timetravel.asking import Steps
+from pipelines.explaining.timetravel.past import LIBRARY, STAGE, Past
 from pipelines.library import results
 from pipelines.specifications import optional, reading
 from stages.wording import counted

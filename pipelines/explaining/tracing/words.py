@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from pipelines.explaining.traces import File, Origin, Pictured, Step, Trace
+from pipelines.explaining.tracing.traces import File, Origin, Pictured, Step, Trace
 from stages.wording import counted, distance
 
 _SHORT = 12

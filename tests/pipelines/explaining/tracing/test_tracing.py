@@ -8,10 +8,10 @@ import pytest
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
-from pipelines.explaining import tracepages
-from pipelines.explaining.traces import as_data
-from pipelines.explaining.tracewords import shortened
-from pipelines.explaining.tracing import trace
+from pipelines.explaining.tracing import pages
+from pipelines.explaining.tracing.traces import as_data
+from pipelines.explaining.tracing.walk import trace
+from pipelines.explaining.tracing.words import shortened
 from tests.pipelines.conftest import WaitForJobs
 
 
@@ -36,7 +36,7 @@ def test_a_path_of_which_only_the_end_is_there(sheets: Connection, wait_for_jobs
     gaps = "\n".join(found.gaps)
     for gap in ("search: it has no table", "index: /1/index.json is not there", "models: no backbone is there"):
         assert gap in gaps
-    page = tracepages.page(found)
+    page = pages.page(found)
     assert "&lt;b&gt;1.png" in page
     assert "<b>" not in page
     assert "no preview" in page

@@ -7,13 +7,13 @@ from pipelines.client import backbones
 from pipelines.client.connection import Connection
 from pipelines.client.history import FileChange, History
 from pipelines.client.repository import Repository
-from pipelines.explaining import reasons, replies
-from pipelines.explaining.contents import PREPROCESS, Changed, Contents
-from pipelines.explaining.counting import answers_files
-from pipelines.explaining.reasons import Causes, Difference
-from pipelines.explaining.replies import Matched, Reply, Two
-from pipelines.explaining.settings import Setting, differences
-from pipelines.explaining.states import State
+from pipelines.explaining.changes import reasons, replies
+from pipelines.explaining.changes.contents import PREPROCESS, Changed, Contents
+from pipelines.explaining.changes.counting import answers_files
+from pipelines.explaining.changes.reasons import Causes, Difference
+from pipelines.explaining.changes.replies import Matched, Reply, Two
+from pipelines.explaining.changes.settings import Setting, differences
+from pipelines.explaining.changes.states import State
 from pipelines.library.kept import Kept
 from pipelines.library.results import REPO
 

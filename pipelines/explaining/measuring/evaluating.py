@@ -17,7 +17,7 @@ from pipelines.client.outages import outlasting
 from pipelines.client.repository import Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
-from pipelines.explaining.deploying import LABELS, LABELS_FILE, LABELS_HEADER
+from pipelines.explaining.measuring.deploying import LABELS, LABELS_FILE, LABELS_HEADER
 from pipelines.explaining.stageruns import Given, Work
 from stages import labels
 

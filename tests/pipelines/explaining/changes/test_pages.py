@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 
-from pipelines.explaining.comparing import Comparison, Question
-from pipelines.explaining.comparisonpage import page
-from pipelines.explaining.contents import Changed
-from pipelines.explaining.reasons import MODEL, REMOVED, SHIFTED, Difference
-from pipelines.explaining.replies import Reply, Tile, Two
-from pipelines.explaining.settings import Setting
-from pipelines.explaining.states import State
+from pipelines.explaining.changes.comparing import Comparison, Question
+from pipelines.explaining.changes.contents import Changed
+from pipelines.explaining.changes.pages import page
+from pipelines.explaining.changes.reasons import MODEL, REMOVED, SHIFTED, Difference
+from pipelines.explaining.changes.replies import Reply, Tile, Two
+from pipelines.explaining.changes.settings import Setting
+from pipelines.explaining.changes.states import State
 
 STRANGE = "<script>\u202e\"'&.jpg"
 

@@ -1,0 +1,1 @@
+"""The library measured by the opt-in pipelines: copies in it, and its answers by labels."""
