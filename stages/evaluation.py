@@ -28,8 +28,8 @@ NO_LABELS = (
 _ALONE = "every label has one picture only: nothing can be right, so give at least two pictures the same label"
 _ONE = "all labelled pictures have the label {label!r}: any answer is right, so give some pictures another label"
 _UNKNOWN = (
-    "none of the {count:,} labelled sources is in the library: name them as result sheets do, such as {example!r}, not "
-    "{given!r}"
+    "none of the labelled sources ({count:,}) is in the library: name them as result sheets do, such as {example!r}, "
+    "not {given!r}"
 )
 _NOT_KNOWN = (
     "no labelled picture has another one among its nearest: label more pictures, or keep more neighbours with "

@@ -190,7 +190,7 @@ def test_copies_are_one_picture_with_the_labels_of_all_their_sources(tmp_path: P
         ({}, "no picture of the library has a label: give some with `lookalike evaluate --labels FILE.csv`"),
         (
             {"x.jpg": "cat", "y.jpg": "dog"},
-            "none of the 2 labelled sources is in the library: name them as result sheets",
+            "none of the labelled sources (2) is in the library: name them as result sheets",
         ),
         ({"cat/00.jpg": "cat", "cat/03.jpg": "cat"}, "all labelled pictures have the label 'cat'"),
         ({"cat/00.jpg": "cat", "dog/01.jpg": "dog"}, "every label has one picture only"),

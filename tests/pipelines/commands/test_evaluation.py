@@ -123,7 +123,9 @@ def test_without_labels_it_says_how_to_give_some(filled: Command, as_user: Conne
 
 def test_labels_that_say_nothing(filled: Command) -> None:
     unknown = write(filled, "mine.csv", "source,label\nx.jpg,cat\n")
-    assert filled.fails("evaluate", "--labels", unknown).startswith("none of the 1 labelled sources is in the library")
+    assert filled.fails("evaluate", "--labels", unknown).startswith(
+        "none of the labelled sources (1) is in the library"
+    )
     one = write(filled, "mine.csv", "source,label\nzoo/cat/00.jpg,cat\nzoo/dog/01.jpg,cat\nbroken\n")
     said = filled.says("evaluate", "--labels", one)
     assert "left out mine.csv, line 4: a line needs a source and a label" in said
