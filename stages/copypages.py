@@ -52,14 +52,16 @@ nav [aria-current] { color: var(--muted); }
 
 @dataclass(frozen=True)
 class Facts:
-    """The way in which groups were found. distance: the largest between two near pictures. metric, backbone, model: as
-    in the tables of pairs, "" if there were none. across: the two folders that were compared."""
+    """The way in which groups were found. distance: the largest between two near pictures. hash_bits: the most bits in
+    which their perceptual hashes differ. metric, backbone, model: as in the tables of pairs, "" if there were none.
+    across: the two folders that were compared."""
 
     distance: float = 0.0
     metric: str = ""
     backbone: str = ""
     model: str = ""
     across: tuple[str, str] | None = None
+    hash_bits: int = 0
 
     @property
     def stated(self) -> dict[str, object]:
@@ -68,6 +70,7 @@ class Facts:
         return {
             "across": across,
             "backbone": self.backbone,
+            "hash_bits": self.hash_bits,
             "metric": self.metric,
             "model": self.model,
             "threshold": self.distance,
@@ -104,7 +107,8 @@ def _head(groups: Sequence[Group], facts: Facts, number: int, count: int) -> Ite
     yield "<h1>Copies and near copies</h1>"
     yield f'<p class="summary">{text(_summary(groups, facts))}</p>'
     if facts.model:
-        limit = f"{facts.metric} distance up to {wording.distance(facts.distance)}"
+        limit = f"{facts.metric} distance up to {wording.distance(facts.distance)}, and"
+        limit += f" perceptual hashes that differ in at most {facts.hash_bits} of 64 bits"
         yield '<dl class="facts">'
         yield f"<div><dt>Near</dt><dd>{text(limit)}</dd></div>"
         yield f"<div><dt>Model</dt><dd>{text(facts.backbone)} <code>{text(facts.model)}</code></dd></div>"

@@ -112,14 +112,15 @@ def _facts(pairs: Pairs, chosen: _Chosen) -> Facts:
             f"DISTANCE={chosen.distance:g} is above THRESHOLD={pairs.threshold:g}: farther pairs are not kept"
         )
     limit = min(chosen.distance, pairs.threshold)
-    return Facts(limit, pairs.metric, pairs.backbone, pairs.model, chosen.across)
+    return Facts(limit, pairs.metric, pairs.backbone, pairs.model, chosen.across, pairs.hash_bits)
 
 
 def _common(before: Facts | None, facts: Facts, table: Path) -> Facts:
     if before not in (None, facts):
         raise StageError(
-            f"{table.parent.name}/{table.name} has pairs of another model, metric or THRESHOLD than the tables before "
-            "it: wait until neighbours has recomputed everything, or run: lookalike deploy --reprocess neighbours"
+            f"{table.parent.name}/{table.name} has pairs of another model, metric, THRESHOLD or HASH_BITS than the "
+            "tables before it: wait until neighbours has recomputed everything, or run: "
+            "lookalike deploy --reprocess neighbours"
         )
     return facts
 

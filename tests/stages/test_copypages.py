@@ -8,7 +8,7 @@ from stages.copypages import Facts, drawn, pages
 from stages.sources import Source
 from tests.stages.pairings import source, thumbnail
 
-FACTS = Facts(0.5, "euclidean", "a backbone", "m" * 64)
+FACTS = Facts(0.5, "euclidean", "a backbone", "m" * 64, hash_bits=12)
 
 
 class Checked(HTMLParser):
@@ -54,6 +54,7 @@ def test_names_are_text_and_the_kept_file_is_marked() -> None:
     assert "50 × 40 · 2.5 MB · 2019-08-04 16:30" in facts
     assert "1 group of copies; removing 1 file frees 1.0 kB" in facts
     assert "most pixels" in facts
+    assert "euclidean distance up to 0.5000, and perceptual hashes that differ in at most 12 of 64 bits" in facts
 
 
 def test_many_groups_make_pages_that_are_linked() -> None:
