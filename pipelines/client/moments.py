@@ -127,6 +127,20 @@ def began(connection: Connection, commit_set: str) -> datetime | None:
         return None
 
 
+def inspected(connection: Connection, repo: str, commit_set: str, type_: str = "user") -> Any | None:
+    """The description of a repo's commit of a commit set, or of that in the set's provenance; None if it has none."""
+    named = pfs_pb2.Repo(name=repo, type=type_, project=pfs_pb2.Project(name=connection.project))
+    commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit_set)
+    try:
+        return pfs_pb2_grpc.APIStub(connection.client._channel).InspectCommit(
+            pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)
+        )
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.NOT_FOUND:
+            return None
+        raise
+
+
 def _at_date(connection: Connection, text: str) -> str:
     end = end_of(text)
     moments = listed(connection)

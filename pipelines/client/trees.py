@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from pipelines.client.connection import Connection
+from pipelines.client.moments import inspected
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
@@ -61,19 +63,7 @@ class Tree:
     def at(cls, connection: Connection, repo: str, commit_set: str) -> "Tree | None":
         """A repo's files at a commit set, or at the commit in whose provenance they are; None if it had no commit.
         Raises LookalikeError if that commit failed, or is not finished."""
-        named = pfs_pb2.Repo(name=repo, type="user", project=pfs_pb2.Project(name=connection.project))
-        commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit_set)
-        stub = pfs_pb2_grpc.APIStub(connection.client._channel)
-
-        def inspect() -> Any:
-            try:
-                return stub.InspectCommit(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED))
-            except grpc.RpcError as error:
-                if error.code() == grpc.StatusCode.NOT_FOUND:
-                    return None
-                raise
-
-        info = outlasting(connection, inspect)
+        info = outlasting(connection, partial(inspected, connection, repo, commit_set))
         if info is None:
             return None
         if info.error:

@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import grpc
-from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
-
 from pipelines.client import moments
 from pipelines.client.connection import Connection
 from pipelines.client.history import History
@@ -45,7 +42,7 @@ def at(connection: Connection, text: str) -> State:
 def commit_of(connection: Connection, repo: str, commit_set: str) -> str:
     """The commit of a repo at a commit set: its own, that from which this was computed, or else the newest one that
     began before; "" for none."""
-    found = _inspected(connection, repo, commit_set)
+    found = moments.inspected(connection, repo, commit_set)
     if found is not None:
         return str(found.commit.id)
     began = moments.began(connection, commit_set)
@@ -53,10 +50,10 @@ def commit_of(connection: Connection, repo: str, commit_set: str) -> str:
 
 
 def _state(connection: Connection, commit_set: str, text: str) -> State:
-    info = _inspected(connection, REPO, commit_set)
+    info = moments.inspected(connection, REPO, commit_set)
     if info is None:
         older = commit_of(connection, REPO, commit_set)
-        info = _inspected(connection, REPO, older) if older else None
+        info = moments.inspected(connection, REPO, older) if older else None
     if info is None:
         raise LookalikeError(
             f"there were no answers at {text}: `lookalike history` lists the changes, with their times"
@@ -68,26 +65,12 @@ def _state(connection: Connection, commit_set: str, text: str) -> State:
     if not info.HasField("finished"):
         raise LookalikeError(f"the answers of {text} are not computed yet: wait for its jobs, see `lookalike status`")
     id_ = str(info.commit.id)
-    found = {repo: _inspected(connection, repo, id_) for repo in _READ}
+    found = {repo: moments.inspected(connection, repo, id_) for repo in _READ}
     commits = {repo: str(each.commit.id) for repo, each in found.items() if each is not None}
     versions = Versions(connection)
-    specs = {name: _inspected(connection, name, id_, "spec") for name in versions.pipelines}
+    specs = {name: moments.inspected(connection, name, id_, "spec") for name in versions.pipelines}
     then = {name: versions.of(name, str(each.commit.id)) for name, each in specs.items() if each is not None}
     return State(id_, _time(info), commits, {name: each for name, each in then.items() if each is not None})
-
-
-def _inspected(connection: Connection, repo: str, commit_set: str, type_: str = "user") -> Any | None:
-    """A repo's commit of a set, or that in the provenance of the set."""
-    named = pfs_pb2.Repo(name=repo, type=type_, project=pfs_pb2.Project(name=connection.project))
-    commit = pfs_pb2.Commit(repo=named, branch=pfs_pb2.Branch(repo=named), id=commit_set)
-    try:
-        return pfs_pb2_grpc.APIStub(connection.client._channel).InspectCommit(
-            pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.STARTED)
-        )
-    except grpc.RpcError as error:
-        if error.code() == grpc.StatusCode.NOT_FOUND:
-            return None
-        raise
 
 
 def _time(info: Any) -> datetime:
