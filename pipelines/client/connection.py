@@ -15,8 +15,9 @@ from pipelines.errors import LookalikeError
 _CONNECTS_WITHIN = 10.0
 """Seconds within which a connection must be made."""
 
-# By default gRPC lets up to two minutes pass between two attempts to connect again.
-GRPC_CHANNEL_OPTIONS.append(("grpc.max_reconnect_backoff_ms", 3000))
+# By default gRPC lets up to two minutes pass between two attempts to connect again. And all channels of a process share
+# what they know of an address: a new one would not try it while an older one waits to try it again.
+GRPC_CHANNEL_OPTIONS.extend([("grpc.max_reconnect_backoff_ms", 3000), ("grpc.use_local_subchannel_pool", 1)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,13 @@
 
 import re
 import socket
+import threading
 
 import pytest
 
 from pipelines.client.connection import Target, connect
 from pipelines.errors import LookalikeError
+from tests.pipelines.cutting import Way
 from tests.servers import Pachd
 
 
@@ -34,3 +36,13 @@ def test_a_server_that_does_not_listen_is_reported() -> None:
 def test_invalid_addresses_are_reported(address: str) -> None:
     with pytest.raises(LookalikeError, match=re.escape(f"{address} is not a valid address of a Pachyderm server")):
         connect(Target(address))
+
+
+def test_an_older_connection_that_has_failed_does_not_stop_a_new_one(pachd: Pachd) -> None:
+    way = Way(pachd.address, limit=0)
+    with pytest.raises(LookalikeError, match="no Pachyderm answers"):
+        threading.Thread(target=way.serve, daemon=True).start()
+        connect(Target(way.address))  # cut off; gRPC now waits before it tries this address again
+    assert way.was_cut
+    assert connect(Target(way.address)).client.get_remote_version().major == 2
+    way.close()
