@@ -36,7 +36,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 	"$$each" -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo "$$each"; break; }; done
 
 # The container images, one for each environment in the specifications.
-ENVIRONMENTS := cpu tensorflow rapids
+ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test soak sdk bench stages experiment pipeline quality copies peers towers lint stubs format lock wheel images clean
