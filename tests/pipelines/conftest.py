@@ -31,9 +31,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def own_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The path of a new configuration of pachctl: tests never touch the user's."""
+    """The path of a new configuration of pachctl: tests never touch the user's, nor what commands keep for the user."""
     path = tmp_path / "pachctl" / "config.json"
     monkeypatch.setenv("PACH_CONFIG", str(path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in ("PACHD_ADDRESS", "PACH_CONTEXT", "PACH_CA_CERTS", "LOOKALIKE_ROOT"):
         monkeypatch.delenv(name, raising=False)
     return path
