@@ -1,5 +1,5 @@
-"""The graph that specifications make together: unwritten repos, cycles, crosses that stay empty, and branches that may
-not meet."""
+"""The graph that specifications make together: unwritten repos, cycles, crosses that stay empty, branches that may not
+meet, ports that two services want, and more pipelines than Pachyderm allows."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pipelines.checks import inputs
 from pipelines.checks.inputs import Leaf
 from pipelines.specifications.drafts import Draft
-from pipelines.specifications.findings import Finding, Flaw, Level
+from pipelines.specifications.findings import Finding, Flaw, Level, Place
 from pipelines.specifications.reading import SOURCES
 from speclang.fields import Field
+
+COMMUNITY_PIPELINES = 16
+"""The most pipelines of a Pachyderm without an enterprise key, in all of its projects."""
 
 Branch = tuple[str, str]
 """A repo and a branch of it. Projects are left out: specifications of several are not checked against each other."""
@@ -51,6 +54,7 @@ def check(drafts: Sequence[Draft], neighbours: Sequence[Draft] = ()) -> Iterator
     asked = {draft.name for draft in drafts}
     yield from _check_twice(drafts)
     yield from (each for each in _check_graph(graph) if each.pipeline in asked)
+    yield from _check_number(graph)
 
 
 def _check_graph(graph: Graph) -> Iterator[Finding]:
@@ -61,6 +65,31 @@ def _check_graph(graph: Graph) -> Iterator[Finding]:
         yield from (draft.finding(flaw) for flaw in _check_crosses(draft, graph))
     yield from _check_cycles(graph)
     yield from _check_branches(graph)
+    yield from _check_ports(graph)
+
+
+def _check_number(graph: Graph) -> Iterator[Finding]:
+    if len(graph.drafts) > COMMUNITY_PIPELINES:
+        why = (
+            f"these are {len(graph.drafts)} pipelines: without an enterprise key, Pachyderm allows "
+            f"{COMMUNITY_PIPELINES}, with those of other projects"
+        )
+        yield Finding(Flaw(Level.NOTE, "pipelines", (), why), "", Place(None))
+
+
+def _check_ports(graph: Graph) -> Iterator[Finding]:
+    """A cluster has each port of its nodes once, and localpachd each port of the machine."""
+    first: dict[int, str] = {}
+    for name, draft in sorted(graph.drafts.items()):
+        for holder in ((), ("spout",)):
+            at = (*holder, "service", "external_port")
+            if (draft.get(*holder, "service", "type", default="") or "NodePort") != "NodePort":
+                continue
+            port = int(draft.number(*at))
+            other = first.setdefault(port, name) if port else name
+            if other != name:
+                why = f"{other} has the port {port} already: the second service is not started"
+                yield draft.finding(Flaw(Level.ERROR, "service", at, why, "write another port"))
 
 
 def _check_twice(drafts: Sequence[Draft]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from pipelines.checks import inputs
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.findings import Flaw, Level
 
@@ -20,6 +21,8 @@ def check(draft: Draft) -> Iterator[Flaw]:
     for at in (("service",), ("spout", "service")):
         if draft.get(*at) is not None:
             yield from _check_service(draft, at)
+    if draft.get("service") is not None:
+        yield from _check_served(draft)
     reprocess = draft.get("reprocess_spec", default="")
     if reprocess not in ("", *_REPROCESS):
         why = f'"{reprocess}" is neither of the two valid values'
@@ -85,3 +88,21 @@ def _check_service(draft: Draft, at: tuple[str, ...]) -> Iterator[Flaw]:
     elif outer not in _PORTS:
         why = f"{outer} is not a port"
         yield Flaw(Level.ERROR, "service", (*at, "external_port"), why, "write a number from 1 to 65535")
+
+
+def _check_served(draft: Draft) -> Iterator[Flaw]:
+    """What a service is given: one datum, as files, by a process that asks for nothing."""
+    if draft.get("input") is None:
+        why = "a service without an input gets no job, and is never started"
+        yield Flaw(Level.ERROR, "service", ("service",), why, 'add an "input" with the glob "/"')
+    at = ("transform", "datum_batching")
+    if draft.get(*at):
+        why = "a service's command is started once for its one datum, and there is no next one to ask for"
+        yield Flaw(Level.ERROR, "service", at, why, "remove datum_batching")
+    for leaf in inputs.leaves(draft):
+        if leaf.value.get("lazy"):
+            why = "a service opens its files at any time and again, and a named pipe is read once"
+            yield Flaw(Level.ERROR, "service", (*leaf.at, "lazy"), why, "remove lazy")
+        if leaf.at[-1] == "pfs" and leaf.value.get("glob") not in (None, "", "/"):
+            why = f"a service has a single datum, and {leaf.value['glob']} can make several, at which its job fails"
+            yield Flaw(Level.WARNING, "service", (*leaf.at, "glob"), why, 'write "/"')

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipelines.checks import pods
+from pipelines.checks.graph import COMMUNITY_PIPELINES
 from pipelines.cluster import room
 from pipelines.cluster.capacity import Held, Node, Quota, amounts, gives, repelled_by, shown, sums, wanted
 from pipelines.cluster.registries import Answer
@@ -46,6 +47,17 @@ def check_version(version: tuple[int, int]) -> Iterator[Flaw]:
     elif version < SPOKEN:
         why = f"{said}: it silently drops the fields that {SPOKEN[0]}.{SPOKEN[1]} added to specifications"
         yield Flaw(Level.WARNING, "version", (), why, fix)
+
+
+def check_number(there: int, new: int) -> Iterator[Flaw]:
+    """The flaw of more new pipelines than a server without an enterprise key takes, beside those that it has."""
+    if new and there + new > COMMUNITY_PIPELINES:
+        why = (
+            f"the server has {there} pipelines, in all projects, and these are {new} more: without an enterprise key "
+            f"Pachyderm refuses more than {COMMUNITY_PIPELINES}"
+        )
+        fix = "delete some: `lookalike duplicates --off`, `lookalike evaluate --off` and `lookalike serve --off` do"
+        yield Flaw(Level.ERROR, "pipelines", (), why, fix)
 
 
 def check(cluster: Cluster, drafts: Sequence[Draft], new: frozenset[str]) -> Iterator[Finding]:

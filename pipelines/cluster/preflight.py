@@ -4,6 +4,9 @@ from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from typing import Any
 
+import grpc
+from python_pachyderm.proto.v2.enterprise import enterprise_pb2
+
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.cluster import gpu_holders, kubernetes, obstacles, registries
@@ -23,6 +26,11 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
     version = connection.client.get_remote_version()
     here = Place(None)
     found = [Finding(flaw, "", here) for flaw in obstacles.check_version((version.major, version.minor))]
+    there = Jobs(connection).pipelines()
+    names = {draft.name for draft in drafts}
+    if not _licensed(connection):
+        number = sum(1 for _ in connection.client.list_pipeline(details=False))
+        found += [Finding(flaw, "", here) for flaw in obstacles.check_number(number, len(names - there.keys()))]
     try:
         told = kubernetes.capacity(namespace)
         if not told["pachyderm"]:
@@ -33,8 +41,6 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
     except LookalikeError as error:
         why = f"unchecked: whether the cluster has the nodes, GPUs, images and quotas that this needs: {error}"
         return [*found, Finding(Flaw(Level.NOTE, "cluster", (), why), "", here)]
-    there = Jobs(connection).pipelines()
-    names = {draft.name for draft in drafts}
     temporary = {name for name, info in there.items() if info.details.autoscaling}
     known = Cluster(
         [
@@ -52,6 +58,14 @@ def look(connection: Connection, drafts: Sequence[Draft], namespace: str = "") -
         _held(told["pods"], {f"{connection.project}/{name}" for name in names | temporary}),
     )
     return [*found, *obstacles.check(known, drafts, frozenset(names - there.keys()))]
+
+
+def _licensed(connection: Connection) -> bool:
+    """Whether the server has an enterprise key, and so no limit of the number of pipelines."""
+    try:
+        return bool(connection.client.get_enterprise_state().state == enterprise_pb2.ACTIVE)
+    except grpc.RpcError:  # a server that does not say refuses by itself
+        return True
 
 
 def _held(pods: Sequence[Mapping[str, Any]] | None, replaced: Set[str]) -> list[Held] | None:

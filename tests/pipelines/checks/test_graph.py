@@ -93,6 +93,24 @@ def test_two_branches_of_one_repo_in_one_graph(draft: Any) -> None:
     assert not said([*apart, joined], Level.ERROR)
 
 
+def test_two_services_on_one_port(draft: Any) -> None:
+    def serves(name: str, port: int, **fields: Any) -> Any:
+        return draft(name, **reads("images"), service={"internal_port": 80, "external_port": port, **fields})
+
+    (error,) = said([serves("a", 30080), serves("b", 30080)], Level.ERROR, "service")
+    assert error[:2] == ("b", "service.external_port")
+    assert "a has the port 30080 already" in error[2]
+    assert not said([serves("a", 30080), serves("b", 30081)], Level.ERROR, "service")
+    assert not said([serves("a", 80, type="ClusterIP"), serves("b", 80, type="ClusterIP")], Level.ERROR, "service")
+
+
+def test_more_pipelines_than_the_community_edition_has(draft: Any) -> None:
+    most = [draft(f"p{number}", **reads("images")) for number in range(16)]
+    assert not said(most, Level.NOTE, "pipelines")
+    (note,) = said([*most, draft("one-more", **reads("images"))], Level.NOTE, "pipelines")
+    assert "these are 17 pipelines: without an enterprise key, Pachyderm allows 16" in note[2]
+
+
 def test_two_pipelines_with_one_name(draft: Any) -> None:
     one, two = draft("a"), draft("b", pipeline={"name": "a"})
     (error,) = said([one, two], Level.ERROR, "name")

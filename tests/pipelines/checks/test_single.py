@@ -53,7 +53,14 @@ def mounting(*secrets: tuple[str, str]) -> dict[str, Any]:
 
 
 def service(**fields: Any) -> dict[str, Any]:
-    return {"service": {"internal_port": 80, "external_port": 30080, **fields}}
+    return {"service": {"internal_port": 80, "external_port": 30080, **fields}, **serving()}
+
+
+NEAR, FAR = {"internal_port": 80, "external_port": 80}, {"internal_port": 80, "external_port": 30080}
+
+
+def serving(**fields: Any) -> dict[str, Any]:
+    return {"input": {"pfs": {"repo": "images", "glob": "/", **fields}}}
 
 
 def patch(*operations: Any) -> str:
@@ -152,12 +159,18 @@ CASES: list[tuple[Level, str, str, str, dict[str, Any], dict[str, Any]]] = [
     (E, "service.external_port", "32768 is outside", "", service(external_port=32768), service(external_port=32767)),
     (E, "service.external_port", "8080 is outside", "30080", service(external_port=8080),
      service(external_port=8080, type="LoadBalancer")),
-    (E, "service.internal_port", "missing", "1 to 65535", {"service": {}}, service()),
+    (E, "service.internal_port", "missing", "1 to 65535", {"service": {}, **serving()}, service()),
     (E, "service.external_port", "missing", "30000 to 32767", service(external_port=0), service()),
     (E, "service.external_port", "missing", "1 to 65535", service(external_port=0, type="ClusterIP"),
      service(external_port=1, type="ClusterIP")),
     (E, "service.type", "not a type of service", "NodePort", service(type="nodeport"), service(type="ClusterIP")),
-    (E, "spout.service.external_port", "outside", "", {"spout": service(external_port=80)}, {"spout": service()}),
+    (E, "spout.service.external_port", "outside", "", {"spout": {"service": NEAR}}, {"spout": {"service": FAR}}),
+    (E, "service", "gets no job", '"input"', {"service": FAR, "input": ...}, {"service": FAR, **serving()}),
+    (E, "transform.datum_batching", "no next one", "remove",
+     {**service(), "transform": {"image": "a:1", "cmd": ["true"], "datum_batching": True}},
+     {"transform": {"image": "a:1", "cmd": ["true"], "datum_batching": True}}),
+    (E, "input.pfs.lazy", "is read once", "remove", {**service(), **serving(lazy=True)}, serving(lazy=True)),
+    (W, "input.pfs.glob", "single datum", 'write "/"', {**service(), **serving(glob="/*")}, serving(glob="/*")),
     (E, "autoscaling", "spout", "remove", {"spout": {}, "input": ..., "autoscaling": True},
      {"spout": {}, "input": ...}),
     (E, "reprocess_spec", "neither of the two", "every_job", {"reprocess_spec": "always"},

@@ -143,3 +143,11 @@ def test_an_old_pachyderm_is_too_old() -> None:
         (flaw,) = obstacles.check_version(old)
         assert flaw.level == level
         assert f"Pachyderm {old[0]}.{old[1]}" in flaw.why
+
+
+def test_more_pipelines_than_the_community_edition_takes() -> None:
+    assert not list(obstacles.check_number(15, 1))
+    assert not list(obstacles.check_number(20, 0))
+    (flaw,) = obstacles.check_number(12, 5)
+    assert flaw.level == Level.ERROR
+    assert "has 12 pipelines, in all projects, and these are 5 more" in flaw.why

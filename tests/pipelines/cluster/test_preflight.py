@@ -3,9 +3,11 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipelines.checks.graph import COMMUNITY_PIPELINES
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
@@ -153,3 +155,16 @@ def test_the_command_reports_obstacles_before_it_sends_anything(
         "1 specification checked: 1 error, 1 warning\n"
     )
     assert not Jobs(like_a_cluster).pipelines()
+
+
+def test_a_server_without_a_key_takes_no_more_pipelines(
+    serve_api: ServeApi, like_a_cluster: Connection, tmp_path: Path
+) -> None:
+    serve_api({**ANSWERS, "/api/v1/namespaces/pach/resourcequotas": []})
+    many = [
+        replace(written(tmp_path), document={"pipeline": {"name": f"p{number}"}})
+        for number in range(COMMUNITY_PIPELINES + 1)
+    ]
+    found = preflight.look(like_a_cluster, many)
+    assert [each.flaw.level for each in found if each.flaw.rule == "pipelines"] == [Level.ERROR]
+    assert not [each for each in preflight.look(like_a_cluster, many[:1]) if each.flaw.rule == "pipelines"]
