@@ -1,7 +1,8 @@
-"""The modules of this project in an image: the stages that the specifications run in it, and all that these import.
+"""The files of this project in an image: the stages that the specifications run in it, all modules that these import,
+and the data of their packages.
 
 Standard library only, since the Dockerfile runs it before anything is installed:
-`python3 docker/contents.py IMAGE --to DIR` copies the modules from the project around it.
+`python3 docker/contents.py IMAGE --to DIR` copies the files from the project around it.
 """
 
 import argparse
@@ -9,7 +10,8 @@ import ast
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +61,20 @@ def contents(modules: list[str], project: Path = PROJECT) -> Contents:
     return Contents(frozenset(modules_found), frozenset(imported - sys.stdlib_module_names))
 
 
+def data(modules: Iterable[Path], project: Path = PROJECT) -> frozenset[Path]:
+    """The files of data of the packages among some modules, which pyproject.toml lists for the wheel too."""
+    listed = tomllib.loads((project / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"][
+        "package-data"
+    ]
+    packages = {path.parent for path in modules if path.name == "__init__.py"}
+    found: set[Path] = set()
+    for package, patterns in listed.items():
+        directory = project.joinpath(*package.split("."))
+        if directory in packages:
+            found.update(path for pattern in patterns for path in directory.glob(pattern))
+    return frozenset(found)
+
+
 def _file(project: Path, module: str) -> Path:
     path = project.joinpath(*module.split("."))
     for candidate in (path.with_suffix(".py"), path / "__init__.py"):
@@ -93,13 +109,14 @@ def _is_module(project: Path, name: str) -> bool:
 
 
 def main() -> None:
-    """Copies an image's modules; see the module's docstring."""
+    """Copies an image's files; see the module's docstring."""
     known = environments()
-    parser = argparse.ArgumentParser(description="Copy the modules of this project that an image needs.")
+    parser = argparse.ArgumentParser(description="Copy the files of this project that an image needs.")
     parser.add_argument("image", choices=known)
     parser.add_argument("--to", type=Path, required=True, metavar="DIR")
     given = parser.parse_args()
-    for source in sorted(contents(known[given.image]).modules):
+    modules = contents(known[given.image]).modules
+    for source in sorted(modules | data(modules)):
         target = given.to / source.relative_to(PROJECT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)

@@ -8,7 +8,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from contents import PROJECT, contents, environments
+from contents import PROJECT, contents, data, environments
 
 from pipelines.specifications import optional
 
@@ -97,6 +97,32 @@ def test_modules_chosen_at_run_time_are_included(tmp_path: Path) -> None:
     names = {str(each.relative_to(package).with_suffix("")) for each in found.modules}
     assert names == {"__init__", "door", "garden", "rooms/__init__", "rooms/attic", "rooms/cellar"}
     assert found.imported == {"zstandard"}
+
+
+def test_the_data_of_a_package_are_included() -> None:
+    page = PROJECT / "stages" / "serving" / "page"
+    held = data(contents(["stages.serving"]).modules)
+    assert page / "index.html" in held
+    assert held == frozenset(page.iterdir())
+
+
+def test_the_data_of_other_packages_are_not_included() -> None:
+    assert data(contents(["stages.render"]).modules) == frozenset()
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_build_context_is_enough(name: str, tmp_path: Path) -> None:
+    context, image = tmp_path / "context", tmp_path / "image"
+    kept = [line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    found = [path for pattern in kept for path in PROJECT.glob(pattern)]
+    for path in [each for top in found for each in (top.rglob("*") if top.is_dir() else [top]) if each.is_file()]:
+        copy = context / path.relative_to(PROJECT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    subprocess.run([sys.executable, context / "docker" / "contents.py", name, "--to", image], check=True)
+    modules = contents(environments()[name]).modules
+    copied = {path.relative_to(image) for path in image.rglob("*") if path.is_file()}
+    assert copied == {path.relative_to(PROJECT) for path in modules | data(modules)}
 
 
 def test_a_missing_module_is_an_error() -> None:

@@ -84,6 +84,11 @@ def test_the_wheel_holds_the_specifications_and_the_template(wheel: Path) -> Non
     assert not [name for name in names if name.startswith(("tests", "benchmarks", "docker", "setup", "build"))]
 
 
+def test_the_wheel_holds_the_page(wheel: Path) -> None:
+    held = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
+    assert {path.relative_to(ROOT) for path in (ROOT / "stages" / "serving" / "page").iterdir()} <= held
+
+
 def test_the_installed_command_checks_its_own_specifications(installed: Installed) -> None:
     said = installed.says("check", "--overlay", "cpu", at=".")
     assert "11 specifications checked" in said

@@ -1,0 +1,84 @@
+/* The page's state, as the address of the page has it: ?upload=3f…&box=0.1,0.2,0.6,0.9&id=9c…&combine=all&k=24
+ *
+ * Pictures keep their order; a box belongs to the picture before it. Knows neither the service nor the page.
+ */
+
+/** The kinds of pictures in a question: of the library, by web address, or given here and kept in this browser. */
+export const KINDS = ["id", "url", "upload"];
+
+export const NOTHING = Object.freeze({
+  pictures: [], // {kind, value, box: [left, top, right, bottom] as shares of the picture, or null}
+  combine: "any",
+  k: null,
+  metric: null,
+  filter: "",
+  most: null, // the largest distance
+  exact: false,
+  folder: "", // browsed while there are no pictures
+  show: null, // the id of the picture in the larger view
+});
+
+export function read(search) {
+  const found = { ...NOTHING, pictures: [] };
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (KINDS.includes(name) && value) found.pictures.push({ kind: name, value, box: null });
+    else if (name === "box" && found.pictures.length) found.pictures.at(-1).box = boxOf(value);
+    else if (name === "combine" && value === "all") found.combine = value;
+    else if (name === "k") found.k = positive(value, Number.isSafeInteger);
+    else if (name === "max_distance") found.most = positive(value, Number.isFinite, 0);
+    else if (name === "exact") found.exact = value === "1";
+    else if (["metric", "filter", "folder", "show"].includes(name)) found[name] = value;
+  }
+  return found;
+}
+
+/** The query string of a state, "" for that of the home page; equal states have equal strings. */
+export function write(state) {
+  const parts = [];
+  const add = (name, value) => parts.push(`${name}=${encodeURIComponent(value).replace(/%(2C|2F|3A)/g, decode)}`);
+  for (const { kind, value, box } of state.pictures) {
+    add(kind, value);
+    if (box) add("box", box.map((edge) => Number(edge.toFixed(4))).join(","));
+  }
+  if (state.pictures.length > 1 && state.combine === "all") add("combine", "all");
+  if (state.pictures.length) {
+    if (state.k) add("k", state.k);
+    if (state.metric) add("metric", state.metric);
+    if (state.filter) add("filter", state.filter);
+    if (state.most !== null) add("max_distance", state.most);
+    if (state.exact) add("exact", 1);
+  } else if (state.folder) add("folder", state.folder);
+  if (state.show) add("show", state.show);
+  return parts.length ? `?${parts.join("&")}` : "";
+}
+
+/** The state that asks with these pictures, with the options of another one. */
+export const asking = (state, pictures) => ({ ...state, pictures, show: null, folder: "" });
+
+export const picture = (kind, value, box = null) => ({ kind, value, box });
+
+/** The pictures that an address on this page names: a link to a search, a thumbnail, an original. [] for others. */
+export function ownPictures(address, origin = location.origin) {
+  let url;
+  try {
+    url = new URL(address, origin);
+  } catch {
+    return [];
+  }
+  if (url.origin !== origin) return [];
+  const named = /^\/(?:images|originals)\/([^/]+)$/.exec(url.pathname);
+  return named ? [picture("id", decodeURIComponent(named[1]))] : read(url.search).pictures;
+}
+
+const decode = (escaped) => decodeURIComponent(escaped);
+
+function boxOf(text) {
+  const edges = text.split(",").map(Number);
+  const fits = edges.length === 4 && edges.every((edge) => edge >= 0 && edge <= 1);
+  return fits && edges[0] < edges[2] && edges[1] < edges[3] ? edges : null;
+}
+
+function positive(text, valid, least = 1) {
+  const value = text.trim() === "" ? NaN : Number(text);
+  return valid(value) && value >= least ? value : null;
+}

@@ -1,0 +1,53 @@
+/* The words and the ways out when something fails: a refusal, a picture that is gone, a missing token. */
+
+import { Gone } from "./asking.js";
+import { button, make } from "./elements.js";
+import { notice } from "./notices.js";
+import * as service from "./service.js";
+
+/** Shows a failure. hooks: again() asks again, choose() lets the user choose a picture, signedIn(). Throws what is not a
+ * failure of the service's, once it is shown. */
+export function show(failure, hooks) {
+  if (failure.name === "AbortError") return; // the user went on
+  const again = button("Ask again", "again", hooks.again);
+  const choose = button("Choose another picture", "picture", hooks.choose, { class: "primary" });
+  if (failure instanceof Gone) {
+    const text =
+      "The address of this page names a picture that was given to another browser, or longer than a day ago. " +
+      "The service does not keep such pictures. Drop, paste or choose it again.";
+    notice("refused", "This picture is not here any more", text, { actions: [choose] });
+  } else if (failure.status === 401) {
+    signIn(hooks.signedIn);
+  } else if (failure instanceof service.Refusal) {
+    notice("refused", "That did not work", failure.message, { actions: [choose, again] });
+  } else {
+    notice("refused", "The page failed", `${failure.message}. Reload it; if that does not help, report it.`);
+    throw failure;
+  }
+}
+
+function signIn(done) {
+  const field = make("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
+  const problem = make("p", { role: "alert" });
+  const form = make(
+    "form",
+    { class: "signin" },
+    make("label", { for: "token" }, "Token"),
+    field,
+    make("button", { class: "primary" }, "Sign in"),
+    problem,
+  );
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await service.signIn(field.value.trim());
+    } catch (failure) {
+      problem.textContent = failure.message;
+      return field.select();
+    }
+    return done();
+  });
+  const text = "This service asks for its token, from the person who started it. A cookie keeps it until you sign out.";
+  notice("hint", "Sign in", text).append(form);
+  field.focus();
+}

@@ -1,0 +1,94 @@
+/* The view of the library: loads folders, keeps what was loaded so that coming back to one is immediate. */
+
+import * as browse from "./browse.js";
+import * as moves from "./moves.js";
+import * as notices from "./notices.js";
+import * as service from "./service.js";
+import { basename } from "./words.js";
+
+const SLOW = 400; // milliseconds after which the page says that it loads
+
+export class Folders {
+  #kept = new Map(); // path -> browse.Folder
+  #shown = null; // one of its values
+
+  /** standing: a Standing. failed(failure): shows why a further page could not be loaded. */
+  constructor(standing, failed) {
+    this.standing = standing;
+    this.failed = failed;
+  }
+
+  /** The commits that the shown folder comes from; null before there is one. */
+  get commits() {
+    return this.#shown?.commits ?? null;
+  }
+
+  /** The pictures loaded so far, for the larger view. */
+  get pictures() {
+    return (this.#shown?.pictures ?? []).map((each) => ({ ...each, sources: [{ path: each.path }], neighbour: null }));
+  }
+
+  forget() {
+    this.#kept.clear();
+  }
+
+  /** Shows the folder of a state. signal: ends what is under way. */
+  async show(state, signal) {
+    this.#shown = null;
+    document.title = `${state.folder ? `${basename(state.folder)} · ` : ""}lookalike`;
+    const load = (...page) => {
+      const waiting = (reason) => notices.waiting(reason);
+      return service.patiently(() => service.library(...page, signal), { signal, waiting });
+    };
+    const folder = this.#kept.get(state.folder) ?? (await this.#first(state.folder, load, signal));
+    folder.load = load;
+    this.#kept.set(state.folder, folder);
+    this.#shown = folder;
+    browse.show(folder, {
+      folder: moves.folderOf,
+      search: moves.searchOf,
+      view: (each) => moves.show(each.id),
+      cover: (path, limit) => this.#cover(path, limit, signal),
+      loaded: (next) => next().then(cleared, (failure) => void this.failed(failure)),
+    });
+  }
+
+  /** A folder with its first page. At the top, folders that hold nothing but one folder are passed over. */
+  async #first(path, load, signal) {
+    const slow = setTimeout(() => notices.notice("wait", "Loading", "The library is on its way."), SLOW);
+    const waiting = (reason) => {
+      clearTimeout(slow);
+      notices.waiting(reason);
+    };
+    try {
+      const { commits } = await this.standing.settled(signal, waiting);
+      let folder = new browse.Folder(path, load);
+      await folder.next();
+      while (!path && !folder.total && folder.folders.length === 1) {
+        const [{ name }] = folder.folders;
+        folder = new browse.Folder(folder.path ? `${folder.path}/${name}` : name, load);
+        await folder.next();
+      }
+      folder.commits = commits;
+      return folder;
+    } finally {
+      clearTimeout(slow);
+    }
+  }
+
+  /** The first pictures of a folder or of the first of its folders; none where they cannot be had now. */
+  async #cover(path, limit, signal) {
+    try {
+      const page = await service.library(path, null, limit, signal);
+      const [below] = page.folders;
+      return page.pictures.length || !below ? page.pictures : await this.#cover(`${path}/${below.name}`, limit, signal);
+    } catch {
+      return []; // a folder keeps its icon
+    }
+  }
+}
+
+function cleared(pictures) {
+  notices.clearNotice();
+  return pictures;
+}

@@ -1,0 +1,27 @@
+/* The ways from what is shown to what is asked next, as addresses and as steps in the history. */
+
+import * as address from "./address.js";
+import * as navigation from "./navigation.js";
+
+export const state = () => address.read(location.search);
+
+/** The address of the search on from a picture of the library, with the options as they are. */
+export const searchOf = (id) => address.write(address.asking(state(), [address.picture("id", id)]));
+
+export const folderOf = (path) => address.write({ ...address.NOTHING, folder: path }) || "/";
+
+/** Asks with these pictures, with the options as they are. */
+export const ask = (pictures) => navigation.go(address.write(address.asking(state(), pictures)));
+
+/** Adds a picture of the library to the question. */
+export const add = (id) => ask([...state().pictures, address.picture("id", id)]);
+
+/** Asks with other options. */
+export const set = (changed) => navigation.go(address.write({ ...state(), ...changed, show: null }));
+
+/** Opens the larger view of a picture; `replace` if it is open already. null closes it. */
+export function show(id, replace = false) {
+  navigation.go(address.write({ ...state(), show: id }), { replace, over: !replace });
+}
+
+export const home = () => navigation.go("");

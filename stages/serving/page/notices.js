@@ -1,0 +1,73 @@
+/* What the page says: the notice in place of pictures (progress, refusals, first steps), the passing message, and the
+ * live region for screen readers. */
+
+import { button, byId, copying, icon, make } from "./elements.js";
+
+/** Tells screen readers. */
+export function tell(text) {
+  byId("live").textContent = "";
+  requestAnimationFrame(() => (byId("live").textContent = text));
+}
+
+/** A message above the page, until it is closed or another one comes. */
+export function complain(text) {
+  const close = () => byId("message").replaceChildren();
+  byId("message").replaceChildren(
+    make("div", { class: "message", role: "alert" }, icon("warning"), make("p", {}, text), closing(close)),
+  );
+}
+
+const closing = (close) => button("Close the message", "close", close, { quiet: true });
+
+/** A notice in place of pictures. kind: "wait", "refused" or "hint". share: of progress, null if it is not known. The
+ * title of one that waits is said again only if it changes, so that a countdown does not interrupt. */
+export function notice(kind, title, text, { share = null, commands = [], actions = [] } = {}) {
+  const place = byId("notice");
+  place.hidden = false;
+  const said = `${title}\n${kind === "wait" ? "" : text}`;
+  if (place.dataset.said !== said) tell(`${title}. ${text}`);
+  place.dataset.said = said;
+  place.className = kind;
+  place.replaceChildren(
+    kind === "wait" ? progress(share) : icon(kind === "refused" ? "warning" : "picture"),
+    make("h2", {}, title),
+    make("p", {}, text),
+    ...commands.map(commandLine),
+    make("div", { class: "actions" }, actions),
+  );
+  return place;
+}
+
+export function clearNotice() {
+  const place = byId("notice");
+  place.hidden = true;
+  delete place.dataset.said;
+  place.replaceChildren();
+}
+
+const progress = (share) =>
+  share === null
+    ? make("progress", { "aria-label": "Under way" })
+    : make("progress", { "aria-label": "Sent", value: share, max: 1 });
+
+const commandLine = (line) => make("div", { class: "command" }, make("code", {}, line), copying("Copy", line));
+
+/** The words for a reason to wait: {kind, seconds, message} of the service or of its standing. */
+export function waiting({ kind, seconds, message }, stop) {
+  const again = seconds === undefined ? "Trying again" : `Asking again in ${Math.max(1, Math.round(seconds))} s`;
+  const actions = stop ? [button("Stop waiting", "close", stop)] : [];
+  if (kind === "unreachable") {
+    const advice = "Is lookalike serve still running? This page goes on as soon as it answers.";
+    notice("wait", "No connection", `${message} ${again}. ${advice}`, { actions });
+  } else if (kind === "busy") notice("wait", "The service is busy", `${message} ${again}.`, { actions });
+  else if (kind === "empty") empty();
+  else if (kind === "failed") {
+    notice("refused", "The service cannot answer", `${message} This page goes on as soon as that is fixed.`);
+  } else notice("wait", "The service starts", message || "The model is loading.", { actions });
+}
+
+function empty() {
+  notice("hint", "The library is empty", "Add pictures to it in a terminal; they appear here by themselves.", {
+    commands: ["lookalike add FOLDER"],
+  });
+}

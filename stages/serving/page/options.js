@@ -1,0 +1,76 @@
+/* The options of a question: folder or glob, number of results, largest distance, metric, exactness. Knows neither the
+ * service nor the address: changed(options) is called with what was set. */
+
+import { byId, make } from "./elements.js";
+import { number } from "./words.js";
+
+const CHOICES = [6, 12, 24, 48, 96, 200, 500, 1000];
+const METRICS = ["euclidean", "cosine"];
+const UNSET = { filter: "", k: null, metric: null, most: null, exact: false };
+
+let defaults = { k: null, metric: null };
+
+/** Connects the form. folders(text) gives the folders to propose for what was typed, as a promise. */
+export function connect(changed, folders) {
+  const form = byId("options");
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    changed(set());
+  });
+  form.addEventListener("change", () => form.reportValidity() && changed(set()));
+  form.addEventListener("reset", (event) => {
+    event.preventDefault(); // the fields' defaults are the service's
+    changed(UNSET);
+  });
+  byId("filter").addEventListener("input", debounced(() => propose(folders)));
+  byId("filter").addEventListener("focus", () => propose(folders), { once: true });
+}
+
+/** Shows the options of a state. status: the service's, null while it is not known. */
+export function show(state, status) {
+  defaults = { k: status?.k?.default ?? null, metric: status?.metric ?? null };
+  const k = state.k ?? defaults.k;
+  const most = status?.k?.most ?? Infinity;
+  const choices = [...new Set([...CHOICES, k].filter((each) => each && each <= most))].sort((a, b) => a - b);
+  byId("k").replaceChildren(...choices.map((each) => make("option", { value: each }, number(each))));
+  byId("metric").replaceChildren(...METRICS.map((each) => make("option", { value: each }, each)));
+  byId("k").value = k ?? "";
+  byId("metric").value = state.metric ?? defaults.metric ?? METRICS[0];
+  byId("filter").value = state.filter;
+  byId("most").value = state.most ?? "";
+  byId("exact").checked = state.exact;
+  byId("exactness").hidden = status?.exact !== false;
+  byId("options").querySelector("[type=reset]").hidden = !isSet(state);
+}
+
+const isSet = (state) => Object.entries(UNSET).some(([name, value]) => state[name] !== value);
+
+/** What the form says; an option at its default is null, so that the address names only those that were set. */
+function set() {
+  const most = byId("most").value;
+  const k = Number(byId("k").value);
+  const metric = byId("metric").value;
+  return {
+    filter: byId("filter").value.trim(),
+    k: k && k !== defaults.k ? k : null,
+    metric: metric && metric !== defaults.metric ? metric : null,
+    most: most === "" ? null : Number(most),
+    exact: byId("exact").checked,
+  };
+}
+
+async function propose(folders) {
+  const typed = byId("filter").value;
+  const found = await folders(typed);
+  if (found && byId("filter").value === typed) {
+    byId("folders").replaceChildren(...found.map((folder) => make("option", { value: `${folder}/` })));
+  }
+}
+
+function debounced(work, milliseconds = 200) {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, milliseconds);
+  };
+}

@@ -1,0 +1,73 @@
+/* The pictures of the question: previews, a region drawn on one, several combined. Knows neither the service nor the
+ * address; hooks: draw(place, box), remove(place), combine(how), add(). */
+
+import { button, byId, icon, make } from "./elements.js";
+import * as region from "./region.js";
+
+/** pictures: of the state; known: for each the {name, preview, original, width, height, inLibrary}; hooks as above. */
+export function show(pictures, known, combine, hooks) {
+  const many = pictures.length > 1;
+  const figures = pictures.map((each, place) => figure(each, known[place], { place, many, hooks }));
+  const parts = [
+    make("h2", {}, many ? `${pictures.length} pictures` : "Query"),
+    make("ul", { class: "asked" }, figures),
+    many && choice(combine, hooks.combine),
+    button("Add a picture", "add", hooks.add, { class: "plain" }),
+  ];
+  byId("query").replaceChildren(...parts.filter(Boolean));
+}
+
+function figure(picture, known, { place, many, hooks }) {
+  const view = make("div", { class: "frame" });
+  const search = (box) => hooks.draw(place, box);
+  const open = () =>
+    region.openDialog(known.original ?? known.preview, known.name, picture.box, search, known.preview);
+  const draw = button(picture.box ? "Change the region" : "Search a region", "crop", open, { class: "plain" });
+  const tools = make("div", { class: "tools" }, draw);
+  if (picture.box) tools.append(button("Whole picture", "picture", () => search(null), { class: "plain" }));
+  if (many) tools.append(button(`Remove ${known.name}`, "close", () => hooks.remove(place), { quiet: true }));
+  preview(view, known, picture.box, search, draw);
+  const size = known.width ? `${known.width} × ${known.height}` : "";
+  const origin = known.inLibrary ? "in the library" : "";
+  return make(
+    "li",
+    {},
+    view,
+    make(
+      "div",
+      { class: "about" },
+      make("p", { class: "name", title: known.name }, make("bdi", {}, known.name)),
+      make("p", { class: "facts" }, [size, origin].filter(Boolean).join(" · ")),
+      tools,
+    ),
+  );
+}
+
+function preview(view, known, box, search, draw) {
+  const blank = () => {
+    const words = known.pending ? "…" : "This browser cannot show this kind of picture.";
+    view.replaceChildren(make("span", { class: "blank" }, icon("picture"), words));
+    draw.hidden = true;
+  };
+  if (!known.preview) return blank();
+  const image = region.fitting(make("img", { src: known.preview, alt: known.name, draggable: "false" }), view);
+  image.addEventListener("error", blank);
+  view.append(image);
+  view.title = "Draw a box to search for a region";
+  region.drawable(view, box, { drawn: search });
+}
+
+function choice(combine, chosen) {
+  const option = (value, words) => {
+    const input = make("input", { type: "radio", name: "combine", value, checked: combine === value });
+    input.addEventListener("change", () => chosen(value));
+    return make("label", {}, input, words);
+  };
+  return make(
+    "fieldset",
+    { class: "combine" },
+    make("legend", {}, "Nearest to"),
+    option("any", "any of them"),
+    option("all", "all of them"),
+  );
+}

@@ -1,0 +1,137 @@
+/* The service over HTTP. Knows nothing of the page; its failures are Refusal (with the service's own words) and
+ * Unreachable. */
+
+export class Refusal extends Error {
+  constructor(status, code, message, wait) {
+    super(message);
+    Object.assign(this, { status, code, wait }); // wait: seconds that the service asks for, or null
+  }
+}
+
+export class Unreachable extends Error {}
+
+const LONGEST = 30; // seconds between two attempts at a service that does not answer
+
+export const status = (signal) => call("/status", { signal });
+
+/** A page of a folder: {folder, folders, pictures, after, total}. */
+export function library(folder, after, limit, signal) {
+  const query = new URLSearchParams({ folder, limit });
+  if (after) query.set("after", after);
+  return call(`/library?${query}`, { signal });
+}
+
+/** Asks; `files` are those that the request's pictures name by {"upload": n}. sent(share) reports their way up. */
+export function search(request, files, { signal, sent }) {
+  if (!files.length) {
+    const headers = { "Content-Type": "application/json" };
+    return call("/search", { method: "POST", headers, body: JSON.stringify(request), signal });
+  }
+  const form = new FormData();
+  form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
+  for (const file of files) form.append("picture", file, file.name);
+  return upload("/search", form, signal, sent);
+}
+
+export const signIn = (token) =>
+  call("/session", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ token }),
+  });
+
+export const signOut = () => call("/session", { method: "DELETE" });
+
+/** Attempts again while the service is busy, starts, or does not answer. waiting({kind, seconds, message}) is called
+ * before each pause, of as long as the service says; any other failure, and an abort, is thrown. */
+export async function patiently(attempt, { signal, waiting }) {
+  for (let tried = 0; ; tried += 1) {
+    try {
+      return await attempt();
+    } catch (failure) {
+      const kind = passing(failure);
+      if (!kind) throw failure;
+      const seconds = failure.wait ?? Math.min(LONGEST, 2 ** tried);
+      waiting({ kind, seconds, message: failure.message });
+      await pause(seconds, signal);
+    }
+  }
+}
+
+/** Waits; an abort ends it with an AbortError, and a device that is online again ends it early. */
+export function pause(seconds, signal) {
+  return new Promise((done, fail) => {
+    const end = (finish) => {
+      clearTimeout(timer);
+      removeEventListener("online", awake);
+      signal?.removeEventListener("abort", aborted);
+      finish();
+    };
+    const awake = () => end(done);
+    const aborted = () => end(() => fail(new DOMException("stopped", "AbortError")));
+    const timer = setTimeout(awake, seconds * 1000);
+    addEventListener("online", awake);
+    if (signal?.aborted) aborted();
+    signal?.addEventListener("abort", aborted);
+  });
+}
+
+function passing(failure) {
+  if (failure instanceof Unreachable) return "unreachable";
+  if (failure.status === 429) return "busy";
+  return failure.status === 503 ? "starting" : null;
+}
+
+async function call(path, options) {
+  let response, text;
+  try {
+    response = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
+    text = await response.text();
+  } catch (failure) {
+    if (failure.name === "AbortError") throw failure;
+    throw unreachable();
+  }
+  return answerOf(response.status, text, response.headers.get("Retry-After"));
+}
+
+/** As `call`, with the progress that fetch does not have. */
+function upload(path, form, signal, sent) {
+  return new Promise((done, fail) => {
+    const request = new XMLHttpRequest();
+    const aborted = () => request.abort();
+    request.open("POST", path);
+    request.upload.addEventListener("progress", (event) => event.lengthComputable && sent(event.loaded / event.total));
+    request.addEventListener("abort", () => fail(new DOMException("stopped", "AbortError")));
+    request.addEventListener("error", () => fail(unreachable()));
+    request.addEventListener("load", () => {
+      try {
+        done(answerOf(request.status, request.responseText, request.getResponseHeader("Retry-After")));
+      } catch (failure) {
+        fail(failure);
+      }
+    });
+    request.addEventListener("loadend", () => signal?.removeEventListener("abort", aborted));
+    signal?.addEventListener("abort", aborted);
+    request.send(form);
+  });
+}
+
+function answerOf(status, text, retryAfter) {
+  let value = null;
+  try {
+    value = text ? JSON.parse(text) : {};
+  } catch {
+    // A proxy's own page, for example; its status says enough.
+  }
+  if (status >= 200 && status < 300 && value !== null) return value;
+  const said = value?.error ?? {};
+  const message = said.message ?? `The answer is not one of lookalike's (HTTP ${status}); is a proxy in the way?`;
+  const wait = Number.parseFloat(retryAfter);
+  const temporary = status === 502 || status === 504; // a proxy whose service restarts
+  throw new Refusal(temporary ? 503 : status, said.code ?? "unknown", message, Number.isFinite(wait) ? wait : null);
+}
+
+function unreachable() {
+  const away = navigator.onLine === false;
+  return new Unreachable(away ? "This device is offline." : `The service at ${location.host} does not answer.`);
+}

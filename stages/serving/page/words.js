@@ -1,0 +1,40 @@
+/* Numbers, sizes and names as people read them. */
+
+const LOCALE = "en";
+const whole = new Intl.NumberFormat(LOCALE);
+
+export const number = (value) => whole.format(value);
+
+/** "1 picture", "12 pictures". */
+export const count = (value, one, many = `${one}s`) => `${whole.format(value)} ${value === 1 ? one : many}`;
+
+/** A distance with four digits, as on result sheets. */
+export const distance = (value) => (value === 0 ? "0" : value.toPrecision(4));
+
+export const percent = (value) => `${value >= 99.95 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
+
+/** A share of 0 to 1 in per cent, which says 100 of nothing less than all of it. */
+export const share = (value) => (value === 1 ? "100 %" : `${(Math.floor(value * 1000) / 10).toFixed(1)} %`);
+
+export function bytes(size) {
+  if (size < 1000) return `${size} bytes`;
+  const power = Math.min(3, Math.floor(Math.log10(size) / 3));
+  return `${(size / 1000 ** power).toFixed(1)} ${["", "kB", "MB", "GB"][power]}`;
+}
+
+export const seconds = (value) => (value < 1 ? `${Math.round(value * 1000)} ms` : `${value.toFixed(1)} s`);
+
+/** The last part of a path. */
+export const basename = (path) => path.replace(/\/+$/, "").split("/").pop() || path;
+
+/** The folder that a path lies in; "" at the top. */
+export const folderOf = (path) => (path.includes("/") ? path.slice(0, path.lastIndexOf("/")) : "");
+
+/** "640 × 427 · 57.1 kB · 2019-08-03 16:30" of a source. */
+export function facts(source) {
+  const parts = [];
+  if (source.width && source.height) parts.push(`${source.width} × ${source.height}`);
+  if (source.bytes) parts.push(bytes(source.bytes));
+  if (source.taken) parts.push(source.taken.slice(0, 16).replace("T", " "));
+  return parts.join(" · ");
+}
