@@ -18,10 +18,9 @@ import numpy as np
 from stages import segments
 from stages.contract import Datum, Input, StageError, spool
 from stages.inputcache import InputCache
-from stages.knn.backend import Rows
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
-from stages.knn.topk import NONE, Searcher, TopK, merge
+from stages.knn.topk import NONE, Searcher, TopK, itself_first
 from stages.knn.vectorset import VectorSet
 from stages.sheetqueries import sheet_queries
 from stages.tables.images import Images, read_images
@@ -81,27 +80,11 @@ class Search:
         print(f"search: {len(queries.images)} queries of {queries.entry} in {len(segment.images)} of {segment.name}")
 
     def _find(self, segment: Segment, queries: Queries) -> TopK:
-        """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0.
-
-        This goes by id: it holds even if the picture's two vectors, from two kinds of device, differ slightly, or if
-        other pictures have the same vector.
-        """
+        """The k nearest of each query. A query that is in the library is its own first neighbour, at distance 0."""
         k = self._settings.k
-        same = np.array([segment.rows.get(query, NONE) for query in queries.images.ids], dtype=np.int64)
-        found = segment.searcher.search(queries.points, k, exclude=same)
-        known: Rows = np.flatnonzero(same != NONE)
-        before_all = np.full(len(known), -1, dtype=np.float32)
-        found = merge(_widened(found, min(k, len(segment.images))), known, before_all, same[known])
-        return TopK(np.maximum(found.distances, 0), found.rows)
-
-
-def _widened(found: TopK, columns: int) -> TopK:
-    """The answer, with a column added for the query itself if the segment is too small to have had one."""
-    missing = columns - found.rows.shape[1]
-    return TopK(
-        np.pad(found.distances, ((0, 0), (0, missing)), constant_values=np.inf),
-        np.pad(found.rows, ((0, 0), (0, missing)), constant_values=NONE),
-    )
+        itself = np.array([segment.rows.get(query, NONE) for query in queries.images.ids], dtype=np.int64)
+        found = segment.searcher.search(queries.points, k, exclude=itself)
+        return itself_first(found, itself, min(k, len(segment.images)))
 
 
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:

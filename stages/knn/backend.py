@@ -4,7 +4,7 @@ Knows no backend: each has a module of its own beside this one.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -66,6 +66,43 @@ class Backend(Protocol):
         approximate distance of at least the largest returned.
         """
         ...
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Lower bounds of the squared distances of m queries from all n rows of a library.
+
+    numbers: float32 (m, w), C order, writable, w given by `stages.knn.selection.room`; without NaN, infinite in columns
+    from n on, and -inf where nothing is known. factor, offset: float64 (m,), factor > 0: the squared distance of query
+    i from row j is at least factor[i] × numbers[i, j] + offset[i].
+    """
+
+    numbers: Distances
+    factor: Floats
+    offset: Floats
+
+    def squares(self, numbers: Distances) -> Floats:
+        """The lower bounds for numbers of shape (m, any)."""
+        return self.factor[:, None] * numbers.astype(np.float64) + self.offset[:, None]
+
+
+@runtime_checkable
+class Bounding(Protocol):
+    """Bounds all distances at once: for few queries, whose candidates then need not be guessed in number."""
+
+    def bounds(self, queries: Vectors) -> Bounds:
+        """Lower bounds for queries, float32 (m, d), C order, m small enough for m × n numbers in memory."""
+        ...
+
+
+class Copy(Bounding, Protocol):
+    """A smaller copy of a library, with quicker and looser bounds."""
+
+    centre: Vectors
+    """float32 (d,), the point that all vectors are shifted by."""
+
+    usable: bool
+    """Whether it bounds anything: whether no vector is out of its range."""
 
 
 def gamma(operations: float, roundoff: float) -> float:

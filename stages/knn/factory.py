@@ -13,7 +13,7 @@ from types import ModuleType
 
 from stages.contract import StageError
 from stages.knn.approximate import Approximate
-from stages.knn.backend import Backend, Probe, Vectors
+from stages.knn.backend import Backend, Bounding, Copy, Probe, Vectors
 from stages.knn.exact import BATCHING, Batching, Exact
 from stages.knn.processor import flags
 from stages.knn.settings import Settings
@@ -89,6 +89,41 @@ def open_searcher(
         return exact
     backend = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
     return Approximate(library, backend, exact, report)
+
+
+def open_backend(
+    library: Vectors,
+    settings: Settings,
+    environment: Mapping[str, str],
+    report: Callable[[str], None] = print,
+    machine: Machine = MACHINE,
+) -> Backend:
+    """The backend of exact searches of a library, float32 (n, d), by the settings; report and errors are those of
+    `open_searcher`."""
+    return _open(library, settings.backend, "exact", environment, report, machine)
+
+
+def open_bounding(library: Vectors, machine: Machine = MACHINE) -> Bounding:
+    """Bounds the distances from a library, float32 (n, d), by products in float32."""
+    bounding: Bounding = machine.load("product").Product(library)
+    return bounding
+
+
+def open_copy(
+    library: Vectors, centre: Vectors | None, report: Callable[[str], None] = print, machine: Machine = MACHINE
+) -> Copy | None:
+    """A copy of a library, float32 (n, d), in 8-bit integers, made in this thread alone; None if that does not work
+    here. Few queries take their time for reading the library, so a copy of a quarter of its size pays on every
+    processor. centre: of another copy, or None."""
+    if importlib.util.find_spec("onnxruntime") is None:
+        return None
+    try:
+        module = machine.load("quantised")
+        copy: Copy = module.Quantised(library, module.Tiling(threads=1), centre)
+    except (ImportError, OSError, RuntimeError, MemoryError) as failure:
+        report(f"ONNX Runtime does not work here ({_line(failure)}): searching with NumPy alone")
+        return None
+    return copy
 
 
 def _open(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.knn.backend import Distances, Rounding, Rows, Vectors, expanded
+from stages.knn.backend import SINGLE, Bounds, Distances, Rounding, Rows, Vectors, expanded
 from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.knn.threads import others_turn
 from stages.knn.topk import NONE
@@ -30,6 +30,12 @@ class Tiling:
 
 
 TILING = Tiling()
+
+_FEW = 4
+"""Up to so many queries are multiplied one by one: BLAS would rearrange the whole library for a product of two."""
+
+_LONGEST = float(np.finfo(np.float32).max) / 32
+"""Of squared norms: below it, all parts of a bound are finite."""
 
 
 class Product:
@@ -56,6 +62,25 @@ class Product:
                 part = slice(start, start + step)
                 distances[part], rows[part] = self._tile(queries[part], count)
         return distances, rows
+
+    def bounds(self, queries: Vectors) -> Bounds:
+        """See Bounding.bounds."""
+        count = len(self._library)
+        relative = self.rounding.relative + 32 * SINGLE  # for the additions here
+        numbers = np.full((len(queries), room(count, self._tiling.multiple)), np.inf, np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", queries, queries).astype(np.float64)
+            halves = self._halves - np.float32(relative) * self._halves
+            with others_turn():
+                if len(queries) <= _FEW:
+                    for row, query in zip(numbers, queries, strict=True):
+                        np.subtract(halves, self._library @ query, out=row[:count])
+                else:
+                    np.subtract(halves, queries @ self._library.T, out=numbers[:, :count])
+        numbers[:, np.flatnonzero(~(self._halves < _LONGEST))] = -np.inf
+        numbers[~(squares < _LONGEST), :count] = -np.inf
+        offset = np.where(squares < _LONGEST, squares * (1 - relative), 0) - self.rounding.absolute
+        return Bounds(numbers, np.full(len(queries), 2.0), offset)
 
     def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         columns = self._tiling.columns

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from stages.knn.backend import SINGLE, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
+from stages.knn.backend import SINGLE, Bounds, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
 from stages.knn.onnxfile import Node, Variable, model
 from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.knn.threads import in_threads, others_turn
@@ -86,21 +86,25 @@ class Quantised:
     name = "int8"
     concurrent = True
 
-    def __init__(self, library: Vectors, tiling: Tiling = TILING) -> None:
-        """library: float32 (n, d), C order, finite. Raises RuntimeError (ONNX Runtime's) if that does not work."""
+    def __init__(self, library: Vectors, tiling: Tiling = TILING, centre: Vectors | None = None) -> None:
+        """library: float32 (n, d), C order, finite. centre: float32 (d,), another library's centre, so that queries
+        are quantised once for both. Raises RuntimeError (ONNX Runtime's) if that does not work."""
         count, dimension = library.shape
+        self._count = count
         self._tiling = tiling
-        self._centre = _centre(library, tiling.sample)
+        self.centre = _centre(library, tiling.sample) if centre is None else centre
         self._products: list[_Product] = []
+        self.usable = False  # until all vectors turn out to be within range
         self.rounding = Rounding(relative=0.0, absolute=0.0)  # the proposed distances are lower bounds themselves
         if dimension > tiling.dimension:
             return
         for start in range(0, count, tiling.columns):
-            product = _product(library[start : start + tiling.columns], self._centre, tiling)
+            product = _product(library[start : start + tiling.columns], self.centre, tiling)
             if product is None:
                 self._products = []
                 return
             self._products.append(product)
+        self.usable = True
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates. Gives lower bounds instead of approximations, and no rows for vectors out of
@@ -109,12 +113,29 @@ class Quantised:
         rows = np.full((len(queries), count), NONE, np.int64)
         for start in range(0, len(queries) if self._products else 0, self._tiling.queries):
             with others_turn():
-                asked = _quantised(queries[start : start + self._tiling.queries], self._centre, _QUERY_STEPS)
+                asked = _quantised(queries[start : start + self._tiling.queries], self.centre, _QUERY_STEPS)
             usable = _within(asked)
             if usable.any():
                 step = start + np.flatnonzero(usable)
                 distances[step], rows[step] = self._bounded(asked.part(usable), count)
         return distances, rows
+
+    def bounds(self, queries: Vectors) -> Bounds:
+        """See Bounding.bounds."""
+        asked = _quantised(queries, self.centre, _QUERY_STEPS)
+        usable = _within(asked)
+        numbers = np.full((len(queries), room(self._count, self._tiling.multiple)), -np.inf, np.float32)
+        numbers[:, self._count :] = np.inf
+        if usable.any():
+            inputs = _inputs(asked.part(usable))
+            begin = 0
+            for product in self._products:
+                with others_turn():
+                    (halves,) = product.session.run(None, inputs)
+                    numbers[usable, begin : begin + product.count] = halves[:, : product.count]
+                begin += product.count
+        factor = np.where(usable, 2.0 * asked.scale.astype(np.float64), 1.0)
+        return Bounds(numbers, factor, np.where(usable, asked.square, 0.0))
 
     def _bounded(self, asked: _Quantised, count: int) -> tuple[Distances, Rows]:
         """The `count` smallest lower bounds of each query, and their rows."""

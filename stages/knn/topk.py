@@ -63,3 +63,25 @@ def merge(found: TopK, queries: Rows, distances: Distances, rows: Rows) -> TopK:
     merged.distances[query[best], place[best]] = distance[order][best]
     merged.rows[query[best], place[best]] = row[order][best]
     return merged
+
+
+def itself_first(found: TopK, itself: Rows, columns: int) -> TopK:
+    """The answer of a search that left each query's own row out, with this row as the first neighbour, at distance 0.
+
+    It goes by row: it holds even if a picture's two vectors, from two kinds of device, differ slightly, or if other
+    pictures have the same vector. itself: int64 (n,), for each query its own row, or NONE. columns: of the result, at
+    least those found: one more if the library is too small to have had a neighbour for each.
+    """
+    known: Rows = np.flatnonzero(itself != NONE)
+    before_all = np.full(len(known), -1, dtype=np.float32)
+    merged = merge(widened(found, columns), known, before_all, itself[known])
+    return TopK(np.maximum(merged.distances, 0), merged.rows)
+
+
+def widened(found: TopK, columns: int) -> TopK:
+    """The answer with so many columns, of which it may lack some."""
+    missing = columns - found.rows.shape[1]
+    return TopK(
+        np.pad(found.distances, ((0, 0), (0, missing)), constant_values=np.inf),
+        np.pad(found.rows, ((0, 0), (0, missing)), constant_values=NONE),
+    )

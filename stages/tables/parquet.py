@@ -29,7 +29,7 @@ _STORED = re.compile("\0([0-9a-f]{4})")
 
 def stored_sources(sources: Sequence[Sequence[Source]]) -> list[list[dict[str, Any]]]:
     """A column of sources for Arrow, of the type SOURCES."""
-    return [[each._asdict() | {"path": _stored_path(each.path)} for each in row] for row in sources]
+    return [[each._asdict() | {"path": stored_text(each.path)} for each in row] for row in sources]
 
 
 def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
@@ -37,7 +37,8 @@ def true_sources(rows: list[list[dict[str, Any]]]) -> list[tuple[Source, ...]]:
     return [tuple(Source(**each | {"path": true_text(each["path"])}) for each in row) for row in rows]
 
 
-def _stored_path(path: str) -> str:
+def stored_text(path: str) -> str:
+    """A text as tables hold it: the inverse of `true_text`."""
     return _UNSTORABLE.sub(lambda c: f"\0{ord(c[0]):04x}", path)
 
 

@@ -1,0 +1,172 @@
+"""One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and thumbnails. Searches nothing."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from stages import segments
+from stages.contract import Input, StageError
+from stages.hashes import Hashes
+from stages.knn.backend import Rows, Vectors
+from stages.sources import Source
+from stages.tables.images import OfVectors
+from stages.tables.parquet import SOURCES, read_table, true_sources
+
+_ID = 64  # hex digits
+_COLUMNS = pa.schema([("id", pa.string()), ("sources", SOURCES)])
+_AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
+
+Ids = np.ndarray[Any, np.dtype[np.bytes_]]
+
+
+@dataclass(frozen=True)
+class Facts(OfVectors):
+    """The facts about a segment, as in stages.serving.library.Facts."""
+
+    model: str
+    image_size: int
+    fit: str
+    dimension: int
+    backbone: str
+    metric: str
+    k: int
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """An open segment of n pictures.
+
+    key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
+    ascending. sources_column, thumbnails_column: Arrow's arrays of n lists and n byte strings.
+    """
+
+    name: str
+    key: str
+    facts: Facts
+    vectors: Vectors
+    hashes: Hashes
+    ids: Ids
+    sources_column: Any
+    thumbnails_column: Any
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def id(self, row: int) -> str:
+        """The id in that row."""
+        return bytes(self.ids[row]).decode("ascii")
+
+    def row(self, id: str) -> int | None:
+        """The row of that id, or None."""
+        try:
+            wanted = np.bytes_(id.encode("ascii"))
+        except UnicodeEncodeError:
+            return None
+        at = int(np.searchsorted(self.ids, wanted))
+        return at if at < len(self) and self.ids[at] == wanted else None
+
+    def sources(self, row: int) -> tuple[Source, ...]:
+        """The sources in that row."""
+        return true_sources([self.sources_column[row].as_py()])[0]
+
+    def thumbnail(self, row: int) -> bytes:
+        """The thumbnail in that row."""
+        found: bytes = self.thumbnails_column[row].as_py()
+        return found
+
+    def paths(self) -> tuple[Any, Rows]:
+        """The stored paths (see stages.tables.parquet) of all sources, an Arrow array, and how many of them each row
+        has, int64 (n,)."""
+        counts = np.diff(self.sources_column.offsets.to_numpy()).astype(np.int64)
+        return self.sources_column.flatten().field("path"), counts
+
+
+@dataclass(frozen=True)
+class IdsAsText(Sequence[str]):
+    """The ids of a segment as texts, made one by one."""
+
+    ids: Ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, row: Any) -> Any:
+        return bytes(self.ids[row]).decode("ascii")
+
+    def __iter__(self) -> Iterator[str]:
+        return (bytes(each).decode("ascii") for each in self.ids)
+
+
+def opened(directory: Path, key: str = "") -> Mapped:
+    """Maps the segment in a directory. Raises StageError for anything that the index stage did not write."""
+    index = Input("index", directory, directory.name, "")
+    facts = _facts(index)
+    table, _ = read_table(_there(directory / "images.parquet"), _COLUMNS)
+    ids = _ids(table["id"].combine_chunks(), directory.name)
+    vectors = segments.read_points(index, len(ids), facts.dimension)
+    hashes = segments.read_hashes(index)
+    thumbnails = _thumbnails(_there(directory / "thumbnails.arrow"))
+    if not len(ids) == len(hashes) == len(thumbnails):
+        raise StageError(
+            f"segment {directory.name} has {len(hashes)} hashes and {len(thumbnails)} thumbnails for {len(ids)} "
+            f"pictures; {_AGAIN}"
+        )
+    sources = table["sources"].combine_chunks()
+    return Mapped(
+        directory.name, key or _identity(directory / "vectors.npy"), facts, vectors, hashes, ids, sources, thumbnails
+    )
+
+
+def _facts(index: Input) -> Facts:
+    facts = segments.read_facts(index)
+    held = json.loads((index.path / "index.json").read_bytes())
+    try:
+        metric, k, devices = str(held["metric"]), int(held["k"]), tuple(str(each) for each in held["devices"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise StageError(f"segment {index.repo_path} was written by an older version of lookalike; {_AGAIN}") from error
+    return Facts(facts.model, facts.image_size, facts.fit, facts.dimension, facts.backbone, metric, k, devices)
+
+
+def _there(path: Path) -> Path:
+    if not path.is_file():
+        raise StageError(
+            f"segment {path.parent.name} has no {path.name}: an older version of lookalike wrote it; {_AGAIN}"
+        )
+    return path
+
+
+def _ids(column: Any, segment: str) -> Ids:
+    """The ids in Arrow's own memory, without a copy."""
+    _, offsets, text = column.buffers()
+    lengths = np.diff(np.frombuffer(offsets, np.int32, len(column) + 1, 4 * column.offset))
+    if len(column) and (column.null_count or (lengths != _ID).any()):
+        raise StageError(f"the table of segment {segment} has ids that are not 64 hex digits; {_AGAIN}")
+    start = int(np.frombuffer(offsets, np.int32, 1, 4 * column.offset)[0])
+    found: Ids = np.frombuffer(text, f"S{_ID}", len(column), start)
+    if np.greater_equal(found[:-1], found[1:]).any():
+        raise StageError(f"the ids of segment {segment} are not distinct and sorted; {_AGAIN}")
+    return found
+
+
+def _thumbnails(path: Path) -> Any:
+    """The column of thumbnails, which stays on disk until a thumbnail is read."""
+    try:
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        return table["thumbnail"]
+    except (pa.ArrowInvalid, KeyError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise StageError(
+            f"the {path.name} of segment {path.parent.name} cannot be read ({reason}); {_AGAIN}"
+        ) from error
+
+
+def _identity(path: Path) -> str:
+    """The identity of a file: equal for links to it, different once it is written again."""
+    found = path.stat()
+    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
