@@ -1,4 +1,5 @@
-"""Imports without chatter: of TensorFlow itself, and of modules that fail or abort."""
+"""Imports without chatter, and without packages that are not used: of TensorFlow itself, and of modules that fail or
+abort."""
 
 import os
 import subprocess
@@ -35,3 +36,13 @@ def test_the_last_words_of_an_aborted_process_are_told() -> None:
 def test_a_level_of_the_environment_is_kept() -> None:
     assert said("os.write(2, b'chatter\\n')", TF_CPP_MIN_LOG_LEVEL="0") == (0, "chatter\nafter\n")
     assert said("os.write(2, b'chatter\\n')") == (0, "after\n")
+
+
+def test_packages_for_data_frames_and_estimators_are_not_imported_but_can_be_afterwards() -> None:
+    using = "import keras\nassert not {'pandas', 'sklearn'} & sys.modules.keys(), sorted(sys.modules)\nimport sklearn"
+    assert said(using) == (0, "after\n")
+
+
+def test_other_threads_import_these_packages_meanwhile() -> None:
+    elsewhere = "import threading; t = threading.Thread(target=__import__, args=('sklearn',)); t.start(); t.join()"
+    assert said(f"{elsewhere}; assert 'sklearn' in sys.modules") == (0, "after\n")
