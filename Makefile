@@ -24,8 +24,10 @@ API := localpachd/api
 # KerasHub also needs a newer protobuf.
 TOWERS := .venv-towers
 TOWERS_READY := $(TOWERS)/.ready
+# The tests start thousands of processes: without bytecode on disk each of these would compile our modules again.
+CACHING := env -u PYTHONDONTWRITEBYTECODE
 # The number of test processes: N=4, or by default the number of cores.
-PYTEST := $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
+PYTEST := $(CACHING) $(BIN)/python -m pytest -n $(or $(N),auto) --dist loadfile
 # The library of the original experiment.
 EXPERIMENT ?= experiment
 # DVC and Snakemake have their own environment, imagededup another one, and labelled pictures their own directory: the
@@ -72,7 +74,7 @@ soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test`, the longer on
 	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
 
 sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
-	@$(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
+	@$(CACHING) $(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)
 
 # Runs a test command and, in parallel, the tests of pachyderm-sdk, whose output follows. Fails if either fails.
 define beside-sdk

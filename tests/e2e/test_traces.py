@@ -53,10 +53,10 @@ def into_blocks(world: World, pictures: dict[str, bytes]) -> str:
     return ingest.add(world.connection, found, most_single=0).commit
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["at-once", "late"])
-def told(request: pytest.FixtureRequest, make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Told:
+@pytest.fixture(scope="module")
+def told(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Told:
     """A library of every kind of file; its queries differ in one pixel from one of its pictures each."""
-    world = make_world("traces", late=request.param)
+    world = make_world("traces")
     # Features come last: nothing but preprocess runs for each of the commits.
     world.deploy(each for each in specs() if each.name == "preprocess")
     commits = {

@@ -18,6 +18,8 @@ from pipelines.errors import LookalikeError
 from pipelines.specifications import reading
 from tests.command import Command
 
+pytestmark = pytest.mark.late_alone
+
 WaitForJobs = Callable[..., list[Job]]
 
 SCRIPT = r"""

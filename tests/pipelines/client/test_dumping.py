@@ -2,8 +2,12 @@
 
 import tarfile
 
+import pytest
+
 from pipelines.client.connection import Connection
 from tests.command import Command
+
+pytestmark = pytest.mark.late_alone
 
 
 def test_a_dump_is_one_new_file(as_user: Connection, command: Command) -> None:

@@ -16,6 +16,8 @@ from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
 from tests.pipelines.conftest import WaitForJobs
 
+pytestmark = pytest.mark.late_alone
+
 
 def put(connection: Connection, name: str, description: str = "", repo: str = "queries") -> str:
     return Repository(connection, repo).write([Put(f"/{name}", name.encode())], description=description)

@@ -12,6 +12,8 @@ from pipelines.client.repository import Put, Repository
 from pipelines.client.trees import Entry, Store, Tree, batches
 from pipelines.errors import LookalikeError
 
+pytestmark = pytest.mark.late_alone
+
 
 @pytest.fixture
 def tree(connection: Connection) -> Tree:

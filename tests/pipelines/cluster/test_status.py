@@ -22,6 +22,8 @@ from pipelines.library.samples import library_crops, open_photograph
 from pipelines.specifications import reading
 from tests.servers import Unique
 
+pytestmark = pytest.mark.late_alone
+
 WaitForJobs = Callable[..., list[Job]]
 
 PICKY = r"""

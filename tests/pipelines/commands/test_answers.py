@@ -11,6 +11,8 @@ from pipelines.client.jobs import Jobs
 from pipelines.library.samples import library_crops, open_photograph
 from tests.command import Command
 
+pytestmark = pytest.mark.late_alone
+
 
 def answer(*sources: str) -> dict[str, Any]:
     """A line of neighbors.jsonl, which the `render` of `sheets` takes from the query."""

@@ -20,6 +20,8 @@ from tests.pipelines.cutting import outlasts
 from tests.stages import pairings
 from tests.stages.pairings import source
 
+pytestmark = pytest.mark.late_alone
+
 PICTURES = {
     "cat": [source("train/cat.jpg", 400, 300, 5000, "2019-08-04T16:30:12"), source("old/cat [1].jpg", 400, 300, 5000)],
     "small": [source("test/small.jpg")],

@@ -20,6 +20,8 @@ from tests.pipelines.cutting import outlasts
 from tests.stages import nearests
 from tests.stages.nearests import id_of
 
+pytestmark = pytest.mark.late_alone
+
 COPY = 'cp -r "${LOCALPACHD_PFS:-/pfs}"/images/. "${LOCALPACHD_PFS:-/pfs}/out"'
 FOLDERS = ("cat", "dog", "ape")
 

@@ -19,6 +19,8 @@ from pipelines.specifications import reading
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
+pytestmark = pytest.mark.late_alone
+
 GATE = 'while [ ! -e "{gate}" ]; do sleep 0.1; done; test ! -s "{gate}"'
 """Waits for the gate, and fails if it has content."""
 

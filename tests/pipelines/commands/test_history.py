@@ -23,7 +23,7 @@ from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
 from tests.pipelines.cutting import outlasts
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
 
 @pytest.fixture(autouse=True)

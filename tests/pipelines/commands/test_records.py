@@ -17,6 +17,8 @@ from pipelines.specifications import reading
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
+pytestmark = pytest.mark.late_alone
+
 SAY = r"""
 for file in "$in"; do
   echo "reading $(basename "$file")"

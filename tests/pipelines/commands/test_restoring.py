@@ -19,7 +19,7 @@ from stages.stl10 import RECORD
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.late_alone]
 
 
 @pytest.fixture(autouse=True)

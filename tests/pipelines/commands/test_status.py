@@ -15,6 +15,8 @@ from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 from tests.servers import OwnPort
 
+pytestmark = pytest.mark.late_alone
+
 NET = BackboneSpec("net-9", 160, "avg", 1280, 32, "float32", Weights("here", "0" * 64), "a" * 64)
 
 INDEX = rf"""

@@ -12,6 +12,8 @@ from pipelines.errors import LookalikeError
 from pipelines.library import queries, results
 from pipelines.library.results import directory_name, export
 
+pytestmark = pytest.mark.late_alone
+
 WaitForJobs = Callable[..., list[Job]]
 FILES = ["grid.png", "index.html", "neighbors.jsonl"]
 ODD = ['a "b" #1', "[x]{y}*?.jpg", "😀.jpg", "...", "%2F", "back\\slash", "..jpg", "x" + "é" * 100 + ".jpg"]

@@ -17,6 +17,8 @@ from pipelines.library.blocks import Span
 from pipelines.library.stl10samples import write_stl10
 from stages import stl10records
 
+pytestmark = pytest.mark.late_alone
+
 RED, BLUE = (200, 20, 20), (20, 20, 200)
 
 

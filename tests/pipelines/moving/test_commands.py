@@ -17,6 +17,8 @@ from pipelines.client.repository import Put, Repository
 from tests.command import Command
 from tests.pipelines.moving.libraries import put
 
+pytestmark = pytest.mark.late_alone
+
 BIG = random.Random(0).randbytes(3 << 20)
 """More than a pipe holds."""
 

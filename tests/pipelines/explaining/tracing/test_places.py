@@ -24,6 +24,8 @@ from stages.pictures import picture_id
 from tests.e2e.world import with_environment
 from tests.pipelines.conftest import WaitForJobs
 
+pytestmark = pytest.mark.late_alone
+
 SIDE = 16
 
 

@@ -14,6 +14,8 @@ from pipelines.explaining.tracing.walk import trace
 from pipelines.explaining.tracing.words import shortened
 from tests.pipelines.conftest import WaitForJobs
 
+pytestmark = pytest.mark.late_alone
+
 
 def answer(query: str, *names: str, k: int = 3, near: int = 3) -> dict[str, Any]:
     neighbours = [{"id": f"{at}" * 64, "distance": at / 8, "sources": [f"<b>{at}.png"]} for at in range(near)]
