@@ -69,17 +69,16 @@ class Backend(Protocol):
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Lower bounds of the squared distances of m queries from all n rows of a library.
+class Asked:
+    """m queries, ready to be compared with libraries whose `Bounding.scheme` is one object.
 
-    numbers: float32 (m, w), C order, writable, w given by `stages.knn.selection.room`; without NaN, infinite in columns
-    from n on, and -inf where nothing is known. factor, offset: float64 (m,), factor > 0: the squared distance of query
-    i from row j is at least factor[i] × numbers[i, j] + offset[i].
+    factor, offset: float64 (m,), factor > 0: the squared distance of query i from row j is at least
+    factor[i] × number + offset[i], for the number of `Bounding.bounds`. inputs: what the library needs.
     """
 
-    numbers: Distances
     factor: Floats
     offset: Floats
+    inputs: Any
 
     def squares(self, numbers: Distances) -> Floats:
         """The lower bounds for numbers of shape (m, any)."""
@@ -90,8 +89,16 @@ class Bounds:
 class Bounding(Protocol):
     """Bounds all distances at once: for few queries, whose candidates then need not be guessed in number."""
 
-    def bounds(self, queries: Vectors) -> Bounds:
-        """Lower bounds for queries, float32 (m, d), C order, m small enough for m × n numbers in memory."""
+    scheme: object
+    """Libraries with one scheme can share what was asked."""
+
+    def ask(self, queries: Vectors) -> Asked:
+        """Prepares queries, float32 (m, d), C order."""
+        ...
+
+    def bounds(self, asked: Asked) -> Distances:
+        """Numbers that order the n rows of the library by lower bounds of their distances: float32 (m, n), without NaN,
+        -inf where nothing is known."""
         ...
 
 

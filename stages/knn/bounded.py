@@ -6,23 +6,18 @@ several points asked together, whose bounds combine as their distances do. `Vect
 `Certified`. Knows no files and no pictures.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 
-from stages.knn.backend import Bounding, Bounds, Distances, Floats, Mask, Rows
-from stages.knn.selection import least, smallest
-from stages.knn.threads import in_threads, others_turn
+from stages.knn.backend import Asked, Distances, Floats, Mask, Rows
+from stages.knn.questions import Measure, Part, Questions, measured
+from stages.knn.selection import least, room, smallest
+from stages.knn.threads import cores, in_threads
 from stages.knn.topk import NONE, TopK, empty, merge
 from stages.knn.vectorset import UNIT_ROUNDING, VectorSet
-
-Combination = Literal["any", "all"]
-"""The distance of a row from several points: that of the nearest point, or that of the farthest."""
-
-Measure = Callable[[VectorSet, Rows, VectorSet, Rows], Distances]
 
 _EXTRA = 28
 """Rows beyond k whose distances are looked at before all others."""
@@ -33,73 +28,29 @@ _AT_ONCE = 32 << 20
 _IN_CACHE = 1 << 19
 """Bytes of bounds that are searched at once, which stay in a core's second-level cache."""
 
-
-@dataclass(frozen=True)
-class Part:
-    """Consecutive rows of a library, from `start` on: their vectors, at least one, and what bounds the distances."""
-
-    start: int
-    points: VectorSet
-    bounding: Bounding
-
-    @property
-    def rows(self) -> slice:
-        """The part's rows in the library."""
-        return slice(self.start, self.start + len(self.points))
+_FEWEST = 8
+"""The fewest questions for which it pays to search the bounds in a thread of their own."""
 
 
 @dataclass(frozen=True)
-class Questions:
-    """m questions of at least one point each.
+class _Bounds:
+    """The bounds of all distances in one matrix: the squared distance of question i and the row that has column j is at
+    least factor[i] × numbers[i, j] + offset[i]. Infinite where there is no such row."""
 
-    points: of all questions, those of the first one first. counts: int64 (m,), the number of each one's points. of,
-    out: int64 (p,), rows that are left out: question `of[i]` does not get row `out[i]`.
-    """
+    numbers: Distances
+    factor: Floats
+    offset: Floats
 
-    points: VectorSet
-    counts: Rows
-    how: Combination
-    of: Rows
-    out: Rows
+    def part(self, some: slice) -> "_Bounds":
+        """Those of some questions."""
+        return _Bounds(self.numbers[some], self.factor[some], self.offset[some])
 
-    @classmethod
-    def single(cls, points: VectorSet, itself: Rows) -> "Questions":
-        """A question for each point, which does not get the row in `itself`, int64 (m,), unless this is NONE."""
-        of = np.flatnonzero(itself != NONE)
-        return cls(points, np.ones(len(points), np.int64), "any", of, itself[of])
-
-    def __len__(self) -> int:
-        return len(self.counts)
-
-    @property
-    def firsts(self) -> Rows:
-        """The first point of each question, int64 (m,)."""
-        return np.cumsum(self.counts) - self.counts
-
-    @property
-    def joint(self) -> bool:
-        """Whether any question has several points."""
-        return len(self.points) != len(self)
-
-    def part(self, some: slice) -> "Questions":
-        """Some of the questions, consecutive ones."""
-        firsts = np.append(self.firsts, len(self.points))
-        inside = (self.of >= some.start) & (self.of < some.stop)
-        return Questions(
-            self.points.part(slice(int(firsts[some.start]), int(firsts[min(some.stop, len(self))]))),
-            self.counts[some],
-            self.how,
-            self.of[inside] - some.start,
-            self.out[inside],
-        )
-
-    def combined(self, numbers: Distances) -> Distances:
-        """Of numbers for points, (points, …) in order, those for questions: the smallest or the largest of each."""
-        if not self.joint:
-            return numbers
-        reduce = np.minimum if self.how == "any" else np.maximum
-        reduced: Distances = reduce.reduceat(numbers, self.firsts, axis=0)
-        return reduced
+    def at_most(self, limits: Floats) -> Mask:
+        """The bounds that do not exceed a limit for each question, and a few that hardly do."""
+        with np.errstate(over="ignore"):
+            most = np.nextafter(((limits - self.offset) / self.factor).astype(np.float32), np.float32(np.inf))
+        found: Mask = self.numbers <= np.minimum(most, np.finfo(np.float32).max)[:, None]
+        return found
 
 
 def nearest(parts: Sequence[Part], questions: Questions, k: int, admitted: Mask | None = None) -> TopK:
@@ -114,6 +65,7 @@ def nearest(parts: Sequence[Part], questions: Questions, k: int, admitted: Mask 
         return found
     if admitted is not None:
         parts = [part for part in parts if admitted[part.rows].any()]
+        questions = questions.leaving_out(admitted[questions.out])
     width = sum(len(part.points) for part in parts)
     step = max(1, _AT_ONCE * len(questions) // (4 * width * len(questions.points)))
     for start in range(0, len(questions), step):
@@ -124,107 +76,112 @@ def nearest(parts: Sequence[Part], questions: Questions, k: int, admitted: Mask 
 
 
 class _Search:
-    """One search for questions few enough that the bounds of all rows fit into memory."""
+    """One search for questions few enough that the bounds of all rows fit into memory, as one matrix: each part has
+    columns of its own."""
 
     def __init__(self, parts: Sequence[Part], questions: Questions, admitted: Mask | None) -> None:
         self._parts = parts
-        self._starts = np.array([part.start for part in parts])
+        self._starts: Rows = np.array([part.start for part in parts])
+        self._columns: Rows = np.cumsum([0, *(room(len(part.points)) for part in parts)])
         self._questions = questions
         self._admitted = admitted
 
     def nearest(self, k: int) -> TopK:
-        bounds = in_threads(self._bounds, self._parts)
-        found = self._likely(bounds, k)
-        limits = self._questions.points.at_most(found.distances[:, -1])
-        work = partial(self._others, found, limits)
-        more = in_threads(work, list(zip(self._parts, bounds, strict=True)))
-        question, row, distance = (np.concatenate(each) for each in zip(*more, strict=True))
-        return merge(found, question, distance, row)
+        bounds = self._bounds()
+        count = len(self._questions)
+        size = max(_FEWEST, -(-count // cores()))
+        blocks = [slice(start, start + size) for start in range(0, count, size)]
+        found = in_threads(partial(self._block, bounds, k), blocks)
+        return TopK(*(np.concatenate(each) for each in zip(*((one.distances, one.rows) for one in found), strict=True)))
 
-    def _bounds(self, part: Part) -> Bounds:
-        """The bounds of a part's rows for each question; infinite for rows that are not admitted or left out."""
-        found = part.bounding.bounds(self._questions.points.prepared)
-        offset = found.offset - UNIT_ROUNDING if self._questions.points.metric == "cosine" else found.offset
-        found = Bounds(found.numbers, found.factor, offset)
+    def _bounds(self) -> _Bounds:
+        """The bounds of all rows for each question; infinite for rows that are not admitted, left out, or none."""
+        points = self._questions.points
+        asked: dict[int, Asked] = {}
+        for part in self._parts:
+            key = id(part.bounding.scheme)
+            if key not in asked:
+                asked[key] = part.bounding.ask(points.prepared)
+        first = asked[id(self._parts[0].bounding.scheme)]
+        numbers = np.empty((len(self._questions), int(self._columns[-1])), np.float32)
+
+        def fill(some: Sequence[int]) -> None:
+            for at in some:
+                self._fill(numbers, at, asked[id(self._parts[at].bounding.scheme)], first)
+
+        shares = max(1, min(cores(), len(self._parts)))
+        in_threads(fill, [range(share, len(self._parts), shares) for share in range(shares)])
+        numbers[self._questions.of, self._column(self._questions.out)] = np.inf
         if self._questions.joint:
-            squares = np.nextafter(found.squares(found.numbers).astype(np.float32), np.float32(-np.inf))
-            squares[:, len(part.points) :] = np.inf
-            count = len(self._questions)
-            found = Bounds(self._questions.combined(squares), np.ones(count), np.zeros(count))
-        if self._admitted is not None:
-            found.numbers[:, np.flatnonzero(~self._admitted[part.rows])] = np.inf
-        of, place = self._within(part, self._questions.of, self._questions.out)
-        found.numbers[of, place] = np.inf
-        return found
+            return _Bounds(numbers, np.ones(len(numbers)), np.zeros(len(numbers)))
+        return _Bounds(numbers, first.factor, first.offset - self._rounding)
 
-    def _likely(self, bounds: Sequence[Bounds], k: int) -> TopK:
+    @property
+    def _rounding(self) -> float:
+        return UNIT_ROUNDING if self._questions.points.metric == "cosine" else 0.0
+
+    def _fill(self, numbers: Distances, at: int, asked: Asked, first: Asked) -> None:
+        """Fills the columns of a part."""
+        part = self._parts[at]
+        mine = numbers[:, self._columns[at] : self._columns[at + 1]]
+        count = len(part.points)
+        found = part.bounding.bounds(asked)
+        if self._questions.joint:
+            mine[:, :count] = _down(self._questions.combined(asked.squares(found) - self._rounding))
+        elif asked is first:
+            mine[:, :count] = found
+        else:
+            mine[:, :count] = _down((asked.squares(found) - first.offset[:, None]) / first.factor[:, None])
+        mine[:, count:] = np.inf
+        if self._admitted is not None:
+            mine[:, np.flatnonzero(~self._admitted[part.rows])] = np.inf
+
+    def _block(self, bounds: _Bounds, k: int, some: slice) -> TopK:
+        """The answer to some of the questions."""
+        mine, questions = bounds.part(some), self._questions.part(some)
+        found = self._likely(mine, questions, k)
+        question, place = np.nonzero(found.rows != NONE)
+        mine.numbers[question, self._column(found.rows[question, place])] = np.inf
+        question, column = np.nonzero(mine.at_most(questions.points.at_most(found.distances[:, -1])))
+        row, worst = self._row(column), found.distances[question, -1]
+        near = ~(self._measured(VectorSet.lower_bounds, questions, question, row) > worst)
+        question, row = question[near], row[near]
+        return merge(found, question, self._measured(VectorSet.distances, questions, question, row), row)
+
+    def _likely(self, bounds: _Bounds, questions: Questions, k: int) -> TopK:
         """The k rows with the least distances by a closer look at those with the least bounds."""
-        count = k + _EXTRA
-        some = in_threads(partial(_least, count), list(zip(self._parts, bounds, strict=True)))
-        squares, rows = (np.concatenate(each, axis=1) for each in zip(*some, strict=True))
-        squares, rows = smallest(squares, rows, count)
-        question, column = np.nonzero(rows != NONE)
+        count = min(k + _EXTRA, bounds.numbers.shape[1])
+        step = max(1, _IN_CACHE // (4 * bounds.numbers.shape[1]))
+        some = [least(bounds.numbers[start : start + step], count) for start in range(0, len(questions), step)]
+        numbers, columns = (np.concatenate(each) for each in zip(*some, strict=True))
+        question, place = np.nonzero(~np.isposinf(numbers))
+        rows = np.full(numbers.shape, NONE, np.int64)
+        rows[question, place] = self._row(columns[question, place])
         closer = np.full(rows.shape, np.inf, np.float32)
-        closer[question, column] = self._measured(VectorSet.lower_bounds, question, rows[question, column])
+        closer[question, place] = self._measured(VectorSet.lower_bounds, questions, question, rows[question, place])
         _, rows = smallest(closer, rows, k)
-        question, column = np.nonzero(rows != NONE)
-        row = rows[question, column]
-        distances = self._measured(VectorSet.distances, question, row)
+        question, place = np.nonzero(rows != NONE)
+        row = rows[question, place]
+        distances = self._measured(VectorSet.distances, questions, question, row)
         return merge(empty(len(rows), k), question, distances, row)
 
-    def _others(self, found: TopK, limits: Floats, each: tuple[Part, Bounds]) -> tuple[Rows, Rows, Distances]:
-        """All further pairs of a question and a row of the part that may be among the nearest, with their distances."""
-        part, bounds = each
-        numbers = bounds.numbers[:, : len(part.points)]
-        question, column = np.nonzero(found.rows != NONE)
-        of, place = self._within(part, question, found.rows[question, column])
-        numbers[of, place] = np.inf
-        with np.errstate(over="ignore"):
-            most = np.nextafter(((limits - bounds.offset) / bounds.factor).astype(np.float32), np.float32(np.inf))
-        question, place = np.nonzero(numbers <= np.minimum(most, np.finfo(np.float32).max)[:, None])
-        row, worst = place + part.start, found.distances[question, -1]
-        near = ~(self._measured(VectorSet.lower_bounds, question, row) > worst)
-        question, row = question[near], row[near]
-        return question, row, self._measured(VectorSet.distances, question, row)
+    def _row(self, column: Rows) -> Rows:
+        """The rows of columns that have one."""
+        at = np.searchsorted(self._columns, column, side="right") - 1
+        row: Rows = column - self._columns[at] + self._starts[at]
+        return row
 
-    def _within(self, part: Part, question: Rows, row: Rows) -> tuple[Rows, Rows]:
-        """The pairs whose row lies in the part, with its place there."""
-        inside = (row >= part.rows.start) & (row < part.rows.stop)
-        return question[inside], row[inside] - part.start
+    def _column(self, row: Rows) -> Rows:
+        """The columns of rows of these parts."""
+        at = np.searchsorted(self._starts, row, side="right") - 1
+        column: Rows = row - self._starts[at] + self._columns[at]
+        return column
 
-    def _measured(self, measure: Measure, question: Rows, row: Rows) -> Distances:
-        """The distances of pairs of a question and a row, or lower bounds of these."""
-        return measured(measure, self._questions, self._parts, question, row)
+    def _measured(self, measure: Measure, questions: Questions, question: Rows, row: Rows) -> Distances:
+        return measured(measure, questions, self._parts, question, row)
 
 
-def measured(measure: Measure, questions: Questions, parts: Sequence[Part], question: Rows, row: Rows) -> Distances:
-    """By `VectorSet.distances` or `VectorSet.lower_bounds`, float32 (pairs,): of question `question[i]` and row
-    `row[i]` of the library."""
-    counts = questions.counts[question]
-    ends = np.cumsum(counts)
-    point = np.arange(counts.sum()) + np.repeat(questions.firsts[question] - (ends - counts), counts)
-    found = _of_points(measure, questions.points, parts, point, np.repeat(row, counts))
-    if not questions.joint or not len(question):
-        return found
-    reduce = np.minimum if questions.how == "any" else np.maximum
-    reduced: Distances = reduce.reduceat(found, ends - counts)
-    return reduced
-
-
-def _of_points(measure: Measure, points: VectorSet, parts: Sequence[Part], point: Rows, row: Rows) -> Distances:
-    found = np.empty(len(row), np.float32)
-    at = np.searchsorted([part.start for part in parts], row, side="right") - 1
-    for each in np.unique(at).tolist():
-        chosen = np.flatnonzero(at == each)
-        with others_turn():
-            found[chosen] = measure(points, point[chosen], parts[each].points, row[chosen] - parts[each].start)
-    return found
-
-
-def _least(count: int, each: tuple[Part, Bounds]) -> tuple[Floats, Rows]:
-    """The lower bounds of the part's `count` rows with the least, or of all, and these rows; NONE for infinite ones."""
-    part, bounds = each
-    step = max(1, _IN_CACHE // (4 * bounds.numbers.shape[1]))
-    chunks = [least(bounds.numbers[start : start + step], count) for start in range(0, len(bounds.numbers), step)]
-    numbers, columns = (np.concatenate(each) for each in zip(*chunks, strict=True))
-    return bounds.squares(numbers), np.where(np.isposinf(numbers), NONE, columns + part.start)
+def _down(squares: Floats) -> Distances:
+    """As float32, rounded down."""
+    down: Distances = np.nextafter(squares.astype(np.float32), np.float32(-np.inf))
+    return down

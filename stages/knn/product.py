@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.knn.backend import SINGLE, Bounds, Distances, Rounding, Rows, Vectors, expanded
+from stages.knn.backend import SINGLE, Asked, Distances, Floats, Rounding, Rows, Vectors, expanded
 from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.knn.threads import others_turn
 from stages.knn.topk import NONE
@@ -43,6 +43,7 @@ class Product:
 
     name = "numpy"
     concurrent = True
+    scheme: object = "float32"
 
     def __init__(self, library: Vectors, tiling: Tiling = TILING) -> None:
         """library: float32 (n, d), C order."""
@@ -51,6 +52,7 @@ class Product:
         with np.errstate(over="ignore"):  # infinite then: see `candidates`
             self._halves = np.einsum("ij,ij->i", library, library) / 2
         self.rounding: Rounding = expanded(library.shape[1])
+        self._slack = self.rounding.relative + 32 * SINGLE  # for the additions in `ask` and `bounds`
 
     def candidates(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         """See Backend.candidates. Pairs that overflow float32 are not proposed, or only at infinite distance."""
@@ -63,24 +65,27 @@ class Product:
                 distances[part], rows[part] = self._tile(queries[part], count)
         return distances, rows
 
-    def bounds(self, queries: Vectors) -> Bounds:
+    def ask(self, queries: Vectors) -> Asked:
+        """See Bounding.ask."""
+        with np.errstate(over="ignore"):
+            squares: Floats = np.einsum("ij,ij->i", queries, queries).astype(np.float64)
+        offset = np.where(squares < _LONGEST, squares * (1 - self._slack), 0) - self.rounding.absolute
+        return Asked(np.full(len(queries), 2.0), offset, (queries, ~(squares < _LONGEST)))
+
+    def bounds(self, asked: Asked) -> Distances:
         """See Bounding.bounds."""
-        count = len(self._library)
-        relative = self.rounding.relative + 32 * SINGLE  # for the additions here
-        numbers = np.full((len(queries), room(count, self._tiling.multiple)), np.inf, np.float32)
+        queries, too_long = asked.inputs
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.einsum("ij,ij->i", queries, queries).astype(np.float64)
-            halves = self._halves - np.float32(relative) * self._halves
+            halves = self._halves - np.float32(self._slack) * self._halves
             with others_turn():
                 if len(queries) <= _FEW:
-                    for row, query in zip(numbers, queries, strict=True):
-                        np.subtract(halves, self._library @ query, out=row[:count])
+                    numbers: Distances = np.stack([halves - self._library @ query for query in queries])
                 else:
-                    np.subtract(halves, queries @ self._library.T, out=numbers[:, :count])
+                    numbers = queries @ self._library.T
+                    np.subtract(halves, numbers, out=numbers)
         numbers[:, np.flatnonzero(~(self._halves < _LONGEST))] = -np.inf
-        numbers[~(squares < _LONGEST), :count] = -np.inf
-        offset = np.where(squares < _LONGEST, squares * (1 - relative), 0) - self.rounding.absolute
-        return Bounds(numbers, np.full(len(queries), 2.0), offset)
+        numbers[too_long] = -np.inf
+        return numbers
 
     def _tile(self, queries: Vectors, count: int) -> tuple[Distances, Rows]:
         columns = self._tiling.columns

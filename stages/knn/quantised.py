@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from stages.knn.backend import SINGLE, Bounds, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
+from stages.knn.backend import SINGLE, Asked, Distances, Floats, Mask, Probe, Rounding, Rows, Vectors, gamma
 from stages.knn.onnxfile import Node, Variable, model
 from stages.knn.selection import GROUPS, MULTIPLE, least, room, smallest
 from stages.knn.threads import in_threads, others_turn
@@ -120,22 +120,34 @@ class Quantised:
                 distances[step], rows[step] = self._bounded(asked.part(usable), count)
         return distances, rows
 
-    def bounds(self, queries: Vectors) -> Bounds:
-        """See Bounding.bounds."""
+    @property
+    def scheme(self) -> object:
+        """See Bounding.scheme."""
+        return self.centre
+
+    def ask(self, queries: Vectors) -> Asked:
+        """See Bounding.ask."""
         asked = _quantised(queries, self.centre, _QUERY_STEPS)
         usable = _within(asked)
-        numbers = np.full((len(queries), room(self._count, self._tiling.multiple)), -np.inf, np.float32)
-        numbers[:, self._count :] = np.inf
-        if usable.any():
-            inputs = _inputs(asked.part(usable))
-            begin = 0
-            for product in self._products:
-                with others_turn():
-                    (halves,) = product.session.run(None, inputs)
-                    numbers[usable, begin : begin + product.count] = halves[:, : product.count]
-                begin += product.count
         factor = np.where(usable, 2.0 * asked.scale.astype(np.float64), 1.0)
-        return Bounds(numbers, factor, np.where(usable, asked.square, 0.0))
+        return Asked(factor, np.where(usable, asked.square, 0.0), (usable, _inputs(asked.part(usable))))
+
+    def bounds(self, asked: Asked) -> Distances:
+        """See Bounding.bounds."""
+        usable, inputs = asked.inputs
+        if not self.usable or not usable.any():
+            return np.full((len(usable), self._count), -np.inf, np.float32)
+        found = []
+        for product in self._products:
+            with others_turn():
+                (halves,) = product.session.run(None, inputs)
+            found.append(halves[:, : product.count])
+        known: Distances = found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+        if usable.all():
+            return known
+        numbers = np.full((len(usable), self._count), -np.inf, np.float32)
+        numbers[usable] = known
+        return numbers
 
     def _bounded(self, asked: _Quantised, count: int) -> tuple[Distances, Rows]:
         """The `count` smallest lower bounds of each query, and their rows."""

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from stages.knn.backend import Distances, Mask, Rows, Vectors
-from stages.knn.bounded import Combination, Part, Questions, measured, nearest
+from stages.knn.bounded import nearest
+from stages.knn.questions import Combination, Part, Questions, measured
 from stages.knn.settings import Settings
 from stages.knn.threads import in_threads
 from stages.knn.topk import NONE, TopK, empty, itself_first, merge, widened

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stages import search
 from stages.contract import Datum, Input, StageError
-from stages.knn.bounded import Combination
+from stages.knn.questions import Combination
 from stages.knn.settings import Settings
 from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
