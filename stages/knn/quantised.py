@@ -279,5 +279,8 @@ def _session(turned: Wholes, parts: Sequence[_Quantised]) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # the threads are ours
     options.log_severity_level = 3  # errors only: it warns about the machine
+    options.enable_cpu_mem_arena = False  # it would keep the memory of the largest answer so far, for each product
     # On the processor only: a GPU may multiply float32 with fewer bits than the bounds allow for.
-    return onnxruntime.InferenceSession(model(nodes, inputs, output, tensors), options, ["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model(nodes, inputs, output, tensors), options, ["CPUExecutionProvider"])
+    session._model_bytes = None  # the library once more, to start again on another provider
+    return session
