@@ -14,8 +14,9 @@ import pytest
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Put
 from pipelines.errors import LookalikeError
+from pipelines.explaining.tracing.pages import picture_page
 from pipelines.explaining.tracing.traces import Origin, Trace, as_data
-from pipelines.explaining.tracing.walk import trace
+from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from tests.e2e.world import MakeWorld, Paint, World, specs
@@ -111,6 +112,23 @@ def test_archives_folders_and_lone_files_are_followed(told: Told) -> None:
 def test_a_commit_that_puts_the_same_bytes_again_is_not_the_one_that_put_them(told: Told) -> None:
     assert only(told.trace("archive.png")).file.commit == told.commits["archive"]
     assert told.trace("alone.png").neighbour.origins[0].file.commit == told.commits["alone"]
+
+
+def test_a_picture_of_the_index_is_followed_as_in_an_answer(told: Told) -> None:
+    answer = told.trace("archive.png", at=told.commits["many"])
+    id_ = answer.neighbour.id
+    found = picture(told.world.connection, id_, "pack.zip/in/a.png", told.commits["many"])
+    assert found.picture == answer.neighbour
+    assert (found.index, found.model) == (answer.index, answer.model)
+    assert found.checks
+    assert all(each.holds for each in found.checks)
+    assert not found.gaps
+    page = picture_page(found)
+    assert "<h1>pack.zip/in/a.png</h1>" in page
+    assert told.commits["archive"][:12] in page
+    assert "data:image/jpeg;base64," in page
+    with pytest.raises(LookalikeError, match=r"has no segment with the picture zzzz"):
+        picture(told.world.connection, "zzzz", "pack.zip/in/a.png", told.commits["many"])
 
 
 def test_every_source_of_a_picture_is_followed(told: Told) -> None:

@@ -3,10 +3,11 @@
 Every text from outside passes through `text`; the page runs no script and loads nothing. Knows no server.
 """
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 
 from pipelines.explaining.tracing import drawing, words
-from pipelines.explaining.tracing.traces import Step, Trace
+from pipelines.explaining.tracing.traces import Model, Pictured, PictureTrace, Step, Trace
 from stages import markup
 from stages.markup import text
 
@@ -28,15 +29,31 @@ td p + p { color: var(--muted); }
 
 
 def page(trace: Trace) -> str:
-    """The page as text for a UTF-8 file."""
-    return "\n".join([*_head(trace), "<main>", *_body(trace), "</main>", *markup.end(), ""])
+    """The page of an answer as text for a UTF-8 file."""
+    head = _head(words.title(trace), words.answer(trace), trace)
+    steps = _table(trace.model, [trace.query, trace.neighbour], (trace.index, trace.search, trace.render))
+    return _whole(head, [drawing.drawing(trace), *steps], trace)
 
 
-def _head(trace: Trace) -> Iterator[str]:
-    yield from markup.head(words.title(trace), drawing.STYLE + _STYLE)
+def picture_page(trace: PictureTrace) -> str:
+    """The page of a picture of the index as text for a UTF-8 file."""
+    picture = trace.picture
+    title = words.name(picture.names, picture.id)
+    head = _head(title, "the way of this picture into the index", trace)
+    seen = [f'<p><img alt="" src="data:image/jpeg;base64,{b64encode(picture.thumbnail).decode("ascii")}"></p>']
+    steps = _table(trace.model, [picture], (trace.index,))
+    return _whole(head, [*(seen if picture.thumbnail else []), *steps], trace)
+
+
+def _whole(head: Iterable[str], body: Iterable[str], trace: Trace | PictureTrace) -> str:
+    return "\n".join([*head, "<main>", *body, *_checks(trace), "</main>", *markup.end(), ""])
+
+
+def _head(title: str, summary: str, trace: Trace | PictureTrace) -> Iterator[str]:
+    yield from markup.head(title, drawing.STYLE + _STYLE)
     yield "<header>"
-    yield f"<h1>{text(words.title(trace))}</h1>"
-    yield f'<p class="summary">{text(words.answer(trace))}</p>'
+    yield f"<h1>{text(title)}</h1>"
+    yield f'<p class="summary">{text(summary)}</p>'
     facts = {
         "Commit": f"<code>{text(trace.commit)}</code> {text(words.moment(trace.began))}",
         "Model": f"{text(trace.model.name)} <code>{text(trace.model.sha256)}</code>",
@@ -48,23 +65,24 @@ def _head(trace: Trace) -> Iterator[str]:
     yield "</header>"
 
 
-def _body(trace: Trace) -> Iterator[str]:
-    yield drawing.drawing(trace)
+def _table(model: Model, pictures: Iterable[Pictured], last: Iterable[Step]) -> Iterator[str]:
     yield '<h2 id="steps">Every step</h2>'
     yield '<div class="table"><table aria-labelledby="steps">'
     yield '<thead><tr><th scope="col">Step</th><th scope="col">File</th><th scope="col">Origin</th></tr></thead>'
     yield "<tbody>"
-    model = trace.model
     yield _row("models", model.file.path, [f"{model.name}, hash {model.sha256}", *words.put(model.file)])
-    for picture in (trace.query, trace.neighbour):
+    for picture in pictures:
         for features, origins in words.by_features(picture):
             for origin in origins:
                 yield _row(origin.file.repo, origin.name, words.source(origin))
                 yield _stepped(origin.preprocess)
             yield _stepped(features)
-    for step in (trace.index, trace.search, trace.render):
+    for step in last:
         yield _stepped(step)
     yield "</tbody></table></div>"
+
+
+def _checks(trace: Trace | PictureTrace) -> Iterator[str]:
     yield f'<h2 id="checks">{text(words.checked(trace).capitalize())}</h2>'
     yield '<ul class="checks">'
     yield from (f"<li>{'✓' if each.holds else '✗ not true:'} {text(each.statement)}</li>" for each in trace.checks)

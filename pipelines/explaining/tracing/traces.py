@@ -1,6 +1,7 @@
-"""A trace as a value: everything that led to one tile of a result sheet. Knows no server and no drawing."""
+"""A trace as a value: everything that led to one tile of a result sheet, or to one picture of the index. Knows neither
+servers nor drawing."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
@@ -134,12 +135,36 @@ class Trace:
     @property
     def gaps(self) -> list[str]:
         """The links that could not be followed, as sentences."""
-        return list(dict.fromkeys(_gaps(self)))
+        return list(dict.fromkeys(_gaps(self.steps, [self.query, self.neighbour], self.model)))
 
     @property
     def seconds(self) -> float:
         """The time of all its steps, as far as recorded."""
         return sum(step.seconds or 0.0 for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class PictureTrace:
+    """The way of one picture of the index, at the commit set `commit`, whose commit of the index began at `began`
+    (UTC)."""
+
+    commit: str
+    began: datetime | None
+    picture: Pictured
+    index: Step
+    model: Model
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def steps(self) -> list[Step]:
+        """Every step once, in the order of the work."""
+        before = [step for origin in self.picture.origins for step in (origin.preprocess, origin.features)]
+        return list({(step.pipeline, step.path): step for step in (*before, self.index)}.values())
+
+    @property
+    def gaps(self) -> list[str]:
+        """The links that could not be followed, as sentences."""
+        return list(dict.fromkeys(_gaps(self.steps, [self.picture], self.model)))
 
 
 def as_data(trace: Trace) -> dict[str, Any]:
@@ -158,15 +183,15 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def _gaps(trace: Trace) -> Iterator[str]:
-    for step in trace.steps:
+def _gaps(steps: Sequence[Step], pictures: Sequence[Pictured], model: Model) -> Iterator[str]:
+    for step in steps:
         if step.note:
             yield f"{step.pipeline}: {step.note}"
-    for picture in (trace.query, trace.neighbour):
+    for picture in pictures:
         for origin in picture.origins:
             if origin.file.note:
                 yield f"{origin.name}: {origin.file.note}"
         if len(picture.names) > len(picture.origins):
             yield f"only {len(picture.origins)} of {len(picture.names)} sources were followed"
-    if trace.model.file.note:
-        yield f"models: {trace.model.file.note}"
+    if model.file.note:
+        yield f"models: {model.file.note}"

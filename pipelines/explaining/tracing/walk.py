@@ -1,33 +1,27 @@
-"""The walk from one tile of a result sheet back to the files that it came from.
+"""The walk from one tile of a result sheet back to the files that it came from, and that from one picture of the index.
 
-`trace` is the one way in, for the command and for a web page. The walk knows the names of the pipelines' files; it
-reads those of this one tile, never a list of all datums or pictures.
+`trace` and `picture` are the ways in, for the command and for web pages. The walk knows the names of the pipelines'
+files; it reads those of this one tile or picture, never a list of all datums or pictures.
 """
 
 import io
-from dataclasses import dataclass, replace
-from datetime import datetime
+import json
+from dataclasses import replace
 
 import numpy as np
 
 from pipelines.client.connection import Connection
-from pipelines.client.lineage import Found, Lineage, Made
+from pipelines.client.lineage import Found, Lineage
 from pipelines.client.moments import commit_at
-from pipelines.explaining.tracing.places import Packed, Place, Places
-from pipelines.explaining.tracing.stepping import Steps
+from pipelines.errors import LookalikeError
+from pipelines.explaining.tracing.descent import LARGEST_TABLE, Descent, Side, began
 from pipelines.explaining.tracing.tiles import Tile, tile
-from pipelines.explaining.tracing.traces import Check, File, Model, Origin, Pictured, Step, Trace
-from stages import parts
-from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from pipelines.explaining.tracing.traces import PictureTrace, Step, Trace
 from stages.contract import StageError
-from stages.tables.images import Images, read_images
 from stages.tables.neighbours import Neighbours, read_neighbours
 
-MOST_SOURCES = 20
-"""Most sources of one picture that are followed."""
-
-_LARGEST_TABLE = 16 << 20
-"""Bytes of the largest table that is read to check a step."""
+_LIBRARY = ("images", "preprocess", "features", "")
+"""The repo, the pipelines and the entry of a picture of the library, as `Side` has them."""
 
 
 def trace(connection: Connection, entry: str, query: str = "", rank: int = 1, at: str = "") -> Trace:
@@ -41,33 +35,50 @@ def trace(connection: Connection, entry: str, query: str = "", rank: int = 1, at
     ).go()
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """The library or an entry of the queries: its repo and pipelines, the entry's name in PFS, and one picture."""
+def picture(connection: Connection, id_: str, name: str, at: str) -> PictureTrace:
+    """The way of one picture of the index, by its id and the true name of one source, at the id of a commit set.
 
-    repo: str
-    preprocess: str
-    features: str
-    above: str
-    id: str
-    names: tuple[str, ...]
+    Raises LookalikeError if the index of then has no such picture.
+    """
+    lineage = Lineage(connection)
+    segment, facts = _segment(lineage, id_, at)
+    descent = Descent(lineage, at, str(facts.get("backbone", "")), str(facts.get("model", "")))
+    found = PictureTrace(
+        commit=at,
+        began=began(lineage.commit("index", at)),
+        picture=descent.pictured(Side(*_LIBRARY, id_, (name,)), f"/library/{segment}/{{}}.parquet"),
+        index=descent.steps.of("index", f"/{segment}/index.json"),
+        model=descent.model(),
+    )
+    return replace(found, checks=descent.checked(found.steps))
+
+
+def _segment(lineage: Lineage, id_: str, at: str) -> tuple[str, dict[str, object]]:
+    """The segment of the index that an id belongs to, and its facts."""
+    for file in lineage.files("index", "/*/index.json", at):
+        segment = file.path.split("/")[1]
+        if id_.startswith(segment):
+            try:
+                return segment, dict(json.loads(lineage.read(file)))
+            except ValueError as error:
+                raise LookalikeError(f"{file.path} was not written by lookalike's index: {error}") from error
+    raise LookalikeError(f"the index of commit {at[:12]} has no segment with the picture {id_[:12]}")
 
 
 class _Walk:
-    """One walk, which collects what it compares on its way."""
+    """One walk from a tile."""
 
     def __init__(self, lineage: Lineage, chosen: Tile) -> None:
         self._lineage = lineage
-        self._steps = Steps(lineage, chosen.commit)
+        self._descent = Descent(lineage, chosen.commit, chosen.backbone, chosen.model)
         self._tile = chosen
-        self._checks: dict[str, bool] = {}
 
     def go(self) -> Trace:
         """Follows every link."""
-        tile = self._tile
+        tile, descent = self._tile, self._descent
         entry = tile.entry_path
-        asked = _Side("queries", "preprocess-queries", "features-queries", entry, tile.query, tile.query_names)
-        library = _Side("images", "preprocess", "features", "", tile.neighbour, tile.neighbour_names)
+        asked = Side("queries", "preprocess-queries", "features-queries", entry, tile.query, tile.query_names)
+        library = Side(*_LIBRARY, tile.neighbour, tile.neighbour_names)
         search, segment = self._search()
         trace = Trace(
             entry=tile.entry,
@@ -76,19 +87,15 @@ class _Walk:
             metric=tile.metric,
             distance=tile.distance,
             commit=tile.commit,
-            began=_began(self._lineage.commit("render", tile.commit)),
-            query=self._pictured(asked, f"/queries/{entry}/images.parquet"),
-            neighbour=self._pictured(library, f"/library/{segment}/{{}}.parquet"),
-            index=self._steps.of("index", f"/{segment}/index.json"),
+            began=began(self._lineage.commit("render", tile.commit)),
+            query=descent.pictured(asked, f"/queries/{entry}/images.parquet"),
+            neighbour=descent.pictured(library, f"/library/{segment}/{{}}.parquet"),
+            index=descent.steps.of("index", f"/{segment}/index.json"),
             search=search,
-            render=self._steps.of("render", f"/{entry}/neighbors.jsonl"),
-            model=self._model(),
+            render=descent.steps.of("render", f"/{entry}/neighbors.jsonl"),
+            model=descent.model(),
         )
-        known = [step.unchanged for step in trace.steps if step.unchanged is not None]
-        if known:
-            self._check("each datum was computed from the inputs of this commit, by their hashes", all(known))
-        checks = tuple(Check(*each) for each in self._checks.items())
-        return replace(trace, checks=checks)
+        return replace(trace, checks=descent.checked(trace.steps))
 
     def _search(self) -> tuple[Step, str]:
         """The step that found the neighbour, and the segment of the index in which it did."""
@@ -100,14 +107,16 @@ class _Walk:
                 if found is not None:
                     near = {each.id: each.distance for each in found}
                     same = id_ in near and np.float32(near[id_]) == np.float32(self._tile.distance)
-                    self._check("search found this neighbour at this distance", same)
-                    self._check("search compared vectors of the answer's model", found.model == self._tile.model)
-                return self._steps.at(table), segment
+                    self._descent.check("search found this neighbour at this distance", same)
+                    self._descent.check(
+                        "search compared vectors of the answer's model", found.model == self._tile.model
+                    )
+                return self._descent.steps.at(table), segment
         gone = f"it has no table of the neighbour's segment for {self._tile.entry}"
         return Step("search", f"/{entry}/", note=gone), id_[:1]
 
     def _neighbours(self, table: Found) -> Neighbours | None:
-        if table.bytes > _LARGEST_TABLE:
+        if table.bytes > LARGEST_TABLE:
             return None
         asked = self._tile.query
         try:
@@ -115,88 +124,3 @@ class _Walk:
             return read_neighbours(content, lambda queries, _: np.array([each == asked for each in queries], np.bool_))
         except StageError:  # another version's
             return None
-
-    def _pictured(self, side: _Side, table: str) -> Pictured:
-        """A picture with the origins of its sources. table: the path of its table of features, with {} for the part."""
-        places = Places(self._lineage, side.repo, side.preprocess, self._tile.commit, side.above)
-        origins, thumbnail = [], b""
-        for name in side.names[:MOST_SOURCES]:
-            found = places.find(name, side.id, self._buckets(side.preprocess))
-            if found is None:
-                origins.append(self._lost(side, name, table))
-                continue
-            place, packed = found
-            features = self._steps.of(side.features, table.format(packed.part))
-            origins.append(self._origin(places, place, packed, name, features))
-            self._check_table(side, features)
-            thumbnail = thumbnail or packed.pack.thumbnail(packed.row)
-        return Pictured(side.id, side.names, tuple(origins), thumbnail)
-
-    def _buckets(self, pipeline: str) -> int:
-        """The number of parts of lone pictures, as preprocess had it."""
-        text = self._steps.environment(pipeline).get("BUCKETS", "")
-        return int(text) if text.isdecimal() and int(text) else parts.BUCKETS
-
-    def _origin(self, places: Places, place: Place, packed: Packed, name: str, features: Step) -> Origin:
-        source = next(each for each in packed.row.sources if each.path == name)
-        commit, certain = places.put_by(place, source.sha256, packed.row.id)
-        doubt = "" if certain else "it was put by this commit or an earlier one, whose pictures cannot be read any more"
-        self._check("preprocess made a picture of this id from each source", True)
-        return Origin(
-            name=name,
-            file=self._file(place.file.repo, place.file.path, place.member, commit, doubt),
-            preprocess=self._steps.at(packed.pack.file),
-            features=features,
-            sha256=source.sha256,
-            width=source.width,
-            height=source.height,
-            bytes=source.bytes,
-            taken=source.taken,
-        )
-
-    def _lost(self, side: _Side, name: str, table: str) -> Origin:
-        """An origin whose file or pack cannot be found."""
-        self._check("preprocess made a picture of this id from each source", False)
-        gone = "no pack of this commit holds it"
-        unknown = Step(side.features, table.format("?"), note="the part of this picture is not known")
-        return Origin(name, File(side.repo, "", note=gone), Step(side.preprocess, "", note=gone), unknown)
-
-    def _check_table(self, side: _Side, features: Step) -> None:
-        file = self._lineage.file(side.features, features.path, self._tile.commit)
-        if file is None or file.bytes > _LARGEST_TABLE:
-            return
-        try:
-            table: Images = read_images(io.BytesIO(self._lineage.read(file)))
-        except StageError:
-            return
-        of = "query" if side.above else "neighbour"
-        self._check(f"features computed a vector of the {of}", side.id in table.ids)
-        self._check("features used the answer's model", table.model == self._tile.model)
-
-    def _model(self) -> Model:
-        spec = self._lineage.file("models", f"/{SPEC_FILE}", self._tile.commit)
-        if spec is None:
-            gone = File("models", f"/{MODEL_FILE}", note="no backbone is there at this commit")
-            return Model(self._tile.backbone, self._tile.model, gone)
-        try:
-            described = parse_spec(self._lineage.read(spec))
-            self._check("the backbone in models is the answer's", described.sha256 == self._tile.model)
-        except StageError:
-            self._check("the backbone in models is the answer's", False)
-        commit, _ = Places(self._lineage, "models", "", self._tile.commit).put_by(Place(spec), "", "")
-        file = self._file("models", f"/{MODEL_FILE}", "", commit, "")
-        return Model(self._tile.backbone, self._tile.model, file)
-
-    def _file(self, repo: str, path: str, member: str, commit: str, note: str) -> File:
-        made = self._lineage.commit(repo, commit)
-        if made is None:
-            return File(repo, path, member, commit, note="its commit was squashed or deleted")
-        return File(repo, path, member, commit, _began(made), made.author, made.description, note)
-
-    def _check(self, statement: str, holds: bool) -> None:
-        self._checks[statement] = holds and self._checks.get(statement, True)
-
-
-def _began(made: Made | None) -> datetime | None:
-    """The start of a commit, that of the original if it was imported."""
-    return (made.original or made.started) if made else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from pipelines.explaining.tracing.traces import File, Origin, Pictured, Step, Trace
+from pipelines.explaining.tracing.traces import File, Origin, Pictured, PictureTrace, Step, Trace
 from stages.wording import counted, distance
 
 _SHORT = 12
@@ -104,7 +104,7 @@ def facts(origin: Origin) -> str:
     return ", ".join(told)
 
 
-def checked(trace: Trace) -> str:
+def checked(trace: Trace | PictureTrace) -> str:
     """The number of checks, and whether all of them hold."""
     failed = [each for each in trace.checks if not each.holds]
     if failed:

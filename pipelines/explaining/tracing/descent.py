@@ -1,0 +1,143 @@
+"""The way of one picture, from a vector of it back to the files that it came from, at one commit set.
+
+Knows the names of the pipelines' files up to features, and the model; knows no index and no answers. Reads the files of
+this one picture, never a list of all datums or pictures.
+"""
+
+import io
+from dataclasses import dataclass
+from datetime import datetime
+
+from pipelines.client.lineage import Lineage, Made
+from pipelines.explaining.tracing.places import Packed, Place, Places
+from pipelines.explaining.tracing.stepping import Steps
+from pipelines.explaining.tracing.traces import Check, File, Model, Origin, Pictured, Step
+from stages import parts
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.contract import StageError
+from stages.tables.images import Images, read_images
+
+MOST_SOURCES = 20
+"""Most sources of one picture that are followed."""
+
+LARGEST_TABLE = 16 << 20
+"""Bytes of the largest table that is read to check a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The library or an entry of the queries: its repo and pipelines, the entry's name in PFS, and one picture."""
+
+    repo: str
+    preprocess: str
+    features: str
+    above: str
+    id: str
+    names: tuple[str, ...]
+
+
+class Descent:
+    """The ways of pictures at a commit set, whose vectors are those of one model (its name and hash); and what was
+    compared on them."""
+
+    def __init__(self, lineage: Lineage, commit: str, backbone: str, model: str) -> None:
+        self._lineage = lineage
+        self._commit = commit
+        self._backbone = backbone
+        self._sha256 = model
+        self._checks: dict[str, bool] = {}
+        self.steps = Steps(lineage, commit)
+
+    def pictured(self, side: Side, table: str) -> Pictured:
+        """A picture with the origins of its sources. table: the path of its table of features, with {} for the part."""
+        places = Places(self._lineage, side.repo, side.preprocess, self._commit, side.above)
+        origins, thumbnail = [], b""
+        for name in side.names[:MOST_SOURCES]:
+            found = places.find(name, side.id, self._buckets(side.preprocess))
+            if found is None:
+                origins.append(self._lost(side, name, table))
+                continue
+            place, packed = found
+            features = self.steps.of(side.features, table.format(packed.part))
+            origins.append(self._origin(places, place, packed, name, features))
+            self._check_table(side, features)
+            thumbnail = thumbnail or packed.pack.thumbnail(packed.row)
+        return Pictured(side.id, side.names, tuple(origins), thumbnail)
+
+    def _buckets(self, pipeline: str) -> int:
+        """The number of parts of lone pictures, as preprocess had it."""
+        text = self.steps.environment(pipeline).get("BUCKETS", "")
+        return int(text) if text.isdecimal() and int(text) else parts.BUCKETS
+
+    def _origin(self, places: Places, place: Place, packed: Packed, name: str, features: Step) -> Origin:
+        source = next(each for each in packed.row.sources if each.path == name)
+        commit, certain = places.put_by(place, source.sha256, packed.row.id)
+        doubt = "" if certain else "it was put by this commit or an earlier one, whose pictures cannot be read any more"
+        self.check("preprocess made a picture of this id from each source", True)
+        return Origin(
+            name=name,
+            file=self._file(place.file.repo, place.file.path, place.member, commit, doubt),
+            preprocess=self.steps.at(packed.pack.file),
+            features=features,
+            sha256=source.sha256,
+            width=source.width,
+            height=source.height,
+            bytes=source.bytes,
+            taken=source.taken,
+        )
+
+    def _lost(self, side: Side, name: str, table: str) -> Origin:
+        """An origin whose file or pack cannot be found."""
+        self.check("preprocess made a picture of this id from each source", False)
+        gone = "no pack of this commit holds it"
+        unknown = Step(side.features, table.format("?"), note="the part of this picture is not known")
+        return Origin(name, File(side.repo, "", note=gone), Step(side.preprocess, "", note=gone), unknown)
+
+    def _check_table(self, side: Side, features: Step) -> None:
+        file = self._lineage.file(side.features, features.path, self._commit)
+        if file is None or file.bytes > LARGEST_TABLE:
+            return
+        try:
+            table: Images = read_images(io.BytesIO(self._lineage.read(file)))
+        except StageError:
+            return
+        of = "query" if side.above else "neighbour"
+        self.check(f"features computed a vector of the {of}", side.id in table.ids)
+        self.check("features used the answer's model", table.model == self._sha256)
+
+    def model(self) -> Model:
+        """The model, with the file in `models` and the commit that put it."""
+        spec = self._lineage.file("models", f"/{SPEC_FILE}", self._commit)
+        if spec is None:
+            gone = File("models", f"/{MODEL_FILE}", note="no backbone is there at this commit")
+            return Model(self._backbone, self._sha256, gone)
+        try:
+            described = parse_spec(self._lineage.read(spec))
+            self.check("the backbone in models is the answer's", described.sha256 == self._sha256)
+        except StageError:
+            self.check("the backbone in models is the answer's", False)
+        commit, _ = Places(self._lineage, "models", "", self._commit).put_by(Place(spec), "", "")
+        file = self._file("models", f"/{MODEL_FILE}", "", commit, "")
+        return Model(self._backbone, self._sha256, file)
+
+    def _file(self, repo: str, path: str, member: str, commit: str, note: str) -> File:
+        made = self._lineage.commit(repo, commit)
+        if made is None:
+            return File(repo, path, member, commit, note="its commit was squashed or deleted")
+        return File(repo, path, member, commit, began(made), made.author, made.description, note)
+
+    def check(self, statement: str, holds: bool) -> None:
+        """Notes a statement that was compared; it is true if it always was."""
+        self._checks[statement] = holds and self._checks.get(statement, True)
+
+    def checked(self, steps: list[Step]) -> tuple[Check, ...]:
+        """All statements, with the one on the inputs of these steps."""
+        known = [step.unchanged for step in steps if step.unchanged is not None]
+        if known:
+            self.check("each datum was computed from the inputs of this commit, by their hashes", all(known))
+        return tuple(Check(*each) for each in self._checks.items())
+
+
+def began(made: Made | None) -> datetime | None:
+    """The start of a commit, that of the original if it was imported."""
+    return (made.original or made.started) if made else None
