@@ -12,7 +12,7 @@ from pipelines.library.blocks import Span
 from pipelines.library.pictures import Source
 from pipelines.library.stl10 import Split
 from pipelines.library.stl10samples import write_stl10
-from stages import preprocess
+from stages import blocknames, preprocess
 from stages.contract import Datum, Input
 from stages.packs import Pack, read_packs
 
@@ -71,4 +71,4 @@ def _in_blocks(sources: Sequence[Source], directory: Path) -> Iterator[Path]:
     directory.mkdir(parents=True)
     spans = {source.name: source.span for source in sources}
     for prefix, names in sorted(blocks.divide(spans).items()):
-        yield write_block(directory / blocks.file_name(prefix), {name: spans[name] for name in names})
+        yield write_block(directory / blocknames.file_name(prefix), {name: spans[name] for name in names})

@@ -19,11 +19,12 @@ from pipelines.library.blocks import Span
 from pipelines.library.samples import PHOTOGRAPHS, crop_box, open_photograph
 from pipelines.library.stl10 import UNLABELLED
 from pipelines.library.stl10samples import write_stl10
+from stages import blocknames
 from stages.contract import Input
 from stages.preprocess import start
 from stages.stl10 import RECORD, record_name
 
-_BLOCK = blocks.file_name("")
+_BLOCK = blocknames.file_name("")
 
 
 def measure(rounds: int) -> Result:

@@ -87,6 +87,16 @@ def passes_at_once() -> int:
     return 2 if on_gpu else 1
 
 
+def kind() -> str:
+    """The kind of device that computes vectors: "cpu", or the name of the first GPU."""
+    if keras.backend.backend() != "tensorflow":
+        return str(keras.backend.backend())
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return "cpu"
+    return str(tf.config.experimental.get_device_details(gpus[0]).get("device_name") or "GPU")
+
+
 def _described(gpus: int, memory: GpuMemory) -> str:
     if not gpus:
         return "no GPU: computing on the CPU"

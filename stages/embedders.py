@@ -34,6 +34,11 @@ class Embedder:
         parts = (pictures[begin : begin + batch] for begin in range(0, len(pictures), batch))
         return np.concatenate([np.empty((0, self.spec.dimension), np.float32), *self.stream(parts)])
 
+    def warm_up(self) -> None:
+        """Runs one forward pass, which is slower than all later ones."""
+        size = self.spec.image_size
+        self(np.zeros((1, size, size, 3), np.uint8))
+
     def stream(self, batches: Iterable[NDArray[np.uint8]]) -> Iterator[NDArray[np.float32]]:
         """The vectors of each batch, in order; a batch is at most `spec.batch` pictures.
 

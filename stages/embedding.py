@@ -58,12 +58,12 @@ class Embedding:
     """A loaded model, which computes the vectors of one datum at a time. Its pictures must have the model's size."""
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self.spec = embedder.spec
 
     def library(self, packs: Path, part: str, out: Path, segment_digits: int) -> None:
         """Writes library/<segment>/<part>.npy and .parquet below `out` for each segment with pictures of the packs."""
-        vectors, images = _embed(self._embedder, _united(packs))
+        vectors, images = _embed(self.embedder, _united(packs))
         segments = [id[:segment_digits] for id in images.ids]
         for segment in sorted(set(segments)):
             rows = slice(bisect_left(segments, segment), bisect_right(segments, segment))
@@ -72,7 +72,7 @@ class Embedding:
 
     def query(self, packs: Path, out: Path) -> None:
         """Writes vectors.npy, images.parquet and, if something was rejected, rejected.jsonl to `out`."""
-        vectors, images = _embed(self._embedder, _united(packs))
+        vectors, images = _embed(self.embedder, _united(packs))
         _write(out / "vectors.npy", vectors, out / "images.parquet", images)
         rejected = [each for path in sorted(packs.glob("*.rejected.jsonl")) for each in read_rejections(path)]
         if rejected:

@@ -1,15 +1,11 @@
-"""Copies of a commit's files on this machine, for stages that run here. Fetched files are kept by Pachyderm's hash of
-their content, so that the next question of the same library fetches nothing.
+"""Copies of a commit's files on this machine, for stages that run here.
 
 Knows neither the files' meaning nor the stages.
 """
 
 import contextlib
 import json
-import os
 import shutil
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -24,13 +20,7 @@ from pipelines.client.moments import inspected
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-
-KEPT_BYTES = 4 << 30
-"""Most bytes of files that are kept; those that were not used for the longest time go first."""
-
-_SCRATCH = "ask-"
-_LEFT_AFTER = 7 * 86400.0
-"""Seconds after which a scratch directory belongs to a process that was killed: no question takes as long."""
+from stages.filecache import FileCache
 
 Report = Callable[[int], None]
 """Hears of each number of bytes that has come."""
@@ -127,74 +117,10 @@ class Tree:
             raise LookalikeError(f"the server sent /{entry.path} of {self._repository.name} cut off: try again")
         report(entry.size)
 
-
-class Store:
-    """Fetched files below a directory of this machine, by hash, and a scratch directory on the same disk."""
-
-    def __init__(self, directory: Path, most: int = KEPT_BYTES) -> None:
-        self._kept = directory / "files"
-        self._most = most
-        self._directory = directory
-
-    @contextlib.contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """A directory that is deleted in the end; those that killed processes have left are deleted now."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        for left in self._directory.glob(f"{_SCRATCH}*"):
-            with contextlib.suppress(OSError):
-                if time.time() - left.stat().st_mtime > _LEFT_AFTER:
-                    shutil.rmtree(left)
-        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self._directory) as scratch:
-            yield Path(scratch)
-
-    @property
-    def free(self) -> int:
-        """The free bytes of its disk."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        return shutil.disk_usage(self._directory).free
-
-    @property
-    def most(self) -> int:
-        """The most bytes that are kept."""
-        return self._most
-
-    def place(self, tree: Tree, entry: Entry, at: Path, report: Report = lambda _: None) -> None:
-        """Makes a file of a commit appear at a path of the scratch directory; it is fetched unless it is kept."""
-        at.parent.mkdir(parents=True, exist_ok=True)
-        kept = self._kept / entry.hash[:2] / entry.hash
-        try:
-            if kept.stat().st_size == entry.size:
-                os.utime(kept)
-                os.link(kept, at)
-                report(entry.size)
-                return
-        except OSError:  # not kept, or a disk without links
-            pass
-        tree.fetch(entry, at, report)
-        with contextlib.suppress(OSError):
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            kept.unlink(missing_ok=True)
-            os.link(at, kept)
-
-    def trim(self) -> None:
-        """Deletes what was not used for the longest time, until no more than `most` bytes are left."""
-        found: list[tuple[float, int, Path]] = []
-        for path in self._kept.glob("*/*"):
-            with contextlib.suppress(OSError):
-                state = path.stat()
-                found.append((state.st_mtime, state.st_size, path))
-        excess = sum(size for _, size, _ in found) - self._most
-        for _, size, path in sorted(found):
-            if excess <= 0:
-                return
-            path.unlink(missing_ok=True)
-            excess -= size
-
-
-def default_place() -> Path:
-    """The directory of files that are kept."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "lookalike" / "trees"
+    def place(self, cache: FileCache, entry: Entry, at: Path, report: Report = lambda _: None) -> None:
+        """Makes a file appear at a path of the cache's scratch directory; it is fetched unless it is kept."""
+        if cache.place(entry.hash, entry.size, at, lambda to: self.fetch(entry, to, report)):
+            report(entry.size)
 
 
 def batches(entries: list[Entry], most: int) -> Iterator[list[Entry]]:

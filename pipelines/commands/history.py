@@ -18,9 +18,9 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.changes.contents import PREPROCESS, Changed
 from pipelines.explaining.changes.counting import Count
 from pipelines.explaining.changes.history import DEPLOYMENT, Change, Changes
-from pipelines.library import blocks
 from pipelines.library.kept import Kept, default_place
 from pipelines.specifications.reading import SOURCES
+from stages import blocknames
 from stages.names import unescape
 from stages.wording import counted
 
@@ -102,7 +102,7 @@ def _of_picture(changes: Changes, word: str) -> Iterator[Change]:
     name = word.removeprefix("./").rstrip("/")
 
     def concerns(entry: str) -> bool:
-        prefix = blocks.prefix_of(entry)
+        prefix = blocknames.prefix_of(entry)
         if prefix is not None:
             return True  # also one to which it belongs today: blocks are divided and joined
         true = unescape(entry)

@@ -6,19 +6,18 @@ changed picture changes one block. Knows tar files, no server.
 """
 
 import errno
-import hashlib
 import tarfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from stages.names import block_name, escape_path, is_block, unescape
+from stages.blocknames import BITS, bits_of
+from stages.names import escape_path, unescape
 
 LIMIT = 400
 """Most pictures in a block."""
 
-_BITS = 64
 _PIECE = 1 << 20
 """Bytes read at a time."""
 
@@ -30,34 +29,6 @@ class Span:
     path: Path
     offset: int = 0
     size: int | None = None
-
-
-def bits_of(name: str) -> str:
-    """The 64 bits, as 0s and 1s, that place a picture's true name in the tree."""
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
-    return f"{int.from_bytes(digest[: _BITS // 8], 'big'):0{_BITS}b}"
-
-
-def file_name(prefix: str) -> str:
-    """The PFS name of the block of all names whose bits start with `prefix` (at most 63 bits).
-
-    The digits are the prefix, a 1 that ends it, and zeros.
-    """
-    return block_name(f"{int((prefix + '1').ljust(_BITS, '0'), 2):016x}")
-
-
-def prefix_of(name: str) -> str | None:
-    """The prefix of a block's PFS name; None for any other name."""
-    digits = name.removeprefix("%block-").removesuffix(".tar")
-    if not is_block(name) or not int(digits, 16):
-        return None
-    return f"{int(digits, 16):0{_BITS}b}".rstrip("0")[:-1]
-
-
-def home(name: str, prefixes: Collection[str]) -> str | None:
-    """The prefix whose block a picture belongs to, if any."""
-    bits = bits_of(name)
-    return next((bits[:length] for length in range(_BITS) if bits[:length] in prefixes), None)
 
 
 def free_branch(name: str, prefixes: Iterable[str]) -> str:
@@ -76,7 +47,7 @@ def divide(names: Iterable[str], prefix: str = "") -> dict[str, set[str]]:
 
 
 def _divide(placed: list[tuple[str, str]], prefix: str) -> dict[str, set[str]]:
-    if len(placed) <= LIMIT or len(prefix) == _BITS - 1:
+    if len(placed) <= LIMIT or len(prefix) == BITS - 1:
         return {prefix: {name for _, name in placed}} if placed else {}
     leaves: dict[str, set[str]] = {}
     for longer in (prefix + "0", prefix + "1"):

@@ -16,8 +16,9 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
 from pipelines.library.pictures import Source
-from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot, block_path, paths_of
+from pipelines.library.snapshots import REPO, Copied, Downloads, Snapshot, block_path
 from pipelines.library.uploads import BlockUploads
+from stages import holders
 
 Report = Callable[[int], None]
 """Called with the number of files put since the last call."""
@@ -248,4 +249,4 @@ class Changing:
 
 def _own(name: str) -> str:
     """The path of a picture that is a file of its own."""
-    return paths_of(name)[0]
+    return holders.paths_of(name)[0]

@@ -10,6 +10,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks, pictures
 from pipelines.library.pictures import Source
 from pipelines.library.selection import NothingFoundError, select
+from stages import blocknames
 from stages.names import NAMES_FILE, escape_component, escape_path, unescape
 
 REPO = "queries"
@@ -129,7 +130,7 @@ def put_in_blocks(
     def edits() -> Iterator[Edit]:
         yield from (Remove(path), Remove(f"{path}/"))
         for prefix, names in sorted(leaves.items()):
-            yield Put(f"{path}/{blocks.file_name(prefix)}", blocks.tar({each: spans[each] for each in names}))
+            yield Put(f"{path}/{blocknames.file_name(prefix)}", blocks.tar({each: spans[each] for each in names}))
             report(len(names))
 
     return Asked([name], len(sources), Repository(connection, REPO).write(edits()), [])

@@ -15,8 +15,8 @@ from rich.text import Text
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import blocks, holders, snapshots
-from stages import reading, stl10, stl10records
+from pipelines.library import snapshots
+from stages import blocknames, holders, reading, stl10, stl10records
 from stages.contract import Input
 from stages.framing import PAD, Framing, unpadded
 
@@ -80,7 +80,7 @@ def from_library(connection: Connection, name: str) -> Image.Image:
 def _holders(repo: Repository, name: str) -> Iterator[str]:
     """The files in `images` that may hold a picture of this name."""
     there = (path.strip("/") for path in repo.list())
-    prefixes = {prefix for path in there if (prefix := blocks.prefix_of(path)) is not None}
+    prefixes = {prefix for path in there if (prefix := blocknames.prefix_of(path)) is not None}
     return (path for path, _ in holders.possible(name, prefixes) if repo.is_file(path))
 
 

@@ -13,7 +13,8 @@ from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks
 from pipelines.library.blocks import Span
-from stages.names import escape_component, escape_path, unescape
+from stages import blocknames, holders
+from stages.names import unescape
 
 REPO = "images"
 
@@ -63,7 +64,9 @@ class Snapshot:
         self.entries = self._repo.entries() if commit else {}
         """The hashes of top-level files and directories, see Repository.entries."""
         self.blocks = {
-            prefix: content for name, content in self.entries.items() if (prefix := blocks.prefix_of(name)) is not None
+            prefix: content
+            for name, content in self.entries.items()
+            if (prefix := blocknames.prefix_of(name)) is not None
         }
         """The hashes of blocks by prefix."""
 
@@ -71,7 +74,7 @@ class Snapshot:
         """The pictures of a block; none for a new one."""
         if prefix not in self.blocks:
             return {}
-        return self._downloads.pictures(self._repo, blocks.file_name(prefix), self.blocks[prefix])
+        return self._downloads.pictures(self._repo, blocknames.file_name(prefix), self.blocks[prefix])
 
     def forget(self, prefix: str) -> None:
         """Deletes the downloaded pictures of a block."""
@@ -79,7 +82,7 @@ class Snapshot:
 
     def home(self, name: str) -> str | None:
         """The prefix of the block that holds a picture, if one does."""
-        prefix = blocks.home(name, self.blocks)
+        prefix = blocknames.home(name, self.blocks)
         return prefix if prefix is not None and name in self.block(prefix) else None
 
     def holds(self, name: str) -> bool:
@@ -88,7 +91,7 @@ class Snapshot:
 
     def files(self, name: str) -> list[str]:
         """The files outside blocks that a picture of this true name is, at most two."""
-        return [path for path in paths_of(name) if self._is_file(path)]
+        return [path for path in holders.paths_of(name) if self._is_file(path)]
 
     def hash_of(self, path: str) -> bytes | None:
         """The hash of a file outside blocks."""
@@ -98,7 +101,7 @@ class Snapshot:
         """The true name of every picture. Reads all blocks."""
         found: set[str] = set()
         for entry in self.entries:
-            prefix = blocks.prefix_of(entry)
+            prefix = blocknames.prefix_of(entry)
             if prefix is not None:
                 found.update(self.block(prefix))
             elif entry.endswith("/"):
@@ -110,7 +113,7 @@ class Snapshot:
     def outside_blocks(self, folder: str) -> Iterator[tuple[str, str, bytes]]:
         """The true name, the path and the hash of every picture below a folder that is in no block."""
         for entry, content in self.entries.items():
-            if blocks.prefix_of(entry) is not None:
+            if blocknames.prefix_of(entry) is not None:
                 continue
             found = self._repo.hashes(f"/{entry}") if entry.endswith("/") else {f"/{entry}": content}
             for path, each in found.items():
@@ -131,7 +134,7 @@ class Snapshot:
         """The names by the block, existing or new, to which they belong."""
         leaves: dict[str, list[str]] = {}
         for name in names:
-            prefix = blocks.home(name, self.blocks)
+            prefix = blocknames.home(name, self.blocks)
             if prefix is None:
                 prefix = blocks.free_branch(name, self.blocks)
             leaves.setdefault(prefix, []).append(name)
@@ -142,12 +145,6 @@ class Snapshot:
         return f"{top}/" in self.entries and self._repo.is_file(path) if below else top in self.entries
 
 
-def paths_of(name: str) -> list[str]:
-    """The paths of a picture of this true name outside blocks: the one that lookalike uses, and the one in a directory
-    put by other means."""
-    return list(dict.fromkeys((f"/{escape_component(name)}", f"/{escape_path(name)}")))
-
-
 def block_path(prefix: str) -> str:
     """The path of a block."""
-    return f"/{blocks.file_name(prefix)}"
+    return f"/{blocknames.file_name(prefix)}"

@@ -12,10 +12,10 @@ import pytest
 
 from pipelines.client.deployment import make_repo
 from pipelines.client.repository import Put
-from pipelines.client.trees import Store
 from pipelines.commands.asking import STEPS
 from pipelines.explaining.timetravel import asking, past
 from pipelines.specifications import reading
+from stages.filecache import FileCache
 from tests.e2e.world import MakeWorld, Paint, World
 
 pytestmark = pytest.mark.timeout(300)
@@ -120,7 +120,7 @@ def test_a_commit_apart_from_the_pipelines_means_the_answers_that_stood_then(tol
 
 
 def test_segments_that_do_not_fit_into_the_cache_are_searched_in_turn(told: Told, tmp_path: Path) -> None:
-    store = Store(tmp_path / "small", most=1)
+    store = FileCache(tmp_path / "small", most=1)
     arguments = [told.world.scratch / each for each in ARGUMENTS]
     at = told.commits["asked"]
     answered = asking.ask(told.world.connection, at, arguments, tmp_path, STEPS, store=store)

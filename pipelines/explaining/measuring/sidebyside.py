@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
-from pipelines.client.trees import Store, Tree, default_place
+from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.measuring import sides, workload
@@ -24,6 +24,7 @@ from pipelines.explaining.timetravel.asking import Steps
 from pipelines.explaining.timetravel.past import LIBRARY, STAGE, Past
 from pipelines.library import results
 from pipelines.specifications import optional, reading
+from stages.filecache import FileCache, default_place
 from stages.wording import counted
 
 EVALUATION = ("neighbours", "evaluate", "evaluate-sum")
@@ -49,11 +50,11 @@ def compare(
     metric: Sequence[str],
     to: Path,
     steps: Steps,
-    store: Store | None = None,
+    store: FileCache | None = None,
 ) -> Compared:
     """Compares two sides (see `sides.choices`) on the newest evaluation, and writes the report to a directory below
     `to`. Raises LookalikeError, with the way out, if there is no evaluation or a side cannot be computed."""
-    store = store or Store(default_place())
+    store = store or FileCache(default_place())
     with store.scratch() as scratch:
         comparison = outlasting(connection, partial(_Comparison.of, connection, store, scratch, steps))
         chosen = sides.choices(model, metric, comparison.metric)
@@ -88,12 +89,12 @@ class _Comparison:
     commit: str
     environments: Mapping[str, Mapping[str, str]]
     library: sides.Library
-    store: Store
+    store: FileCache
     scratch: Path
     steps: Steps
 
     @classmethod
-    def of(cls, connection: Connection, store: Store, scratch: Path, steps: Steps) -> "_Comparison":
+    def of(cls, connection: Connection, store: FileCache, scratch: Path, steps: Steps) -> "_Comparison":
         """Raises LookalikeError without an evaluation, or if this code is of another version than its pipelines."""
         newest = Repository(connection, _MEASURES).good()
         if newest is None or not newest.exists("/queries.parquet"):
@@ -122,7 +123,7 @@ class _Comparison:
         if one and side.metric == self.metric:
             tree = self._tree(_MEASURES)
             for each in tree.entries("/queries.parquet"):
-                self.store.place(tree, each, place / each.path)
+                tree.place(self.store, each, place / each.path)
             return _Evaluated(place, about | {"deployed": True})
         past = Past(self.commit, sides.environment(self.environments, side, model.spec.image_size))
         index = self._fetched("index", place) if one else self._index(side, model, past, place)
@@ -221,7 +222,7 @@ class _Comparison:
         to.mkdir(parents=True, exist_ok=True)
         with self.steps.transferring(f"fetching {repo}", sum(each.size for each in entries)) as report:
             for each in entries:
-                self.store.place(tree, each, to / each.path, report)
+                tree.place(self.store, each, to / each.path, report)
         return to
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from pipelines.client.connection import Connection
 from pipelines.client.moments import commit_at
 from pipelines.client.outages import outlasting
-from pipelines.client.trees import Store, Tree
+from pipelines.client.trees import Tree
 from pipelines.errors import LookalikeError
 from pipelines.library import models
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.catalogue import find, unknown
 from stages.contract import StageError
+from stages.filecache import FileCache
 from stages.wording import visible
 
 METRICS = ("euclidean", "cosine")
@@ -80,7 +81,7 @@ class Library:
     connection: Connection
     commit: str
     image_size: int
-    store: Store
+    store: FileCache
     scratch: Path
 
     def deployed(self) -> Model:
@@ -110,7 +111,7 @@ class Library:
             tree = Tree(self.connection, "models", model.commit)
             for each in tree.entries("/*"):
                 if each.path in (MODEL_FILE, SPEC_FILE):
-                    self.store.place(tree, each, model.directory / each.path)
+                    tree.place(self.store, each, model.directory / each.path)
         return model.directory
 
     def _of_commit(self, named: str, commit: str, when: str) -> Model:

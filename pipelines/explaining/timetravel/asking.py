@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipelines.client.connection import Connection
-from pipelines.client.trees import Entry, Store, Tree, batches, default_place
+from pipelines.client.trees import Entry, Tree, batches
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work
 from pipelines.explaining.timetravel import past as pasts
@@ -19,6 +19,7 @@ from pipelines.library.queries import Asked
 from pipelines.library.results import Sheet
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
+from stages.filecache import FileCache, default_place
 
 _SEARCHED = ("images.parquet", "vectors.npy")
 """The files of a segment that the stage search reads."""
@@ -50,7 +51,7 @@ def ask(
     steps: Steps,
     k: int | None = None,
     todays_code: bool = False,
-    store: Store | None = None,
+    store: FileCache | None = None,
 ) -> Answered:
     """Answers each path, as one query entry, from the library at a commit set, and writes its sheet to the directory
     `<entry>@<commit>` below `to`.
@@ -70,7 +71,7 @@ def ask(
     asked = pasts.with_todays_code(then, now, spec.image_size) if todays_code else then
     _check_size(asked, spec)
     _check_kept(k, asked)
-    store = store or Store(default_place())
+    store = store or FileCache(default_place())
     with store.scratch() as scratch:
         entries = queries.lay_out(found.groups, scratch / "queries")
         question = _Question(connection, asked, store, scratch, steps, models, spec, list(entries))
@@ -96,7 +97,7 @@ class _Question:
 
     connection: Connection
     past: Past
-    store: Store
+    store: FileCache
     scratch: Path
     steps: Steps
     models: Tree
@@ -119,7 +120,7 @@ class _Question:
             wanted = [each for name in names for each in segments[name]]
             with self.steps.transferring("fetching index", sum(each.size for each in wanted)) as report:
                 for each in wanted:
-                    self.store.place(tree, each, self.scratch / "index" / each.path, report)
+                    tree.place(self.store, each, self.scratch / "index" / each.path, report)
             return self.scratch / "index"
 
         return _Segments([[each.path for each in group] for group in batches(whole, self.store.most)], bring)
@@ -196,7 +197,7 @@ class _Question:
             files = [each for each in self.models.entries("/*") if each.path in (MODEL_FILE, SPEC_FILE)]
             with self.steps.transferring("fetching model", sum(each.size for each in files)) as report:
                 for each in files:
-                    self.store.place(self.models, each, place / each.path, report)
+                    self.models.place(self.store, each, place / each.path, report)
         return place
 
     def _check_model(self, index: Tree, segment: str) -> None:

@@ -14,12 +14,13 @@ from pipelines.client.connection import Connection
 from pipelines.client.datums import Datums
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
-from pipelines.client.trees import Entry, Store, Tree, batches
+from pipelines.client.trees import Entry, Tree, batches
 from pipelines.cluster import graph_words
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work
 from pipelines.explaining.timetravel import past as pasts
 from pipelines.explaining.timetravel.past import LIBRARY, Past
+from stages.filecache import FileCache
 from stages.wording import counted
 
 _BATCH = 512 << 20
@@ -42,7 +43,7 @@ class Library:
 
     connection: Connection
     past: Past
-    store: Store
+    store: FileCache
     scratch: Path
     counting: Show
 

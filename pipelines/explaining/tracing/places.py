@@ -7,8 +7,7 @@ from itertools import islice
 
 from pipelines.client.lineage import Found, Lineage
 from pipelines.explaining.tracing.packfiles import PackFile
-from pipelines.library import blocks, holders
-from stages import parts
+from stages import blocknames, holders, parts
 from stages.packtails import Row
 
 _MOST_VERSIONS = 200
@@ -32,7 +31,7 @@ class Place:
     @property
     def in_block(self) -> bool:
         """Whether it is in a block of `lookalike add`, whose members come and go one by one."""
-        return blocks.prefix_of(self.file.path.rpartition("/")[2]) is not None
+        return blocknames.prefix_of(self.file.path.rpartition("/")[2]) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +130,13 @@ class Places:
     def _block(self, name: str, at: str) -> Found | None:
         """The block of a name."""
         known = self._blocks(at)
-        home = blocks.home(name, known)
+        home = blocknames.home(name, known)
         return None if home is None else known[home]
 
     def _blocks(self, at: str) -> dict[str, Found]:
         """The blocks at a commit, by prefix."""
         found = self._lineage.files(self._repo, f"{self._directory}/%block-*", at)
-        prefixes = ((blocks.prefix_of(each.path.rpartition("/")[2]), each) for each in found)
+        prefixes = ((blocknames.prefix_of(each.path.rpartition("/")[2]), each) for each in found)
         return {prefix: each for prefix, each in prefixes if prefix is not None}
 
     def _paths(self, place: Place, picture: str, buckets: int) -> Iterator[tuple[str, str]]:

@@ -9,8 +9,9 @@ import pytest
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import make_repo
 from pipelines.client.repository import Put, Repository
-from pipelines.client.trees import Entry, Store, Tree, batches
+from pipelines.client.trees import Entry, Tree, batches
 from pipelines.errors import LookalikeError
+from stages.filecache import FileCache
 
 pytestmark = pytest.mark.late_alone
 
@@ -51,17 +52,17 @@ def test_a_missing_commit_is_none_and_an_open_one_refused(tree: Tree, connection
 
 
 def test_fetched_files_are_kept_up_to_a_limit_the_newest_used_longest(tree: Tree, tmp_path: Path) -> None:
-    store = Store(tmp_path / "kept", most=3)
+    store = FileCache(tmp_path / "kept", most=3)
     one, two = tree.entries("/a/*")
     with store.scratch() as scratch:
         for name, entry in (("one", one), ("two", two), ("again", one)):
-            store.place(tree, entry, scratch / name)
+            tree.place(store, entry, scratch / name)
         assert (scratch / "one").samefile(scratch / "again")
         store.trim()
-        store.place(tree, two, scratch / "third")
+        tree.place(store, two, scratch / "third")
         assert (scratch / "two").samefile(scratch / "third")
         (b,) = tree.entries("/b")
-        store.place(tree, b, scratch / "b")
+        tree.place(store, b, scratch / "b")
         store.trim()
         assert (scratch / "two").read_bytes() == b"22"  # in use
     (kept,) = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
@@ -73,7 +74,7 @@ def test_scratch_directories_of_killed_processes_are_deleted_after_a_week(tmp_pa
         (tmp_path / name).mkdir()
         moment = time.time() - age * 86400
         os.utime(tmp_path / name, (moment, moment))
-    with Store(tmp_path).scratch() as scratch:
+    with FileCache(tmp_path).scratch() as scratch:
         assert {each.name for each in tmp_path.iterdir()} == {"ask-new", scratch.name}
     assert not scratch.exists()
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pipelines.library import blocks
 from pipelines.library.blocks import LIMIT, Span
+from stages import blocknames
 from stages.names import is_block
 from tests.amounts import examples
 
@@ -34,7 +35,7 @@ class Tree:
     def add(self, names: Iterable[str]) -> None:
         groups: dict[str, set[str]] = {}
         for name in names:
-            prefix = blocks.home(name, self.leaves.keys())
+            prefix = blocknames.home(name, self.leaves.keys())
             if prefix is None:
                 prefix = blocks.free_branch(name, self.leaves)
             groups.setdefault(prefix, set()).add(name)
@@ -44,7 +45,7 @@ class Tree:
     def remove(self, names: Iterable[str]) -> None:
         shrunk: dict[str, set[str]] = {}
         for name in names:
-            prefix = blocks.home(name, self.leaves.keys())
+            prefix = blocknames.home(name, self.leaves.keys())
             if prefix is not None and name in self.leaves[prefix]:
                 shrunk.setdefault(prefix, set(self.leaves[prefix])).discard(name)
         others = self.leaves.keys() - shrunk.keys()
@@ -101,14 +102,14 @@ def test_joining_asks_only_for_neighbours() -> None:
 
 @given(PREFIXES)
 def test_a_name_tells_its_prefix(prefix: str) -> None:
-    name = blocks.file_name(prefix)
+    name = blocknames.file_name(prefix)
     assert is_block(name)
-    assert blocks.prefix_of(name) == prefix
+    assert blocknames.prefix_of(name) == prefix
 
 
 @given(st.lists(PREFIXES, unique=True))
 def test_no_two_blocks_share_a_name(prefixes: list[str]) -> None:
-    assert len({blocks.file_name(prefix) for prefix in prefixes}) == len(prefixes)
+    assert len({blocknames.file_name(prefix) for prefix in prefixes}) == len(prefixes)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_no_two_blocks_share_a_name(prefixes: list[str]) -> None:
     ["cat.jpg", "%block-", "%block-0000000000000000.tar", "%block-12.tar", "%block-ABCDEFABCDEFABCD.tar", "/", ""],
 )
 def test_other_names_are_not_block_names(name: str) -> None:
-    assert blocks.prefix_of(name) is None
+    assert blocknames.prefix_of(name) is None
 
 
 NAME = st.text(min_size=1, max_size=400)

@@ -17,6 +17,7 @@ from pipelines.client.repository import Put, Remove, Repository
 from pipelines.errors import LookalikeError
 from pipelines.library import blocks, ingest, pictures
 from pipelines.library.pictures import Source
+from stages import blocknames
 from stages.names import unescape
 
 ODD = [
@@ -82,7 +83,11 @@ class Place:
         """Every picture by true name, read without the code of ingest."""
         found: dict[str, bytes] = {}
         for path, content in self.repo.read_all("/*"):
-            held = {unescape(path.strip("/")): content} if blocks.prefix_of(path.strip("/")) is None else untar(content)
+            held = (
+                {unescape(path.strip("/")): content}
+                if blocknames.prefix_of(path.strip("/")) is None
+                else untar(content)
+            )
             assert not found.keys() & held.keys(), "a picture is in the library twice"
             found |= held
         return found
@@ -95,7 +100,7 @@ class Place:
         """The blocks by prefix, with the names in them."""
         found = {}
         for path, content in self.repo.read_all("/*"):
-            prefix = blocks.prefix_of(path.strip("/"))
+            prefix = blocknames.prefix_of(path.strip("/"))
             if prefix is not None:
                 found[prefix] = set(untar(content))
         return found
@@ -143,7 +148,7 @@ def test_unusual_names_are_kept(place: Place, in_blocks: bool) -> None:
     ballast = many(range(1000)) if in_blocks else {}
     place.add({**contents, **ballast})
     assert place.library() == {**contents, **ballast}
-    assert any(blocks.prefix_of(entry) is not None for entry in place.entries()) is in_blocks
+    assert any(blocknames.prefix_of(entry) is not None for entry in place.entries()) is in_blocks
     place.remove(*ODD)
     assert place.library() == ballast
 
@@ -164,7 +169,7 @@ def test_many_files_become_blocks(place: Place) -> None:
     assert ingest.add(place.connection, place.files(contents), heard.append).files == 1001
     assert sum(heard) == 1001
     assert place.leaves() == blocks.divide(contents)
-    assert place.entries() == set(map(blocks.file_name, place.leaves()))
+    assert place.entries() == set(map(blocknames.file_name, place.leaves()))
     assert place.library() == contents
 
 
@@ -272,7 +277,7 @@ def test_files_put_by_other_means_are_matched_by_name(place: Place) -> None:
 
 
 def test_an_invalid_block_is_named(place: Place) -> None:
-    name = blocks.file_name("")
+    name = blocknames.file_name("")
     place.repo.write([Put(f"/{name}", b"no tar file" * 100)])
     with pytest.raises(LookalikeError, match=f"{name} in images is not a block"):
         place.add({"a.jpg": b"one"})

@@ -15,7 +15,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import blocks, ingest, pictures, showing, snapshots
 from pipelines.library.blocks import Span
 from pipelines.library.stl10samples import write_stl10
-from stages import stl10records
+from stages import blocknames, stl10records
 
 pytestmark = pytest.mark.late_alone
 
@@ -68,7 +68,7 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
     packed = next(
         name
         for name in map("packed-{}.tar".format, range(99))
-        if blocks.bits_of(name)[0] != blocks.bits_of(f"{name}/{inside}")[0]
+        if blocknames.bits_of(name)[0] != blocknames.bits_of(f"{name}/{inside}")[0]
     )
     with tarfile.open(tmp_path / packed, "w") as archive:
         archive.add(tmp_path / "trip" / "a", "inside")
@@ -78,9 +78,9 @@ def test_library_pictures_are_found_by_the_names_on_sheets(connection: Connectio
     ingest.add(connection, sources[2:])
     repo = Repository(connection, snapshots.REPO)
     held = {each.name: Span(each.path) for each in sources[:2]} | {packed: Span(tmp_path / packed)}
-    leaves = {bit: {name: held[name] for name in held if blocks.bits_of(name)[0] == bit} for bit in "01"}
-    divided = [Put(f"/{blocks.file_name(bit)}", blocks.tar(leaves[bit])) for bit in "01"]
-    repo.write([Remove(f"/{blocks.file_name('')}"), *divided])
+    leaves = {bit: {name: held[name] for name in held if blocknames.bits_of(name)[0] == bit} for bit in "01"}
+    divided = [Put(f"/{blocknames.file_name(bit)}", blocks.tar(leaves[bit])) for bit in "01"]
+    repo.write([Remove(f"/{blocknames.file_name('')}"), *divided])
     repo.write([Put("/by hand/c.png", picture(BLUE))])
     for name, colour in (
         ("trip/a/[1] ü.png", RED),

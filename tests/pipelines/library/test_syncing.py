@@ -15,6 +15,7 @@ from pipelines.client.repository import Put, Repository
 from pipelines.library import blocks, ingest, pictures, syncing
 from pipelines.library.digests import Digests
 from pipelines.library.ingest import Written
+from stages import blocknames
 from stages.names import unescape
 from tests.pipelines.library.test_ingest import ODD, untar
 
@@ -66,7 +67,7 @@ class Mirror:
         found: dict[str, bytes] = {}
         for path, content in Repository(self.connection, "images").read_all("/**"):
             name = path.strip("/")
-            held = {unescape(name): content} if blocks.prefix_of(name) is None else untar(content)
+            held = {unescape(name): content} if blocknames.prefix_of(name) is None else untar(content)
             assert not found.keys() & held.keys(), "a picture is in the library twice"
             found |= held
         return found
@@ -74,7 +75,7 @@ class Mirror:
     def leaves(self) -> dict[str, set[str]]:
         found = {}
         for path, content in Repository(self.connection, "images").read_all("/*"):
-            prefix = blocks.prefix_of(path.strip("/"))
+            prefix = blocknames.prefix_of(path.strip("/"))
             if prefix is not None:
                 found[prefix] = set(untar(content))
         return found

@@ -14,9 +14,10 @@ from pipelines.client.deployment import deploy
 from pipelines.client.lineage import Lineage
 from pipelines.client.repository import Put, Remove, Repository
 from pipelines.explaining.tracing.places import Places
-from pipelines.library import blocks, ingest
+from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from pipelines.specifications import reading
+from stages import blocknames
 from stages.framing import Framed, Pixels
 from stages.names import escape_component
 from stages.parts import BUCKETS
@@ -82,10 +83,10 @@ def test_blocks_that_are_divided_and_joined(library: Library, wait_for_jobs: Wai
     first = library.add(range(300))
     second = library.add(range(300, 600))
     repo = Repository(library.connection, "images")
-    divided = [blocks.prefix_of(path.strip("/")) for path in repo.list()]
+    divided = [blocknames.prefix_of(path.strip("/")) for path in repo.list()]
     third = library.add([5])
     gone = ingest.remove(library.connection, [f"p/{seed}.png" for seed in range(300, 600)]).commit
-    joined = [blocks.prefix_of(path.strip("/")) for path in repo.list()]
+    joined = [blocknames.prefix_of(path.strip("/")) for path in repo.list()]
     wait_for_jobs(first, second, third, gone)
     assert (len(divided) >= 2, joined) == (True, [""])
     for at in (first, second, third, gone):

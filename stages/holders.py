@@ -4,8 +4,8 @@ one of these. By names alone; knows no server."""
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from pipelines.library import blocks
-from pipelines.library.snapshots import paths_of
+from stages import blocknames
+from stages.names import escape_component, escape_path
 
 
 class Holder(NamedTuple):
@@ -23,9 +23,15 @@ def possible(name: str, prefixes: Collection[str], directory: str = "") -> Itera
     homes = set()
     for end in range(len(parts), 0, -1):
         above = "/".join(parts[:end])
-        home = blocks.home(above, prefixes)
+        home = blocknames.home(above, prefixes)
         if home is not None and home not in homes:
             homes.add(home)
-            yield Holder(f"{directory}/{blocks.file_name(home)}", name)
+            yield Holder(f"{directory}/{blocknames.file_name(home)}", name)
         for path in paths_of(above):
             yield Holder(path, "/".join(parts[end:]))
+
+
+def paths_of(name: str) -> list[str]:
+    """The paths of a picture of this true name outside blocks: the one that lookalike uses, and the one in a directory
+    put by other means."""
+    return list(dict.fromkeys((f"/{escape_component(name)}", f"/{escape_path(name)}")))

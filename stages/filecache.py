@@ -1,0 +1,86 @@
+"""Files fetched from a server and kept on this machine by the hash of their content. Knows no server."""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+KEPT_BYTES = 4 << 30
+"""Most bytes of files that are kept; those that were not used for the longest time go first."""
+
+_SCRATCH = "ask-"
+_LEFT_AFTER = 7 * 86400.0
+"""Seconds after which a scratch directory belongs to a process that was killed: no question takes as long."""
+
+
+class FileCache:
+    """Fetched files below a directory of this machine, by hash, and a scratch directory on the same disk."""
+
+    def __init__(self, directory: Path, most: int = KEPT_BYTES) -> None:
+        self._kept = directory / "files"
+        self._most = most
+        self._directory = directory
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A directory that is deleted in the end; those that killed processes have left are deleted now."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for left in self._directory.glob(f"{_SCRATCH}*"):
+            with contextlib.suppress(OSError):
+                if time.time() - left.stat().st_mtime > _LEFT_AFTER:
+                    shutil.rmtree(left)
+        with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=self._directory) as scratch:
+            yield Path(scratch)
+
+    @property
+    def free(self) -> int:
+        """The free bytes of its disk."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self._directory).free
+
+    @property
+    def most(self) -> int:
+        """The most bytes that are kept."""
+        return self._most
+
+    def place(self, hash: str, size: int, at: Path, fetch: Callable[[Path], None]) -> bool:
+        """Makes a file appear at a path of the scratch directory: a kept one, or else the one that `fetch` writes to
+        that path. hash, size: of its content. Returns whether it was kept."""
+        at.parent.mkdir(parents=True, exist_ok=True)
+        kept = self._kept / hash[:2] / hash
+        try:
+            if kept.stat().st_size == size:
+                os.utime(kept)
+                os.link(kept, at)
+                return True
+        except OSError:  # not kept, or a disk without links
+            pass
+        fetch(at)
+        with contextlib.suppress(OSError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.unlink(missing_ok=True)
+            os.link(at, kept)
+        return False
+
+    def trim(self) -> None:
+        """Deletes what was not used for the longest time, until no more than `most` bytes are left."""
+        found: list[tuple[float, int, Path]] = []
+        for path in self._kept.glob("*/*"):
+            with contextlib.suppress(OSError):
+                state = path.stat()
+                found.append((state.st_mtime, state.st_size, path))
+        excess = sum(size for _, size, _ in found) - self._most
+        for _, size, path in sorted(found):
+            if excess <= 0:
+                return
+            path.unlink(missing_ok=True)
+            excess -= size
+
+
+def default_place() -> Path:
+    """The directory of files that are kept for this user."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "lookalike" / "trees"

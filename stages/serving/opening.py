@@ -1,0 +1,200 @@
+"""A snapshot made from one commit of the index: its files brought here, opened, and joined with the model that made it.
+
+Files are kept by Pachyderm's hash of their content, so only changed segments travel. TensorFlow is imported and the
+model loaded in a thread, while the library is brought and opened. Decides nothing about which commit to open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stages import quiet, similarity
+from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.contract import StageError, load
+from stages.filecache import FileCache
+from stages.knn.settings import Settings
+from stages.serving.library import Library
+from stages.serving.originals import Originals
+from stages.serving.pachyderm import Absent, CommitFacts, FileFacts, Pachyderm
+from stages.serving.searching import Searching
+from stages.serving.snapshots import Commits, Snapshot
+from stages.similarity import Similarity
+
+if TYPE_CHECKING:
+    from stages.embedders import Embedder
+
+Say = Callable[[str], None]
+"""Takes the next step in words."""
+
+_COMPARED = ("index.json", "images.parquet")
+"""The files from which all others of a segment follow, with the model that index.json names."""
+
+
+class Opening:
+    """Opens commits of the index of one Pachyderm."""
+
+    def __init__(
+        self,
+        server: Pachyderm,
+        cache: FileCache,
+        settings: Settings,
+        environment: Mapping[str, str],
+        report: Callable[[str], None] = print,
+        mounted: Path | None = None,
+    ) -> None:
+        """settings: of searches; the metric and k are the index's own unless the environment names them. mounted:
+        where Pachyderm has put `index` and `models`, whose content may be that of an older commit."""
+        self._server = server
+        self._cache = cache
+        self._settings = settings
+        self._environment = environment
+        self._report = report
+        self._mounted = mounted
+
+    def snapshot(self, commit: CommitFacts, before: Snapshot | None, say: Say) -> Snapshot | None:
+        """The snapshot of a finished commit of the index; None if the library is empty. before: the one in use, whose
+        model and unchanged segments are taken over. Raises StageError or PachydermError, with the reason."""
+        files = [each for each in self._server.files(commit.repo, commit.id, "/*/*") if not each.is_directory]
+        if not files:
+            return None
+        made_from = self._server.provenance(commit)
+        model = made_from.get("models", "")
+        if not model:
+            raise StageError(f"commit {commit.id} of index does not tell the model that it was made with: {PUSH}")
+        with self._cache.scratch() as scratch, ThreadPoolExecutor(1, "model") as thread:
+            spec = self._spec(model)
+            loading = self._loading(thread, spec, model, scratch, before, say)
+            say(f"bringing the index of commit {commit.id[:12]}")
+            directories, keys = self._segments(commit, files, scratch)
+            library = Library.open(directories, keys)
+            _check_model(library, spec)
+            if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
+                loading.result()
+            searching = Searching(
+                library,
+                self._settings_for(library),
+                self._environment,
+                self._report,
+                before.searching if before is not None else None,
+            )
+            say(f"loading the model {spec.described}")
+            embedder, device = loading.result()
+        self._cache.trim()
+        return Snapshot(
+            Commits(self._server.at.project, commit.id, made_from.get("images", ""), model),
+            library,
+            searching,
+            embedder,
+            spec,
+            self.similarity(library),
+            Originals(self._server, made_from.get("images", ""), self._cache),
+            device,
+        )
+
+    def similarity(self, library: Library) -> Similarity | None:
+        """The newest calibration, if it is that of the library's model."""
+        newest = self._server.newest("evaluate-sum")
+        if newest is None or not self._server.files("evaluate-sum", newest.id, "/calibration.json"):
+            return None
+        found = similarity.read(b"".join(self._server.read("evaluate-sum", newest.id, "calibration.json")))
+        return found if found is not None and found.model == library.facts.model else None
+
+    def _settings_for(self, library: Library) -> Settings:
+        facts = library.facts
+        return replace(
+            self._settings,
+            metric=self._settings.metric if self._environment.get("METRIC") else facts.metric,
+            k=self._settings.k if self._environment.get("K") else facts.k,
+        )
+
+    def _spec(self, commit: str) -> BackboneSpec:
+        if not self._server.files("models", commit, f"/{SPEC_FILE}"):
+            raise StageError(f"commit {commit} of models does not hold a backbone: {PUSH}")
+        return parse_spec(b"".join(self._server.read("models", commit, SPEC_FILE)))
+
+    def _loading(
+        self,
+        thread: ThreadPoolExecutor,
+        spec: BackboneSpec,
+        commit: str,
+        scratch: Path,
+        before: Snapshot | None,
+        say: Say,
+    ) -> Future[tuple[Embedder, str]]:
+        if before is not None and before.spec == spec:
+            same: Future[tuple[Embedder, str]] = Future()
+            same.set_result((before.embedder, before.device))
+            return same
+        say(f"starting TensorFlow for the model {spec.described}")
+        return thread.submit(self._loaded, spec, commit, scratch / "model")
+
+    def _loaded(self, spec: BackboneSpec, commit: str, directory: Path) -> tuple[Embedder, str]:
+        with quiet.tensorflow():
+            module = load("stages.embedding")
+        try:
+            entry = self._server.file("models", commit, MODEL_FILE)
+        except Absent as error:
+            raise StageError(f"commit {commit} of models does not hold {MODEL_FILE}: {PUSH}") from error
+        file = self._place("models", commit, entry, directory / MODEL_FILE)
+        load("stages.backbonefile").check(file, spec)
+        embedder: Embedder = module.load(file, spec, self._environment).embedder
+        embedder.warm_up()
+        device: str = module.devices.kind()
+        return embedder, device
+
+    def _segments(self, commit: CommitFacts, files: list[FileFacts], scratch: Path) -> tuple[list[Path], list[str]]:
+        """The directories of the segments on this machine, and the hashes of their content."""
+        by_segment: dict[str, list[FileFacts]] = {}
+        for each in files:
+            by_segment.setdefault(each.path.partition("/")[0], []).append(each)
+        directories = [
+            self._mounted_segment(commit, name, some) or self._brought(commit, some, scratch / "index" / name)
+            for name, some in by_segment.items()
+        ]
+        return directories, ["+".join(each.hash for each in some) for some in by_segment.values()]
+
+    def _brought(self, commit: CommitFacts, files: list[FileFacts], directory: Path) -> Path:
+        for each in files:
+            self._place(commit.repo, commit.id, each, directory / each.path.partition("/")[2])
+        return directory
+
+    def _mounted_segment(self, commit: CommitFacts, name: str, files: list[FileFacts]) -> Path | None:
+        """The segment's directory among the mounted inputs, if its content is that of the commit."""
+        if self._mounted is None:
+            return None
+        directory = self._mounted / commit.repo / name
+        for each in files:
+            try:
+                if (self._mounted / commit.repo / each.path).stat().st_size != each.size:
+                    return None
+            except OSError:
+                return None
+        for compared in _COMPARED:
+            content = b"".join(self._server.read(commit.repo, commit.id, f"{name}/{compared}"))
+            if (directory / compared).read_bytes() != content:
+                return None
+        return directory
+
+    def _place(self, repo: str, commit: str, entry: FileFacts, at: Path) -> Path:
+        self._cache.place(entry.hash, entry.size, at, lambda to: _fetch(self._server, repo, commit, entry, to))
+        return at
+
+
+def _fetch(server: Pachyderm, repo: str, commit: str, entry: FileFacts, to: Path) -> None:
+    with to.open("wb") as file:
+        for piece in server.read(repo, commit, entry.path):
+            file.write(piece)
+        if file.tell() != entry.size:
+            raise StageError(f"the server sent /{entry.path} of {repo} cut off: try again")
+
+
+def _check_model(library: Library, spec: BackboneSpec) -> None:
+    if library.facts.model != spec.sha256:
+        raise StageError(
+            f"the index was computed with the model {library.facts.described}, and its commit of models holds "
+            f"{spec.described} {spec.sha256}: reprocess it with `lookalike deploy --reprocess features`"
+        )

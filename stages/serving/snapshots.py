@@ -1,0 +1,60 @@
+"""The library that answers at a moment, as one immutable value, and the state of the service that holds it.
+
+A request takes one snapshot and answers from it alone, so that no answer mixes two commits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from stages.backbonespec import BackboneSpec
+from stages.embedders import Embedder
+from stages.serving.library import Library
+from stages.serving.originals import Originals
+from stages.serving.searching import Searching
+from stages.similarity import Similarity
+
+
+@dataclass(frozen=True)
+class Commits:
+    """The ids of the commits that answer: of `index`, of the `images` that it was made from, and of `models`; "" where
+    the provenance of the index does not tell. project: Pachyderm's."""
+
+    project: str
+    index: str
+    library: str
+    model: str
+
+    def as_data(self) -> Mapping[str, str]:
+        """The same for an answer in JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """All that answers a question. spec: of the embedder's model. similarity: None where evaluate-sum has no
+    calibration. device: the kind of device that computes the vectors of queries, "cpu" or the name of a GPU."""
+
+    commits: Commits
+    library: Library
+    searching: Searching
+    embedder: Embedder
+    spec: BackboneSpec
+    similarity: Similarity | None
+    originals: Originals
+    device: str
+
+
+@dataclass(frozen=True)
+class State:
+    """The state of the service. message: for people; with a snapshot, why a newer commit is not served, or "".
+
+    loading: the first snapshot is being made. empty: the library has no pictures. ready: `snapshot` answers. failed:
+    there is no snapshot, for the reason in `message`.
+    """
+
+    kind: Literal["loading", "empty", "ready", "failed"]
+    message: str = ""
+    snapshot: Snapshot | None = None
