@@ -89,8 +89,10 @@ class Asked:
 class Bounding(Protocol):
     """Bounds all distances at once: for few queries, whose candidates then need not be guessed in number."""
 
-    scheme: object
-    """Libraries with one scheme can share what was asked."""
+    @property
+    def scheme(self) -> object:
+        """Libraries with one scheme can share what was asked."""
+        ...
 
     def ask(self, queries: Vectors) -> Asked:
         """Prepares queries, float32 (m, d), C order."""

@@ -159,7 +159,8 @@ class VectorSet:
 
     def at_most(self, distances: Distances) -> Floats:
         """Squared distances beyond which `at_least` gives more than these distances; infinite for infinite ones."""
-        beyond = np.nextafter(distances, np.float32(np.inf)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            beyond = np.nextafter(distances, np.float32(np.inf)).astype(np.float64)
         squares = beyond**2 if self.metric == "euclidean" else 2 * beyond
         return squares * (1 + 1e-12) / (1 - 4 * gamma(self.dimension + 8, DOUBLE))
 
