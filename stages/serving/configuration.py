@@ -1,6 +1,6 @@
 """The configuration of the service: the Pachyderm that it follows, the address that it listens on, its protection.
 
-Read from variables and files, never from arguments that hold a secret. Knows no HTTP and no Pachyderm.
+Read from variables and files, never from arguments that hold a secret. Knows no HTTP, and no call of Pachyderm.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from stages.contract import StageError
 from stages.knn.settings import Settings, settings
+from stages.serving.pachyderm import Address
 
 PORT = 30680
 LOOPBACK = "127.0.0.1"
@@ -38,22 +39,12 @@ _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?")
 
 
 @dataclass(frozen=True)
-class Server:
-    """The Pachyderm to follow: grpc://HOST:PORT or grpcs://HOST:PORT, the project, and the credentials."""
-
-    url: str
-    project: str = "default"
-    token: str | None = field(default=None, repr=False)
-    root_certificates: bytes | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True)
 class Configuration:
     """All of it. at: the id of the only commit set to serve, "" to follow the newest. port: 0 takes a free one. token:
     what requests must have, "" for none. certificate, key: files in PEM, for TLS. proxy: the name by which users reach
     the proxy with TLS in front of the service, "" for none. settings: those of the searches."""
 
-    server: Server
+    server: Address
     at: str = ""
     host: str = LOOPBACK
     port: int = PORT
@@ -150,7 +141,7 @@ def _listening(environment: Mapping[str, str]) -> tuple[str, int]:
     return (EVERYWHERE if in_pod else LOOPBACK), PORT
 
 
-def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> Server:
+def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> Address:
     url = environment.get("PACHD_ADDRESS", "").strip()
     if not url and environment.get("PACHD_PEER_SERVICE_HOST"):
         host, port = environment["PACHD_PEER_SERVICE_HOST"], environment.get("PACHD_PEER_SERVICE_PORT") or "30650"
@@ -161,7 +152,7 @@ def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> Ser
     own = secrets / PACHD_TOKEN
     token = _text(own) if own.is_file() else _session(pachctl)
     named = environment.get("PACH_CA_CERTS", "")
-    return Server(url, project, token or None, _bytes(Path(named)) if named else None)
+    return Address(url, project, token or None, _bytes(Path(named)) if named else None)
 
 
 def _session(pachctl: Path) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -45,8 +45,8 @@ class Address:
 
     url: str
     project: str = "default"
-    token: str | None = None
-    root_certificates: bytes | None = None
+    token: str | None = field(default=None, repr=False)
+    root_certificates: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
