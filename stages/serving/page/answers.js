@@ -129,7 +129,8 @@ const nothing = () => make("p", { class: "nothing" }, "No picture of the library
 
 function titleOf(answer) {
   const [first] = answer.pictures;
-  return answer.pictures.length > 1 ? `${answer.pictures.length} pictures` : words.basename(first?.name || "this one");
+  const several = answer.pictures.length > 1 && `${answer.combine} of ${answer.pictures.length} pictures`;
+  return several || words.basename(first?.name || "this one");
 }
 
 /** The button for twice as many neighbours, if there may be more. */

@@ -6,15 +6,18 @@ import { button, byId, icon, make } from "./elements.js";
 import { tile } from "./tiles.js";
 import * as words from "./words.js";
 
-const PAGE = 120; // pictures
-const FOLDERS = 60; // shown before "all folders"
+const PAGE = 120; // folders and pictures
+const COVER = 4; // pictures
+
+let watching = null; // the IntersectionObserver of the folder that is shown
+let covering = null; // that of its folders' covers
 
 /** A folder as it is known so far: what was loaded stays, so that coming back to it is immediate. */
 export class Folder {
-  pictures = [];
-  folders = [];
-  total = 0;
-  commits = null;
+  folders = []; // {name, pictures: the number in it and below}
+  pictures = []; // {id, path, thumbnail, original}
+  total = 0; // pictures in it and below
+  commits = null; // that it comes from
   #after = null;
   #begun = false;
   #loading = null;
@@ -28,53 +31,53 @@ export class Folder {
     return this.#begun && this.#after === null;
   }
 
-  /** Loads the next page; gives its pictures. Two calls at once share one. */
+  /** Loads the next page: first the folders, then the pictures. Two calls at once share one. */
   next() {
     this.#loading ??= this.#page().finally(() => (this.#loading = null));
     return this.#loading;
   }
 
   async #page() {
-    if (this.complete) return [];
     const page = await this.load(this.path, this.#after, PAGE);
     this.#begun = true;
     this.#after = page.after ?? null;
     this.total = page.total;
-    if (page.folders.length) this.folders = page.folders;
+    this.folders.push(...page.folders);
     this.pictures.push(...page.pictures);
-    return page.pictures;
+    return page;
   }
 }
-
-const COVER = 4; // pictures
-
-let watching = null; // the IntersectionObserver of the folder that is shown
-let covering = null; // that of its folders' covers
 
 /** Shows a folder of which at least the first page is loaded. */
 export function show(folder, hooks) {
   leave();
-  const list = make("ul", { class: "tiles", "aria-label": "Pictures in this folder" });
-  const add = (pictures) => list.append(...pictures.map((each) => pictureTile(each, hooks)));
-  add(folder.pictures);
+  const folders = make("ul", { class: "folders", "aria-label": "Folders" });
+  const pictures = make("ul", { class: "tiles", "aria-label": "Pictures in this folder" });
   const more = button("Show more", null, () => load(), { class: "more" });
-  const load = async () => {
-    const pictures = await hooks.loaded(() => folder.next());
-    if (!pictures) return;
-    add(pictures);
-    rest();
-  };
-  const rest = () => {
-    const left = folder.total - folder.pictures.length;
+  const add = (page) => {
+    folders.append(...page.folders.map((each) => folderTile(folder.path, each, hooks)));
+    pictures.append(...page.pictures.map((each) => pictureTile(each, hooks)));
+    folders.hidden = !folders.children.length;
+    pictures.hidden = !pictures.children.length;
     more.hidden = folder.complete;
-    more.querySelector("span").textContent = `Show more of ${words.count(left, "further picture")}`;
   };
-  rest();
-  byId("browse").replaceChildren(
-    ...[heading(folder), crumbs(folder.path, hooks), folders(folder, hooks), list, more].filter(Boolean),
-  );
+  const load = async () => {
+    const page = await hooks.loaded(() => folder.next());
+    if (page) add(page);
+    if (page && !more.hidden) watch(more, load); // it may still be in view
+  };
+  add(folder);
+  byId("browse").replaceChildren(...[heading(folder), crumbs(folder.path, hooks), folders, pictures, more].filter(Boolean));
+  watch(more, load);
+}
+
+/** Loads the next page before its button comes into view. */
+function watch(more, load) {
+  watching?.disconnect();
   watching = new IntersectionObserver(
-    (seen) => seen.some((each) => each.isIntersecting) && !more.hidden && load(),
+    (seen) => {
+      if (seen.some((each) => each.isIntersecting) && !more.hidden) load();
+    },
     { rootMargin: "800px" },
   );
   watching.observe(more);
@@ -104,13 +107,11 @@ function covers(hooks) {
 }
 
 function heading(folder) {
-  const inside = folder.folders.reduce((sum, each) => sum + each.pictures, 0);
-  const said = words.count(folder.total + inside, "picture");
   return make(
     "div",
     { class: "heading" },
     make("h2", { tabindex: -1 }, folder.path ? words.basename(folder.path) : "The library"),
-    make("p", { class: "count" }, said),
+    make("p", { class: "count" }, words.count(folder.total, "picture")),
   );
 }
 
@@ -126,24 +127,12 @@ function crumbs(path, hooks) {
   return make("nav", { "aria-label": "Folders above" }, make("ol", { class: "crumbs" }, top, ...links));
 }
 
-function folders(folder, hooks) {
-  if (!folder.folders.length) return null;
-  const path = (name) => (folder.path ? `${folder.path}/${name}` : name);
-  const item = ({ name, pictures }) => {
-    const cover = make("span", { class: "cover", "data-folder": path(name) }, icon("folder"));
-    const number = make("span", { class: "count" }, words.count(pictures, "picture"));
-    const link = make("a", { href: hooks.folder(path(name)), "data-search": true }, cover, make("bdi", {}, name), number);
-    covers(hooks).observe(cover);
-    return make("li", {}, link);
-  };
-  const list = make("ul", { class: "folders", "aria-label": "Folders" }, ...folder.folders.slice(0, FOLDERS).map(item));
-  if (folder.folders.length <= FOLDERS) return list;
-  const rest = folder.folders.slice(FOLDERS);
-  const all = button(`Show all ${words.number(folder.folders.length)} folders`, "folder", () => {
-    all.remove();
-    list.append(...rest.map(item));
-  });
-  return make("div", {}, list, all);
+function folderTile(parent, { name, pictures }, hooks) {
+  const path = parent ? `${parent}/${name}` : name;
+  const cover = make("span", { class: "cover", "data-folder": path }, icon("folder"));
+  const number = make("span", { class: "count" }, words.count(pictures, "picture"));
+  covers(hooks).observe(cover);
+  return make("li", {}, make("a", { href: hooks.folder(path), "data-search": true }, cover, make("bdi", {}, name), number));
 }
 
 function pictureTile(picture, hooks) {

@@ -28,10 +28,12 @@ export function show(failure, hooks) {
 
 function signIn(done) {
   const field = make("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
+  const user = make("input", { type: "text", autocomplete: "username", value: "lookalike", hidden: true }); // for password stores
   const problem = make("p", { role: "alert" });
   const form = make(
     "form",
     { class: "signin" },
+    user,
     make("label", { for: "token" }, "Token"),
     field,
     make("button", { class: "primary" }, "Sign in"),

@@ -64,7 +64,7 @@ export class Folders {
       const { commits } = await this.standing.settled(signal, waiting);
       let folder = new browse.Folder(path, load);
       await folder.next();
-      while (!path && !folder.total && folder.folders.length === 1) {
+      while (!path && folder.complete && !folder.pictures.length && folder.folders.length === 1) {
         const [{ name }] = folder.folders;
         folder = new browse.Folder(folder.path ? `${folder.path}/${name}` : name, load);
         await folder.next();

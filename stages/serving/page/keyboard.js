@@ -2,14 +2,15 @@
  * dictate. Knows no questions: `actions` are functions by name. */
 
 import { byId } from "./elements.js";
+import { choose, chosen } from "./stored.js";
 
 const OFF = "single-keys-off";
 
 /** actions: {address, choose, filter, region, details, newQuestion, add(tile), view(tile)}. */
 export function connect(actions) {
   const single = byId("single-keys");
-  single.checked = !stored();
-  single.addEventListener("change", () => store(!single.checked));
+  single.checked = !chosen(OFF);
+  single.addEventListener("change", () => choose(OFF, !single.checked));
   byId("help").addEventListener("click", () => byId("keys").showModal());
   for (const dialog of document.querySelectorAll("dialog")) {
     dialog.addEventListener("click", (event) => event.target.closest("[data-close]") && dialog.close());
@@ -55,21 +56,4 @@ function pressed(action) {
   if (!action) return false;
   action();
   return true;
-}
-
-function stored() {
-  try {
-    return localStorage.getItem(OFF) === "yes";
-  } catch {
-    return false; // no storage for this page
-  }
-}
-
-function store(off) {
-  try {
-    if (off) localStorage.setItem(OFF, "yes");
-    else localStorage.removeItem(OFF);
-  } catch {
-    // The choice holds until the page is closed.
-  }
 }

@@ -15,9 +15,12 @@ import * as notices from "./notices.js";
 import * as options from "./options.js";
 import * as service from "./service.js";
 import { Standing } from "./standing.js";
+import { choose, chosen } from "./stored.js";
 import * as uploads from "./uploads.js";
 import * as viewer from "./viewer.js";
 import * as words from "./words.js";
+
+const SESSION = "signed-in";
 
 const standing = new Standing();
 const answers = new Answers(standing, () => chooser.choose(true));
@@ -28,8 +31,9 @@ let view = folders;
 let shown = null; // the address that is shown, without the larger view
 let under = new AbortController(); // what is under way
 
-/** Shows what the address says. back: by the browser's buttons, so the place on the page is restored. */
-async function arrive(back) {
+/** Shows what the address says. back: by the browser's buttons, so the place on the page is restored. first: with the page
+ * itself, whose reader begins at its beginning. */
+async function arrive(back, first = false) {
   const state = moves.state();
   const base = address.write({ ...state, show: null });
   if (base === shown) return showViewer(state);
@@ -52,7 +56,7 @@ async function arrive(back) {
   if (signal.aborted) return undefined;
   notices.clearNotice();
   showStanding();
-  restore(back, asking);
+  restore(back, first, asking);
   return showViewer(moves.state());
 }
 
@@ -62,6 +66,7 @@ function fail(failure) {
     again: () => arrive(false),
     choose: () => chooser.choose(false),
     signedIn: async () => {
+      signed(true);
       await standing.refresh();
       arrive(false);
     },
@@ -109,12 +114,12 @@ function renew() {
 }
 
 /** Puts the page and the focus where they were before going on, or at the beginning of what is new. */
-function restore(back, asking) {
+function restore(back, first, asking) {
   const { scroll, id } = back ? navigation.place() : { scroll: 0, id: null };
   const left = id && document.querySelector(`.tile[data-id="${CSS.escape(id)}"] a`);
   const lost = document.activeElement === document.body || !document.activeElement?.checkVisibility();
   if (left) left.focus({ preventScroll: true });
-  else if (lost) document.querySelector(asking ? "#title" : "#browse h2")?.focus({ preventScroll: true });
+  else if (lost && !first) document.querySelector(asking ? "#title" : "#browse h2")?.focus({ preventScroll: true });
   scrollTo(0, scroll);
 }
 
@@ -122,15 +127,22 @@ function restore(back, asking) {
 async function foldersLike(typed) {
   const parent = words.folderOf(typed);
   try {
-    const page = await service.library(parent, null, 1);
+    const page = await service.library(parent, null, 100);
     return page.folders.map(({ name }) => (parent ? `${parent}/${name}` : name));
   } catch {
     return null;
   }
 }
 
+/** Remembers that there is a session to sign out of; scripts do not see its cookie. */
+function signed(on) {
+  choose(SESSION, on);
+  document.body.classList.toggle("signed", on);
+}
+
 async function signOut() {
   await service.signOut();
+  signed(false);
   await uploads.forget();
   location.assign("/");
 }
@@ -142,10 +154,12 @@ function turnDetails() {
 }
 
 function focusFilter() {
-  byId("filters").open = true;
+  document.body.classList.toggle("signed", chosen(SESSION));
+byId("filters").open = true;
   byId("filter").focus();
 }
 
+document.body.classList.toggle("signed", chosen(SESSION));
 byId("filters").open = matchMedia("(min-width: 761px)").matches;
 byId("again").addEventListener("click", renew);
 byId("signout").addEventListener("click", signOut);
@@ -164,4 +178,4 @@ keyboard.connect({
 standing.addEventListener("change", showStanding);
 navigation.connect(arrive);
 standing.start();
-arrive(true);
+arrive(true, true);

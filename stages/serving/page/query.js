@@ -10,7 +10,7 @@ export function show(pictures, known, combine, hooks) {
   const figures = pictures.map((each, place) => figure(each, known[place], { place, many, hooks }));
   const parts = [
     make("h2", {}, many ? `${pictures.length} pictures` : "Query"),
-    make("ul", { class: "asked" }, figures),
+    make("ul", { class: many ? "asked several" : "asked" }, figures),
     many && choice(combine, hooks.combine),
     button("Add a picture", "add", hooks.add, { class: "plain" }),
   ];
