@@ -41,6 +41,11 @@ class Answer:
     thumbnail: bytes | None  # JPEG
     matches: tuple[Match, ...]
 
+    @property
+    def pictured(self) -> bool:
+        """Whether the sheets show its neighbours as pictures."""
+        return all(match.thumbnail is not None for match in self.matches)
+
 
 @dataclass(frozen=True)
 class Answers:

@@ -29,7 +29,7 @@ def summary(answers: Answers, shown: int, limit: int) -> str:
     total = len(answers.answers)
     queries = counted(total, "query picture", "query pictures")
     if shown < total:
-        queries = f"{shown} of {queries}"
+        queries = f"{shown:,} of {queries}"
     if not answers.answers or not answers.searched:
         return queries
     k = min(limit, answers.library_size or answers.k)
@@ -38,7 +38,7 @@ def summary(answers: Answers, shown: int, limit: int) -> str:
     return f"{queries}, each with its {nearest} by {by}"
 
 
-def notes(answers: Answers, shown: int) -> list[str]:
+def notes(answers: Answers) -> list[str]:
     """Notes that a reader needs to understand the sheet, the most important first; empty if all is as expected."""
     said = []
     total = len(answers.answers)
@@ -52,8 +52,11 @@ def notes(answers: Answers, shown: int) -> list[str]:
         files = counted(len(answers.rejected), "file", "files")
         verb = "was" if len(answers.rejected) == 1 else "were"
         said.append(f"{files} in this entry {verb} rejected.")
-    if shown < total:
-        said.append(f"index.html shows {shown} of {total:,} queries; neighbors.jsonl has all of them.")
+    pictured = sum(answer.pictured for answer in answers.answers)
+    if pictured < total:
+        said.append(
+            f"Neighbours are shown as pictures for {pictured:,} of the {total:,} queries, by name for the others."
+        )
     return said
 
 

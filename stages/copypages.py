@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from stages import markup, wording
 from stages.copies import Copy, Group
 from stages.markup import text
+from stages.pagelinks import name
 from stages.sources import Source
 from stages.wording import counted
 
@@ -91,15 +92,11 @@ def pages(groups: Sequence[Group], facts: Facts, thumbnails: Mapping[str, bytes]
     for number, part in enumerate(parts, start=1):
         body = [*_head(groups, facts, number, len(parts)), "<main>", *_body(part, thumbnails), "</main>"]
         lines = [*markup.head(_title(number, len(parts)), _STYLE), *body, *_foot(facts, number, len(parts))]
-        yield _name(number), "\n".join([*lines, *markup.end(), ""])
+        yield name(number), "\n".join([*lines, *markup.end(), ""])
 
 
 def _title(number: int, count: int) -> str:
     return "Copies and near copies" if count == 1 else f"Copies and near copies, page {number} of {count}"
-
-
-def _name(number: int) -> str:
-    return "index.html" if number == 1 else f"page-{number}.html"
 
 
 def _head(groups: Sequence[Group], facts: Facts, number: int, count: int) -> Iterator[str]:
@@ -135,7 +132,7 @@ def _notes(groups: Sequence[Group]) -> Iterator[str]:
 def _links(number: int, count: int) -> Iterator[str]:
     if count > 1:
         each = (
-            f'<span aria-current="page">{page}</span>' if page == number else f'<a href="{_name(page)}">{page}</a>'
+            f'<span aria-current="page">{page}</span>' if page == number else f'<a href="{name(page)}">{page}</a>'
             for page in range(1, count + 1)
         )
         yield f'<nav aria-label="Pages">Pages {" ".join(each)}</nav>'

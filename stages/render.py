@@ -1,4 +1,5 @@
-"""The render stage: one entry's answers as files for people and programs: neighbors.jsonl, grid.png and index.html.
+"""The render stage: one entry's answers as files for people and programs: neighbors.jsonl, grid.png, index.html and
+further pages.
 
 Input `queries`: a directory /queries/<entry> of features-queries (images.parquet, rejected.jsonl); input `search`: a
 directory /<entry> of search with one table for each segment. The join is an outer one, so either may be missing.
@@ -18,7 +19,7 @@ from stages.answers import Answers, json_lines, merge
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path, unescape
 from stages.packs import Rejection, read_rejections
-from stages.pages import page
+from stages.pages import pages
 from stages.parameters import integer
 from stages.sheetqueries import sheet_queries
 from stages.sheets import grid
@@ -53,13 +54,14 @@ def read(entry: str, k: int, queries: Path | None, search: Path | None) -> Answe
 
 
 def write(entry: str, answers: Answers, directory: Path) -> None:
-    """Writes the three files into `directory`. `entry` is the PFS name, which determines the queries that are shown."""
+    """Writes the files into `directory`. `entry` is the PFS name, which determines the queries on the grid."""
     chosen = sheet_queries(entry, (answer.query for answer in answers.answers))
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "neighbors.jsonl").open("w", encoding="ascii", newline="\n") as file:
         file.writelines(f"{line}\n" for line in json_lines(answers))
     (directory / "grid.png").write_bytes(grid(answers, chosen))
-    (directory / "index.html").write_text(page(answers, chosen), encoding="utf-8", newline="\n")
+    for name, text in pages(answers):
+        (directory / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 def true_name(entry: str, images: Images | None, rejected: Iterable[Rejection]) -> str:

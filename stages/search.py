@@ -22,7 +22,7 @@ from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.topk import NONE, Searcher, TopK, itself_first
 from stages.knn.vectorset import VectorSet
-from stages.sheetqueries import sheet_queries
+from stages.sheetqueries import most_pictured, sheet_queries
 from stages.tables.images import Images, read_images
 from stages.tables.neighbours import Neighbours, write_neighbours
 from stages.vectors import read_vectors
@@ -129,7 +129,7 @@ def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) ->
     query, rank = np.nonzero(found.rows != NONE)
     rows = found.rows[query, rank].tolist()
     ids = [queries.images.ids[each] for each in query.tolist()]
-    drawn = set(sheet_queries(queries.entry, queries.images.ids))
+    drawn = set(sheet_queries(queries.entry, queries.images.ids, most_pictured(chosen.k)))
     return Neighbours(
         queries=ids,
         ranks=rank.astype(np.int32),

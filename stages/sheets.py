@@ -51,14 +51,14 @@ _BLANK = "#f3f4f6"
 
 
 def grid(answers: Answers, queries: Sequence[str]) -> bytes:
-    """The sheet as a PNG file: a row for each of the first `GRID_QUERIES` of the shown `queries` (their ids).
+    """The sheet as a PNG file: a row for each of the first `GRID_QUERIES` of the `queries` (their ids).
 
     The columns are the query and its `NEIGHBOUR_COLUMNS` nearest (fewer if K is smaller), each with a title. For an
     entry without queries, or a library without pictures, the sheet says so.
     """
     by_id = {answer.query: answer for answer in answers.answers}
     rows = [_row(by_id[query], answers) for query in queries[:GRID_QUERIES]]
-    heading = _heading(answers, len(rows), len(queries))
+    heading = _heading(answers, len(rows))
     top = MARGIN + sum(line.height for line in heading)
     height = top + sum(_GAP + row.height for row in rows) + MARGIN
     sheet = Image.new("RGB", (_WIDTH, height), _PAPER)
@@ -127,11 +127,11 @@ def _names(pictured: Answer | Match) -> tuple[str, ...]:
     return (*names[: _NAMES - 1], f"and {len(names) - _NAMES + 1:,} more names")
 
 
-def _heading(answers: Answers, drawn: int, shown: int) -> list[_Line]:
+def _heading(answers: Answers, drawn: int) -> list[_Line]:
     width = _WIDTH - 2 * MARGIN
     lines = [_Line(fitted(captions.title(answers), _HEADLINE, width), _HEADLINE, _INK, 42)]
     said = [(captions.summary(answers, drawn, NEIGHBOUR_COLUMNS), _MUTED)] if answers.answers else []
-    said += [(note, _NOTE) for note in captions.notes(answers, shown)]
+    said += [(note, _NOTE) for note in captions.notes(answers)]
     if not answers.answers:  # there is nothing else to show
         said += [(f"{each.source}: {each.reason}", _INK) for each in answers.rejected[:_REASONS]]
         if len(answers.rejected) > _REASONS:

@@ -11,11 +11,20 @@ from stages import captions
 from stages.answers import Answer, Answers, Match
 from stages.packs import Rejection
 
-MATCHES = tuple(Match(f"{n}", n / 10, (), None) for n in range(3))
+MATCHES = tuple(Match(f"{n}", n / 10, (), b"a picture") for n in range(3))
+BARE = tuple(replace(match, thumbnail=None) for match in MATCHES)
 
 
-def answers(queries: int, found: int, k: int = 3, metric: str | None = "euclidean", rejected: int = 0) -> Answers:
-    each = tuple(Answer(f"{n}", (), None, MATCHES[:found]) for n in range(queries))
+def answers(
+    queries: int,
+    found: int,
+    k: int = 3,
+    metric: str | None = "euclidean",
+    rejected: int = 0,
+    pictured: int | None = None,
+) -> Answers:
+    most = queries if pictured is None else pictured
+    each = tuple(Answer(f"{n}", (), None, (MATCHES if n < most else BARE)[:found]) for n in range(queries))
     return Answers("garden", k, "m", "pad", metric, each, (Rejection("a", "preprocess", "empty"),) * rejected)
 
 
@@ -36,18 +45,17 @@ def test_the_summary_counts_the_shown_queries() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_answers", "shown", "said"),
+    ("given_answers", "said"),
     [
-        (answers(2, 3), 2, []),
-        (answers(2, 0, metric=None), 2, ["The library is empty"]),
-        (answers(2, 1), 2, ["The library has only 1 picture, but 3 neighbours"]),
-        (answers(0, 0, metric=None, rejected=1), 0,
-         ["This entry has no pictures", "1 file in this entry was rejected"]),
-        (answers(2, 3, rejected=2), 2, ["2 files in this entry were rejected"]),
-        (answers(200, 3), 100, ["index.html shows 100 of 200 queries; neighbors.jsonl has all"]),
+        (answers(200, 3), []),
+        (answers(2, 0, metric=None), ["The library is empty"]),
+        (answers(2, 1), ["The library has only 1 picture, but 3 neighbours"]),
+        (answers(0, 0, metric=None, rejected=1), ["This entry has no pictures", "1 file in this entry was rejected"]),
+        (answers(2, 3, rejected=2), ["2 files in this entry were rejected"]),
+        (answers(2100, 3, pictured=1000), ["Neighbours are shown as pictures for 1,000 of the 2,100 queries, by"]),
     ],
-)  # fmt: skip
-def test_notes(given_answers: Answers, shown: int, said: list[str]) -> None:
-    notes = captions.notes(given_answers, shown)
+)
+def test_notes(given_answers: Answers, said: list[str]) -> None:
+    notes = captions.notes(given_answers)
     assert len(notes) == len(said)
     assert all(re.match(re.escape(beginning), note) for note, beginning in zip(notes, said, strict=True))

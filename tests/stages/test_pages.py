@@ -15,7 +15,7 @@ from PIL import Image
 
 from stages.answers import Answer, Answers, Match
 from stages.packs import Rejection
-from stages.pages import page
+from stages.pages import MOST_QUERIES, pages
 from stages.sources import Source
 
 VOID = {"meta", "img"}
@@ -68,8 +68,15 @@ class Document(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+def page(of: Answers) -> str:
+    """The only page."""
+    ((name, text),) = pages(of)
+    assert name == "index.html"
+    return text
+
+
 def document(of: Answers) -> Document:
-    return Document(page(of, [answer.query for answer in of.answers]))
+    return Document(page(of))
 
 
 def test_the_model_is_named_before_its_hash() -> None:
@@ -81,15 +88,16 @@ def test_the_model_is_named_before_its_hash() -> None:
 
 def test_the_page_is_self_contained() -> None:
     read = document(answers())
-    links = [value for _, attributes in read.elements for key, value in attributes.items() if key in ("src", "href")]
-    assert len(links) == 4
-    for link in links:
+    assert [link["href"] for link in read.all("a")] == ["neighbors.jsonl", "grid.png", "neighbors.jsonl"]
+    pictures = [attributes["src"] for _, attributes in read.elements if "src" in attributes]
+    assert len(pictures) == 4
+    for link in pictures:
         head, data = (link or "").split(",", 1)
         assert head == "data:image/jpeg;base64"
         with Image.open(BytesIO(b64decode(data))) as image:
             assert image.size == (96, 96)
     assert {name for name, _ in read.elements}.isdisjoint({"script", "link", "iframe", "object", "form"})
-    assert "url(" not in page(answers(), ["m0"])
+    assert "url(" not in page(answers())
 
 
 def test_query_then_neighbours_with_distances_in_order() -> None:
@@ -135,7 +143,7 @@ def test_names_are_shown_as_they_are(name: str) -> None:
 )
 def test_names_cannot_break_out_of_their_place(name: str, said: str) -> None:
     of = replace(answers(query=name, entry=name), rejected=(Rejection(name, "preprocess", name),))
-    page(of, ["m0"]).encode("utf-8")
+    page(of).encode("utf-8")
     read = document(of)
     assert read.all("script") == []
     assert all("onerror" not in attributes for _, attributes in read.elements)
@@ -160,16 +168,60 @@ def test_a_small_library_is_noted() -> None:
     assert "The library has only 2 pictures, but 3 neighbours were requested." in document(answers(matches=2)).texts
 
 
-def test_shown_queries_are_ordered_by_name() -> None:
+def several(count: int, k: int = 3) -> Answers:
+    """An entry of so many queries, whose ids and names have opposite orders."""
+    of = answers(k=k)
+    each = (replace(of.answers[0], query=f"id{n:05}", sources=source(f"{count - n:05}.png")) for n in range(count))
+    return replace(of, answers=tuple(each))
+
+
+def queries(read: Document) -> list[str]:
+    return [alt for image in read.all("img") if (alt := image["alt"] or "").startswith("Query")]
+
+
+def test_queries_are_ordered_by_name() -> None:
+    assert queries(document(several(4))) == [f"Query picture {n:05}.png" for n in (1, 2, 3, 4)]
+
+
+def test_every_page_leads_to_the_others() -> None:
+    of = several(12 * MOST_QUERIES + 1)
+    found = {name: Document(text) for name, text in pages(of)}
+    assert [*found] == ["index.html", *(f"page-{n}.html" for n in range(2, 14))]
+    assert [name for read in found.values() for name in queries(read)] == [
+        f"Query picture {n:05}.png" for n in range(1, len(of.answers) + 1)
+    ]
+    for read in found.values():
+        links = {link["href"] for link in read.all("a")}
+        assert links <= {*found, "neighbors.jsonl", "grid.png"}
+        assert len(links) <= 9
+    names = [*found]
+    ways = [{link.get("rel"): link["href"] for link in read.all("a") if "rel" in link} for read in found.values()]
+    assert [way.get("next") for way in ways] == [*names[1:], None]
+    assert [way.get("prev") for way in ways] == [None, *names[:-1]]
+    assert "Queries 1,201 to 1,201 of 1,201: " in found["page-13.html"].texts
+    assert "Nearest pictures for “garden”, page 13 of 13 · lookalike" in found["page-13.html"].texts
+
+
+@pytest.mark.parametrize(("k", "most"), [(1, 100), (3, 100), (9, 40), (399, 1), (1000, 1)])
+def test_more_neighbours_mean_fewer_queries_on_a_page(k: int, most: int) -> None:
+    assert max(len(queries(Document(text))) for _, text in pages(several(150, k))) == most
+
+
+def test_notes_and_rejected_files_are_on_the_first_page() -> None:
+    of = replace(several(2 * MOST_QUERIES), rejected=(Rejection("bad.jpg", "preprocess", "empty file"),))
+    first, second = (text for _, text in pages(of))
+    assert "bad.jpg" in first
+    assert "1 file in this entry was rejected." in first
+    assert "rejected" not in second
+
+
+def test_neighbours_without_pictures_are_named() -> None:
     of = answers()
-    each = tuple(replace(of.answers[0], query=f"id{n}", sources=source(f"{9 - n}.png")) for n in range(4))
-    of = replace(of, answers=each)
-    alts = [image["alt"] for image in Document(page(of, ["id1", "id3", "id0"])).all("img")]
-    assert [alt for alt in alts if alt and alt.startswith("Query")] == [f"Query picture {n}.png" for n in (6, 8, 9)]
-    assert (
-        "index.html shows 3 of 4 queries; neighbors.jsonl has all of them."
-        in Document(page(of, ["id1", "id3", "id0"])).texts
-    )
+    bare = replace(of.answers[0], matches=tuple(replace(match, thumbnail=None) for match in of.answers[0].matches))
+    read = document(replace(of, answers=(bare,)))
+    assert [image["alt"] for image in read.all("img")] == ["Query picture q.png"]
+    assert {"lib/0.jpg", "lib/1.jpg", "lib/2.jpg", "0.1250"} <= set(read.texts)
+    assert "no preview" not in read.texts
 
 
 def test_missing_pictures_leave_a_blank() -> None:

@@ -1,4 +1,4 @@
-"""The render stage as Pachyderm runs it: directories in, three files out, and equal bytes for equal answers."""
+"""The render stage as Pachyderm runs it: directories in, files out, and equal bytes for equal answers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from stages import render
 from stages.contract import Datum, Input, StageError
 from stages.names import escape_component, escape_path
 from stages.packs import Rejection, write_rejections
+from stages.pages import MOST_QUERIES
 from stages.render import true_name
-from stages.sheetqueries import GRID_QUERIES, PAGE_QUERIES, sheet_queries
+from stages.sheetqueries import GRID_QUERIES, most_pictured, sheet_queries
 from stages.sheets import MARGIN, TILE
 from stages.sources import Source
 from stages.tables.images import Images, write_images
@@ -79,7 +80,7 @@ def write_queries(directory: Path, pictures: Sequence[Picture], rejected: Sequen
 def write_search(directory: Path, queries: Sequence[Picture], library: Sequence[Picture], k: int = 3) -> Path:
     """The output of search for an entry: a table for each first digit of the library's ids."""
     directory.mkdir(parents=True)
-    visible = set(sheet_queries(directory.name, [query.id for query in queries]))
+    visible = set(sheet_queries(directory.name, [query.id for query in queries], most_pictured(k)))
     for digit in sorted({picture.id[0] for picture in library}):
         members = [picture for picture in library if picture.id[0] == digit]
         rows = []
@@ -108,7 +109,7 @@ def rendered(out: Path, *inputs: Input, k: int = 3) -> Path:
     out.mkdir(parents=True, exist_ok=True)
     render.start({"K": str(k)})(Datum({each.name: each for each in inputs}, out))
     (entry,) = out.iterdir()
-    assert sorted(path.name for path in entry.iterdir()) == FILES
+    assert sorted(path.name for path in entry.iterdir() if not path.name.startswith("page-")) == FILES
     return entry
 
 
@@ -175,29 +176,59 @@ def test_equal_answers_give_equal_bytes(tmp_path: Path, library: list[Picture], 
     assert outputs[0] == outputs[1]
 
 
-def test_the_page_shows_up_to_the_limit_and_the_grid_its_first(tmp_path: Path, library: list[Picture]) -> None:
-    many = [
+@pytest.fixture(scope="module")
+def many() -> list[Picture]:
+    found = [
         Picture(crop, f"trip/{label}-{number:02d}.png")
         for label in ("brick", "clock", "coins", "motorcycle")
         for number, crop in enumerate(library_crops(open_photograph(label), label, 0), start=1)
     ]
-    assert len({picture.id for picture in many}) == len(many) == PAGE_QUERIES + 20
+    assert len({picture.id for picture in found}) == len(found) == MOST_QUERIES + 20
+    return found
+
+
+def test_all_queries_are_on_pages_of_bounded_size_and_the_grid_has_a_few(
+    tmp_path: Path, library: list[Picture], many: list[Picture]
+) -> None:
     left = write_queries(tmp_path / "queries" / "trip", many)
     right = write_search(tmp_path / "search" / "trip", many, library[:9])
     entry = rendered(tmp_path / "out", queries_input(left), search_input(right))
 
     names = {picture.id: picture.sources[0].path for picture in many}
-    chosen = sheet_queries("trip", names)
-    html = (entry / "index.html").read_text("utf-8")
-    assert re.findall(r'alt="Query picture ([^"]*)"', html) == sorted(names[query] for query in chosen)
-    assert html.count("<img ") == 4 * PAGE_QUERIES
-    assert f"index.html shows {PAGE_QUERIES} of {len(many)} queries" in html
+    pages = [(entry / name).read_text("utf-8") for name in ("index.html", "page-2.html")]
+    assert not (entry / "page-3.html").exists()
+    shown = [re.findall(r'alt="Query picture ([^"]*)"', html) for html in pages]
+    assert shown == [sorted(names.values())[:MOST_QUERIES], sorted(names.values())[MOST_QUERIES:]]
+    assert [html.count("<img ") for html in pages] == [4 * MOST_QUERIES, 4 * 20]
     assert len(lines(entry)) == len(many)
 
     with Image.open(entry / "grid.png") as image:
         sheet = np.asarray(image)
     rows = {picture.id: top for picture in many if (top := _top_of(picture, sheet)) is not None}
-    assert sorted(rows, key=rows.__getitem__) == chosen[:GRID_QUERIES]
+    assert sorted(rows, key=rows.__getitem__) == sheet_queries("trip", names, GRID_QUERIES)
+
+
+def test_queries_whose_neighbours_have_no_pictures_come_last(
+    tmp_path: Path, library: list[Picture], many: list[Picture]
+) -> None:
+    k = 30
+    left = write_queries(tmp_path / "queries" / "trip", many)
+    right = write_search(tmp_path / "search" / "trip", many, library, k)
+    entry = rendered(tmp_path / "out", queries_input(left), search_input(right), k=k)
+    count = len(list(entry.glob("page-*.html"))) + 1
+    pages = [
+        (entry / f"page-{n}.html" if n > 1 else entry / "index.html").read_text("utf-8") for n in range(1, count + 1)
+    ]
+    shown = [name for html in pages for name in re.findall(r'alt="Query picture ([^"]*)"', html)]
+    names = {picture.id: picture.sources[0].path for picture in many}
+    pictured = sorted(names[query] for query in sheet_queries("trip", names, most_pictured(k)))
+    assert len(pictured) == 100
+    assert shown == [*pictured, *sorted({*names.values()} - {*pictured})]
+    assert all(html.count("<img ") <= 4 * MOST_QUERIES for html in pages)
+    assert "Neighbours are shown as pictures for 100 of the 120 queries" in pages[0]
+    assert "no preview" not in pages[-1]
+    assert pages[-1].count("<small>distance</small>") > 12 * k - 1
+    assert "photos/cat-01.jpg" in pages[-1]
 
 
 def _top_of(picture: Picture, sheet: np.ndarray[tuple[int, ...], np.dtype[np.uint8]]) -> int | None:

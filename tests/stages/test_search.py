@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from stages import search
 from stages.contract import Datum, Input, StageError
-from stages.sheetqueries import PAGE_QUERIES, sheet_queries
+from stages.sheetqueries import most_pictured, sheet_queries
 from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
 from stages.tables.neighbours import Neighbours, read_neighbours
@@ -195,11 +195,12 @@ def test_a_segment_of_the_queries_alone(tmp_path: Path) -> None:
 
 
 def test_only_the_shown_queries_have_thumbnails(segment: Path, tmp_path: Path) -> None:
+    k = 25
     names = ids("c", 130)
     entry = write_pictures(tmp_path / "queries" / "many", names, np.random.default_rng(1).normal(size=(130, 10)))
-    found = run(segment, entry, tmp_path / "out")
-    drawn = set(sheet_queries("many", names))
-    assert len(drawn) == PAGE_QUERIES
+    found = run(segment, entry, tmp_path / "out", {"K": str(k)})
+    drawn = set(sheet_queries("many", names, most_pictured(k)))
+    assert len(drawn) == most_pictured(k) == 120
     assert {row.query for row in found if row.thumbnail is not None} == drawn
     assert {row.query for row in found if row.thumbnail is None} == set(names) - drawn
 
