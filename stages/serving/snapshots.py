@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from stages.backbonespec import BackboneSpec
-from stages.embedders import Embedder
 from stages.serving.library import Library
 from stages.serving.originals import Originals
 from stages.serving.searching import Searching
 from stages.similarity import Similarity
+
+if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
+    from stages.embedders import Embedder
 
 
 @dataclass(frozen=True)
