@@ -57,7 +57,7 @@ class Configuration:
     @property
     def is_local(self) -> bool:
         """Whether only this machine can reach it."""
-        return _is_loopback(self.host)
+        return _is_loopback(self.host) and not self.proxy
 
     @property
     def url(self) -> str:
@@ -78,9 +78,10 @@ def check(configuration: Configuration) -> Configuration:
     if configuration.is_local:
         return configuration
     if not configuration.token:
+        where = f"behind {configuration.proxy}" if configuration.proxy else f"at {configuration.host}"
         raise StageError(
-            f"at {configuration.host} others can ask for the original files, so the service needs a token: write a "
-            "long random one into a file and name it with --token-file, or listen on 127.0.0.1"
+            f"{where} others can ask for the original files, so the service needs a token: write a long "
+            "random one into a file and name it with --token-file, or listen on 127.0.0.1 without a proxy"
         )
     if not (configuration.certificate or configuration.proxy):
         raise StageError(

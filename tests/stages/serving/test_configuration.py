@@ -78,7 +78,8 @@ def test_the_token_for_pachyderm_is_the_secrets_or_the_workers(secrets: Path, tm
     [
         (WORKER, (), r"others can read what is sent: name --tls-cert"),
         ({**WORKER, "PROXY": "p.example.org"}, ("token",), r"needs a token: write a long random one into a file"),
-        ({**PACHD, "LISTEN": "192.168.0.1:80"}, ("token",), r"needs a token"),
+        ({**PACHD, "LISTEN": "192.168.0.1:80"}, ("token",), r"at 192.168.0.1 others .* needs a token"),
+        ({**PACHD, "PROXY": "p.example.org"}, ("token",), r"behind p.example.org others .* needs a token"),
         ({**WORKER, "PROXY": "https://p"}, (), r"'https://p' is not the name of a proxy"),
         ({**PACHD, "LISTEN": "80"}, (), r"'80' is not an address to listen on: write HOST:PORT"),
         ({**PACHD, "K": "many"}, (), r"K='many': must be a whole number"),
