@@ -204,12 +204,14 @@ def status(service: Service) -> dict[str, Any] | None:
             said = json.loads(answer.read(_MOST)) if answer.status == http.client.OK else None
     except (OSError, ValueError, http.client.HTTPException):
         return None
-    return said if isinstance(said, dict) and "state" in said and isinstance(said.get("commits"), dict) else None
+    is_one = isinstance(said, dict) and "state" in said and isinstance(said.get("commits", ""), dict | None)
+    return said if is_one else None
 
 
 def _answering(service: Service, project: str) -> Service | None:
     said = status(service)
-    if said is None or said["commits"].get("project", project) not in ("", project):
+    # None while the first index is loaded.
+    if said is None or (said["commits"] or {}).get("project", project) != project:
         return None
     return Service(service.url, service.words, service.token_file, service.certificate, said)
 

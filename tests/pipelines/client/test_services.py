@@ -75,6 +75,13 @@ def test_a_service_is_found_while_it_is_registered(connection: Connection) -> No
     assert entries() == []
 
 
+def test_a_service_that_still_loads_is_found(connection: Connection) -> None:
+    with answering({"state": "loading", "commits": None}) as url, register(connection, url):
+        found = running(connection)
+        assert found is not None
+        assert found.status["state"] == "loading"
+
+
 def test_only_its_user_reads_the_entry(connection: Connection) -> None:
     with register(connection, "http://127.0.0.1:1"):
         (entry,) = entries()
