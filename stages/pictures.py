@@ -7,6 +7,7 @@ the framing says. The steps and the decoder's options are part of the id's defin
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 import warnings
 from typing import NamedTuple
@@ -26,6 +27,10 @@ _STRIP = 256  # rows converted at a time, so that a large picture is not in memo
 _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", "LAB": "CIE L*a*b* colours"}
 
 
+Region = tuple[float, float, float, float]
+"""The left, top, right and bottom edges of a part of an upright picture, as shares of its width and height."""
+
+
 class Normalised(NamedTuple):
     """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. taken: as in Source."""
 
@@ -43,8 +48,8 @@ def picture_id(framed: Framed) -> str:
     return hashlib.sha256(b"lookalike-picture-2\0" + facts + framed.pixels.tobytes()).hexdigest()
 
 
-def normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
-    """Decodes the bytes of a picture file of that kind, scales the picture and frames it.
+def normalise(data: bytes, kind: Kind, framing: Framing, region: Region | None = None) -> Normalised:
+    """Decodes the bytes of a picture file of that kind, scales the picture, or a region of it, and frames it.
 
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
     """
@@ -52,7 +57,7 @@ def normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd metadata, which is harmless here
         try:
-            return _normalise(data, kind, framing)
+            return _normalise(data, kind, framing) if region is None else _cut_out(data, kind, framing, region)
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
         except Exception as failure:  # on hostile bytes decoders raise every kind of error
@@ -78,6 +83,24 @@ def _normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
     kept = framing.kept(upright.size)
     rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
     return Normalised(framing.frame(_resized(rgb, (width, height))), size, opened.taken())
+
+
+def _cut_out(data: bytes, kind: Kind, framing: Framing, region: Region) -> Normalised:
+    opened = decoders.opened(data, kind)
+    size = opened.size
+    left, top, right, bottom = region
+    share = min(right - left, bottom - top)
+    enough = min(max(size), math.ceil(_GAP * framing.side / share))
+    picture, turn = opened.load(least=(enough, enough))
+    upright = picture if turn is None else picture.transpose(turn)
+    if turn in decoders.ON_THEIR_SIDES:
+        size = size[::-1]
+    width, height = upright.size
+    begin = min(width - 1, math.floor(left * width)), min(height - 1, math.floor(top * height))
+    end = max(begin[0] + 1, math.ceil(right * width)), max(begin[1] + 1, math.ceil(bottom * height))
+    cut = upright.crop((*begin, *end))
+    rgb = _in_rgb(cut.crop(framing.kept(cut.size)))
+    return Normalised(framing.frame(_resized(rgb, framing.scaled(cut.size))), size, opened.taken())
 
 
 def _in_rgb(picture: Image.Image) -> Image.Image:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.contract import StageError
+from stages.knn.backend import Rows, Vectors
 from stages.serving.mapped import Mapped, opened
 from stages.serving.paths import Paths
 from stages.sources import Source
@@ -100,6 +101,11 @@ class Library:
         """The picture's thumbnail, a JPEG file."""
         segment, place = self._place(row)
         return segment.thumbnail(place)
+
+    def vectors(self, rows: Rows) -> Vectors:
+        """The vectors of pictures, float32 (n, d), as the index has them. rows: int64 (n,)."""
+        places = [self._place(row) for row in rows.tolist()]
+        return np.array([segment.vectors[place] for segment, place in places], np.float32).reshape(len(rows), -1)
 
     def hash(self, row: int) -> int:
         """The picture's perceptual hash, 64 bits."""

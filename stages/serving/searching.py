@@ -122,6 +122,11 @@ class Searching:
         found = merge(widened(found, self._columns(k, within)), np.zeros(len(own), np.int64), distances, own)
         return Result(TopK(np.maximum(found.distances, 0), found.rows), True, None)
 
+    @property
+    def exact(self) -> bool:
+        """Whether searches are exact unless they ask for codes."""
+        return True
+
     def prepared(self, timeout: float | None = None) -> bool:
         """Waits until all copies for faster answers are made; returns whether they are."""
         for thread in list(self._copying.values()):

@@ -1,0 +1,170 @@
+"""The answer to a question: neighbours with their sources, what makes them equal or near, and where it all came from.
+
+A function of a snapshot, the vectors and the question: HTTP, the page, the command and Python give the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from stages.knn.backend import Distances, Mask, Rows, Vectors
+from stages.knn.topk import NONE
+from stages.knn.vectorset import VectorSet
+from stages.serving.searching import Result
+from stages.serving.snapshots import Snapshot
+
+NEAR, NEAR_BITS = 0.8, 12
+"""THRESHOLD and HASH_BITS of specs/duplicates: pairs of pictures within both are near-duplicates."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture that was asked about. row: in the library, or None. hash: perceptual."""
+
+    name: str
+    id: str
+    row: int | None
+    hash: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """A question with everything decided. metric: one of METRICS. filter: "" for all pictures."""
+
+    k: int
+    metric: str
+    combine: Literal["any", "all"] = "any"
+    filter: str = ""
+    max_distance: float | None = None
+    exact: bool | None = None
+
+
+def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Search) -> Result:
+    """The nearest pictures to points, float32 (n, d), together. rows: of library pictures, their own rows. Raises
+    StageError for a filter that is not valid, and for vectors that are not finite."""
+    within: Mask | None = snapshot.library.paths.rows(asked.filter) if asked.filter else None
+    if len(points) == 1:
+        return snapshot.searching.search(
+            points, asked.k, metric=asked.metric, known=rows, within=within, exact=asked.exact
+        )
+    return snapshot.searching.combined(
+        points, asked.k, how=asked.combine, metric=asked.metric, known=rows, within=within, exact=asked.exact
+    )
+
+
+def answer(snapshot: Snapshot, asked: Search, pictures: Sequence[Picture], found: Result) -> dict[str, Any]:
+    """The answer in JSON's types, without its times. found: of one question."""
+    distances, rows = found.topk.distances[0], found.topk.rows[0]
+    kept = rows != NONE
+    if asked.max_distance is not None:
+        kept &= distances <= asked.max_distance
+    distances, rows = distances[kept], rows[kept]
+    return {
+        "neighbours": list(_neighbours(snapshot, asked, pictures, distances, rows)),
+        "pictures": [
+            {
+                "id": each.id,
+                "name": each.name,
+                "width": each.width,
+                "height": each.height,
+                "known": each.row is not None,
+            }
+            for each in pictures
+        ],
+        "k": asked.k,
+        "metric": asked.metric,
+        "combine": asked.combine,
+        "filter": asked.filter,
+        "max_distance": asked.max_distance,
+        "exact": found.exact,
+        "recall": found.recall,
+        **origin(snapshot),
+    }
+
+
+def origin(snapshot: Snapshot) -> dict[str, Any]:
+    """Where the answers of a snapshot come from: its commits, its model and the kinds of devices."""
+    facts, spec = snapshot.library.facts, snapshot.spec
+    return {
+        "commits": snapshot.commits.as_data(),
+        "model": {
+            "name": spec.name,
+            "described": spec.described,
+            "sha256": spec.sha256,
+            "dimension": facts.dimension,
+            "image_size": facts.image_size,
+            "fit": facts.fit,
+        },
+        "devices": {"index": list(facts.devices), "service": snapshot.device},
+    }
+
+
+def addresses(id: str) -> Mapping[str, str]:
+    """The paths of a library picture's thumbnail and original."""
+    return {"thumbnail": f"/images/{id}", "original": f"/originals/{id}"}
+
+
+def _neighbours(
+    snapshot: Snapshot, asked: Search, pictures: Sequence[Picture], distances: Distances, rows: Rows
+) -> Iterator[dict[str, Any]]:
+    library, similarity = snapshot.library, snapshot.similarity
+    hashes = np.array([library.hash(row) for row in rows.tolist()], np.uint64)
+    own = {each.id for each in pictures}
+    near = _near(pictures, hashes) & (distances <= NEAR)
+    groups = _groups(snapshot, asked.metric, rows, hashes)
+    calibrated = similarity is not None and similarity.metric == asked.metric
+    likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
+    for place, row in enumerate(rows.tolist()):
+        id = library.id(row)
+        yield {
+            "rank": place + 1,
+            "id": id,
+            "distance": float(distances[place]),
+            "similarity": None if likely is None else likely[place],
+            "same": id in own,
+            "near": bool(near[place]),
+            "group": groups[place],
+            "sources": [source_data(each) for each in library.sources(row)],
+            **addresses(id),
+        }
+
+
+def source_data(source: Any) -> dict[str, Any]:
+    """A source in JSON's types."""
+    return dict(source._asdict())
+
+
+def _near(pictures: Sequence[Picture], hashes: np.ndarray[Any, np.dtype[np.uint64]]) -> Mask:
+    """Which hashes, (n,), are near to that of any picture."""
+    found = np.zeros(len(hashes), np.bool_)
+    for each in pictures:
+        found |= np.bitwise_count(hashes ^ np.uint64(each.hash)) <= NEAR_BITS
+    return found
+
+
+def _groups(snapshot: Snapshot, metric: str, rows: Rows, hashes: np.ndarray[Any, np.dtype[np.uint64]]) -> list[int]:
+    """The number of each picture's group: those that are near-duplicates of each other, directly or not, share one.
+    Groups are numbered from 1 in the order of their first pictures."""
+    first, second = np.nonzero(np.triu(np.bitwise_count(hashes[:, None] ^ hashes[None, :]) <= NEAR_BITS, 1))
+    leader = list(range(len(rows)))
+
+    def top(place: int) -> int:
+        while leader[place] != place:
+            leader[place] = leader[leader[place]]
+            place = leader[place]
+        return place
+
+    if len(first):
+        vectors = VectorSet(snapshot.library.vectors(rows), metric)
+        near = vectors.distances(first, vectors, second) <= NEAR
+        for one, other in zip(first[near].tolist(), second[near].tolist(), strict=True):
+            low, high = sorted((top(one), top(other)))
+            leader[high] = low
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(top(place), len(numbers) + 1) for place in range(len(rows))]

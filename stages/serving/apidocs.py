@@ -1,0 +1,82 @@
+"""The documentation of the API: the schema of a search for OpenAPI, and a page with all routes, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from stages.serving.questions import Question, Questions
+
+_INLINED = {"type": "object", "description": "one question, as in application/json"}
+
+SEARCH: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {
+                    "oneOf": [
+                        Question.model_json_schema(ref_template="#/components/schemas/{model}"),
+                        Questions.model_json_schema(ref_template="#/components/schemas/{model}"),
+                    ]
+                }
+            },
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {
+                        "request": _INLINED,
+                        "picture": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                    },
+                }
+            },
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+"""What FastAPI cannot see of POST /search."""
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """The routes in HTML."""
+    return "\n".join(_lines(document)) + "\n"
+
+
+def _lines(document: Mapping[str, Any]) -> Iterator[str]:
+    yield "<!doctype html>"
+    yield '<html lang="en"><head><meta charset="utf-8"><title>lookalike: the API</title>'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="color-scheme" content="light dark">'
+    yield '<link rel="stylesheet" href="/assets/base.css"></head><body><main class="document">'
+    yield "<h1>lookalike over HTTP</h1>"
+    yield '<p>Errors are <code>{"error": {"code", "message"}}</code>. For programs: '
+    yield '<a href="/openapi.json">openapi.json</a>.</p>'
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            yield f"<h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
+            yield f"<p>{escape(' '.join(route.get('description', '').split()))}</p>"
+            yield from _parameters(route.get("parameters", []))
+            if path == "/search":
+                yield from _question()
+    yield "</main></body></html>"
+
+
+def _parameters(parameters: list[Mapping[str, Any]]) -> Iterator[str]:
+    if parameters:
+        yield "<dl>"
+        for each in parameters:
+            default = each.get("schema", {}).get("default")
+            words = "" if default in (None, "") else f", by default {default}"
+            yield f"<dt><code>{escape(each['name'])}</code></dt><dd>in the {escape(each['in'])}{escape(words)}</dd>"
+        yield "</dl>"
+
+
+def _question() -> Iterator[str]:
+    yield "<p>A question in JSON, beside files in a form, or as parameters of the URL beside one picture:</p><dl>"
+    for name, field in Question.model_json_schema()["properties"].items():
+        kinds = [each.get("type") or each.get("$ref", "").rpartition("/")[2] for each in field.get("anyOf", [field])]
+        allowed = field.get("enum")
+        words = " or ".join(map(str, allowed)) if allowed else " or ".join(each for each in kinds if each != "null")
+        yield f"<dt><code>{escape(name)}</code></dt><dd>{escape(words or 'any')}</dd>"
+    yield '</dl><p>Several: <code>{"requests": […]}</code>, answered by <code>{"answers": […]}</code>.</p>'

@@ -1,0 +1,254 @@
+"""The way of a question: pictures fetched and decoded, vectors computed, the library searched, the answer put together.
+
+Questions that come at the same time share forward passes and products. One snapshot answers all of a question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from stages.contract import StageError
+from stages.framing import Framing, Pixels
+from stages.knn.backend import Rows, Vectors
+from stages.knn.topk import TopK
+from stages.serving import answering, fetching, uploads
+from stages.serving.answering import Picture, Search
+from stages.serving.batching import Batcher, FullError
+from stages.serving.failures import Refusal, busy
+from stages.serving.fetching import Limits
+from stages.serving.globs import FilterError
+from stages.serving.metrics import Metrics
+from stages.serving.questions import DEFAULT_K, AskedPicture, Question
+from stages.serving.searching import Result
+from stages.serving.snapshots import Snapshot, State
+
+Value = TypeVar("Value")
+
+_DECODERS = 2
+_FETCHERS = 8
+
+_PICTURES_AT_ONCE = 64
+_SEARCHES_AT_ONCE = 64
+
+_WAITING = 512
+"""Questions that may be under way; more are refused."""
+
+_BYTES_WAITING = 1 << 30
+"""Bytes of requests that may be under way."""
+
+_LONGEST = 60.0
+"""Seconds for one question."""
+
+
+@dataclass(frozen=True)
+class File:
+    """An uploaded file. read: its content, which may be on disk."""
+
+    name: str
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A search with its vectors, float32 (n, d), and the rows of those that are library pictures."""
+
+    snapshot: Snapshot
+    points: Vectors
+    rows: Sequence[int | None]
+    search: Search
+
+
+class Asking:
+    """Answers questions from the state of the moment. Belongs to one event loop."""
+
+    def __init__(self, state: Callable[[], State], metrics: Metrics, limits: Limits) -> None:
+        """limits: of pictures that are fetched by URL."""
+        self._state = state
+        self._metrics = metrics
+        self._limits = limits
+        self._decoding = ThreadPoolExecutor(_DECODERS, "decode")
+        self._fetching = ThreadPoolExecutor(_FETCHERS, "fetch")
+        sizes = metrics.batches
+        self.features = Batcher[tuple[Snapshot, Pixels], Vectors](
+            "features", _embedded, _PICTURES_AT_ONCE, _WAITING, sizes.labels("features").observe
+        )
+        self.searches = Batcher[_Given, Result](
+            "search", _searched, _SEARCHES_AT_ONCE, _WAITING, sizes.labels("search").observe
+        )
+        self._under_way = 0
+        self._bytes = 0
+
+    async def close(self) -> None:
+        """Ends all threads."""
+        await self.features.close()
+        await self.searches.close()
+        self._decoding.shutdown(cancel_futures=True)
+        self._fetching.shutdown(wait=False, cancel_futures=True)
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot that answers now. Raises Refusal while there is none."""
+        state = self._state()
+        if state.snapshot is not None:
+            return state.snapshot
+        if state.kind == "empty":
+            raise Refusal(409, "empty", state.message)
+        raise Refusal(503, state.kind, state.message, 2 if state.kind == "loading" else 10)
+
+    @contextmanager
+    def room(self, bytes: int) -> Iterator[None]:
+        """Room for a request of so many bytes. Raises Refusal if too much is under way."""
+        if self._under_way >= _WAITING or (self._bytes and self._bytes + bytes > _BYTES_WAITING):
+            raise busy()
+        self._under_way += 1
+        self._bytes += bytes
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+            self._bytes -= bytes
+
+    async def answer(self, question: Question, files: Sequence[File]) -> dict[str, Any]:
+        """The answer to a question. Raises Refusal."""
+        snapshot = self.snapshot()
+        asked = question.asked(len(files))
+        search = Search(
+            question.k or DEFAULT_K,
+            question.metric or snapshot.library.facts.metric,
+            question.combine,
+            question.filter,
+            question.max_distance,
+            question.exact,
+        )
+        try:
+            async with asyncio.timeout(_LONGEST):
+                return await self._answer(snapshot, search, asked, files)
+        except TimeoutError as error:
+            raise Refusal(503, "too-slow", f"the answer took more than {_LONGEST:g} s: try again", 5) from error
+        except FullError as error:
+            raise busy() from error
+        except FilterError as error:
+            raise Refusal(400, "bad-filter", str(error)) from error
+        except StageError as error:
+            raise Refusal(422, "not-searchable", str(error)) from error
+
+    async def _answer(
+        self, snapshot: Snapshot, search: Search, asked: Sequence[AskedPicture], files: Sequence[File]
+    ) -> dict[str, Any]:
+        seconds: dict[str, float] = {}
+        async with self._timed("decode", seconds):
+            seen = await _all([self._picture(snapshot, each, files) for each in asked])
+        async with self._timed("features", seconds):
+            points = await self._points(snapshot, seen)
+        async with self._timed("search", seconds):
+            rows = [picture.row for picture, _ in seen]
+            given = _Given(snapshot, points, rows, search)
+            found = await self.searches.ask(_together(given), given, len(points))
+            pictures = [picture for picture, _ in seen]
+            whole = await self._run(self._decoding, partial(answering.answer, snapshot, search, pictures, found))
+        return {**whole, "seconds": {name: round(each, 6) for name, each in seconds.items()}}
+
+    async def _picture(
+        self, snapshot: Snapshot, asked: AskedPicture, files: Sequence[File]
+    ) -> tuple[Picture, Pixels | None]:
+        """A picture and its pixels; None for one of the library, whose vector is known."""
+        if asked.id is not None:
+            return _of_library(snapshot, asked.id), None
+        facts = snapshot.library.facts
+        framing = Framing(facts.image_size, facts.fit)
+        if asked.url is not None:
+            content = await self._run(self._fetching, partial(fetching.fetch, asked.url, self._limits))
+            file = File(asked.url, partial(bytes, content))
+        else:
+            assert asked.upload is not None
+            file = files[asked.upload]
+        name = file.name
+        seen = await self._run(self._decoding, lambda: uploads.seen(name, file.read(), framing, asked.region))
+        row = snapshot.library.row(seen.id)
+        return Picture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels
+
+    async def _points(self, snapshot: Snapshot, seen: Sequence[tuple[Picture, Pixels | None]]) -> Vectors:
+        """The vectors, float32 (n, d), of pictures that are new, computed, and of those of the library, as it has
+        them."""
+        new = [pixels for _, pixels in seen if pixels is not None]
+        computed = iter(await self.features.ask(snapshot.embedder, (snapshot, np.stack(new)), len(new)) if new else ())
+        return np.stack(
+            [
+                snapshot.library.vectors(_rows(picture))[0] if pixels is None else next(computed)
+                for picture, pixels in seen
+            ]
+        )
+
+    async def _run(self, threads: Executor, work: Callable[[], Value]) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
+
+    @asynccontextmanager
+    async def _timed(self, step: str, seconds: dict[str, float]) -> AsyncIterator[None]:
+        began = time.perf_counter()
+        yield
+        seconds[step] = time.perf_counter() - began
+        self._metrics.steps.labels(step).observe(seconds[step])
+
+
+async def _all(works: Sequence[Coroutine[Any, Any, Value]]) -> list[Value]:
+    """The results of all, in order; the first failure ends the others."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in works]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]
+
+
+def _of_library(snapshot: Snapshot, id: str) -> Picture:
+    library = snapshot.library
+    row = library.row(id)
+    if row is None:
+        raise Refusal(404, "not-in-library", f"the library does not have a picture {id}: was it removed?")
+    source = library.sources(row)[0]
+    return Picture(source.path, id, row, library.hash(row), source.width, source.height)
+
+
+def _rows(picture: Picture) -> Rows:
+    return np.array([picture.row], np.int64)
+
+
+def _embedded(given: Sequence[tuple[Snapshot, Pixels]]) -> list[Vectors | Exception]:
+    """The vectors of each, computed together."""
+    vectors = given[0][0].embedder(np.concatenate([pixels for _, pixels in given]))
+    ends = np.cumsum([len(pixels) for _, pixels in given])
+    return list(np.split(vectors, ends[:-1]))
+
+
+def _together(given: _Given) -> object:
+    """Equal for searches that one product can answer."""
+    search = given.search
+    if len(given.points) > 1 or search.filter:
+        return object()
+    return given.snapshot.searching, search.metric, search.exact
+
+
+def _searched(given: Sequence[_Given]) -> list[Result | Exception]:
+    first = given[0]
+    if len(given) == 1:
+        return [answering.search(first.snapshot, first.points, first.rows, first.search)]
+    points = np.concatenate([each.points for each in given])
+    rows = [row for each in given for row in each.rows]
+    most = max(each.search.k for each in given)
+    found = first.snapshot.searching.search(
+        points, most, metric=first.search.metric, known=rows, exact=first.search.exact
+    )
+    return [replace(found, topk=_part(found.topk, at, each.search.k)) for at, each in enumerate(given)]
+
+
+def _part(found: TopK, at: int, k: int) -> TopK:
+    """The answer of one query."""
+    return TopK(found.distances[at : at + 1, :k], found.rows[at : at + 1, :k])

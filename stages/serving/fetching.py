@@ -1,0 +1,160 @@
+"""Pictures fetched by their URLs, from public addresses only, within limits of time and size.
+
+A name is resolved once, every address that it has is checked, and the connection goes to a checked one: a name that
+resolves to another address a moment later changes nothing. Each redirect is checked in the same way.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from stages.serving.failures import Refusal
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Resolve = Callable[[str, int], Sequence[str]]
+"""Gives the addresses of a host name; raises OSError."""
+
+_PIECE = 1 << 16
+_MOVED = (301, 302, 303, 307, 308)
+_TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+"""Addresses of IPv6 behind which a translator reaches those of IPv4."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """bytes: of a file. seconds: for all of it, redirects included. allowed: networks that may be asked though they are
+    not public."""
+
+    bytes: int = 64 << 20
+    seconds: float = 20.0
+    redirects: int = 5
+    allowed: tuple[Network, ...] = ()
+
+
+def resolve(host: str, port: int) -> Sequence[str]:
+    """The addresses that the system's resolver gives."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))
+
+
+def fetch(url: str, limits: Limits, resolve: Resolve = resolve) -> bytes:
+    """The bytes at a URL of http or https. Raises Refusal, with the reason."""
+    until = time.monotonic() + limits.seconds
+    for _ in range(limits.redirects + 1):
+        found = _get(url, limits, resolve, until)
+        if isinstance(found, bytes):
+            return found
+        url = urljoin(url, found)
+    raise _refused(f"the URL redirects more than {limits.redirects} times")
+
+
+def public(address: str, allowed: Sequence[Network] = ()) -> bool:
+    """Whether an address may be asked: one of the public internet, or of an allowed network."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour or (found.teredo[1] if found.teredo else None)
+        if inner is None and found in _TRANSLATED:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return public(str(inner), allowed)
+    if any(found in each for each in allowed if each.version == found.version):
+        return True
+    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
+
+
+def _get(url: str, limits: Limits, resolve: Resolve, until: float) -> bytes | str:
+    """The content at a URL, or where it has moved."""
+    parts = _parts(url)
+    connection = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    try:
+        connection.request("GET", path, headers={"Accept": "image/*", "User-Agent": "lookalike"})
+        response = connection.getresponse()
+        if response.status in _MOVED and response.headers["Location"]:
+            return str(response.headers["Location"])
+        if response.status != 200:
+            raise _refused(f"{parts.hostname} answers with HTTP {response.status}")
+        return _content(response, connection, limits, until)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        if isinstance(error, TimeoutError):
+            raise _slow(limits) from error
+        raise _refused(f"{parts.hostname} does not answer as a web server does") from error
+    finally:
+        connection.close()
+
+
+def _parts(url: str) -> Any:
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise _refused("this is not a valid URL") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise _refused("url must begin with http:// or https:// and name a host")
+    if parts.username is not None or not url.isascii() or any(each <= " " or each == "\x7f" for each in url):
+        raise _refused("url must not have a user, spaces or characters outside ASCII: encode them with %")
+    return parts
+
+
+def _connected(
+    scheme: str, host: str, port: int | None, limits: Limits, resolve: Resolve, until: float
+) -> http.client.HTTPConnection:
+    """A connection to an address of the host, all of which are public."""
+    number = port or (443 if scheme == "https" else 80)
+    try:
+        addresses = resolve(host, number)
+    except (OSError, UnicodeError) as error:
+        raise _refused(f"there is no host {host}") from error
+    if not addresses or not all(public(each, limits.allowed) for each in addresses):
+        raise Refusal(403, "private-address", f"{host} is not on the public internet, so it is not asked for pictures")
+    left = until - time.monotonic()
+    if left <= 0:
+        raise _slow(limits)
+    try:
+        raw = socket.create_connection((addresses[0], number), timeout=left)
+        wrapped = ssl.create_default_context().wrap_socket(raw, server_hostname=host) if scheme == "https" else raw
+    except TimeoutError as error:
+        raise _slow(limits) from error
+    except (OSError, ValueError) as error:
+        raise _refused(f"{host} cannot be reached") from error
+    connection = http.client.HTTPConnection(host, number)
+    connection.default_port = 443 if scheme == "https" else 80  # left out of the header Host
+    connection.sock = wrapped
+    return connection
+
+
+def _content(
+    response: http.client.HTTPResponse, connection: http.client.HTTPConnection, limits: Limits, until: float
+) -> bytes:
+    gathered = bytearray()
+    while True:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise _slow(limits)
+        if connection.sock is not None:
+            connection.sock.settimeout(left)
+        piece = response.read1(_PIECE)
+        if not piece:
+            return bytes(gathered)
+        gathered += piece
+        if len(gathered) > limits.bytes:
+            raise Refusal(413, "too-large", f"the file at the URL has more than {limits.bytes >> 20} MiB")
+
+
+def _refused(message: str) -> Refusal:
+    return Refusal(422, "url-not-fetched", message)
+
+
+def _slow(limits: Limits) -> Refusal:
+    return Refusal(422, "url-not-fetched", f"the URL did not answer within {limits.seconds:g} s")

@@ -1,0 +1,52 @@
+"""The service in numbers, as Prometheus reads them. Measures nothing itself."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Metrics:
+    """The counters of one service."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        name = "lookalike_serve"
+        self.requests = Counter(
+            f"{name}_requests", "Requests that were answered.", ("route", "status"), registry=self._registry
+        )
+        self.seconds = Histogram(
+            f"{name}_request_seconds", "Time of a request.", ("route",), buckets=_SECONDS, registry=self._registry
+        )
+        self.steps = Histogram(
+            f"{name}_step_seconds", "Time of a step of a search.", ("step",), buckets=_SECONDS, registry=self._registry
+        )
+        self.batches = Histogram(
+            f"{name}_batch_size", "Pictures computed together.", ("work",), buckets=_SIZES, registry=self._registry
+        )
+        self.waiting = Gauge(f"{name}_waiting", "Pictures in the queue.", ("work",), registry=self._registry)
+        self.pictures = Gauge(f"{name}_pictures", "Pictures that are searched.", registry=self._registry)
+        self.ready = Gauge(f"{name}_ready", "1 while searches are answered.", registry=self._registry)
+        self.commit = Gauge(
+            f"{name}_commit_info", "The commits that answer.", ("index", "library", "model"), registry=self._registry
+        )
+        self.snapshots = Counter(f"{name}_snapshots", "Indexes that were taken.", registry=self._registry)
+        self._commit: tuple[str, str, str] | None = None
+
+    def serving(self, commits: tuple[str, str, str] | None, pictures: int) -> None:
+        """Sets what is served: the commits of index, library and model; None while nothing is."""
+        self.ready.set(commits is not None)
+        self.pictures.set(pictures)
+        if commits != self._commit:
+            if self._commit is not None:
+                self.commit.remove(*self._commit)
+            if commits is not None:
+                self.commit.labels(*commits).set(1)
+                self.snapshots.inc()
+            self._commit = commits
+
+    def text(self) -> bytes:
+        """All of them in Prometheus' text format."""
+        return bytes(generate_latest(self._registry))
