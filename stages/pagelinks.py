@@ -11,7 +11,7 @@ _AROUND = 2  # pages on both sides of the present one that have links
 
 STYLE = """
 nav { display: flex; flex-wrap: wrap; gap: 6px 14px; margin: 18px 0 0; font-size: 0.875rem; }
-nav a, header a, footer a, figcaption a { color: var(--accent); }
+nav a, header a, footer a, .sources a { color: var(--accent); }
 nav [aria-current] { color: var(--ink); font-weight: 600; }
 nav [aria-disabled] { color: var(--muted); }
 .facts dd a + a { margin-left: 10px; }

@@ -1,15 +1,12 @@
 """The commands that put pictures and queries, and show results."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pipelines.client.local import default_root
-from pipelines.client.moments import commit_at
-from pipelines.client.outages import outlasting
 from pipelines.commands import asking, display, progress
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -160,46 +157,6 @@ def query(
     conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
     sheets = results.export(connection, output, asked.entries) if wait else []
     _answer(asked, sheets, k, as_json)
-
-
-@app.command(
-    "results",
-    examples=(
-        "lookalike results",
-        "lookalike results mine.jpg -k 1",
-        "lookalike results mine.jpg --at 4f1d2c0a9b8e47d6a5f3c2b1e0d9f8a7",
-        "lookalike results mine.jpg --at 2026-11-01",
-    ),
-)
-def show_results(
-    entries: Annotated[
-        list[str] | None, typer.Argument(metavar="ENTRY", help="Query entries by name [default: all].")
-    ] = None,
-    k: NearestOption = None,
-    output: SheetsOption = Path("results"),
-    at: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMIT|DATE",
-            help="A commit's id, see `lookalike commits`, an ancestor such as master^, or a date: the sheets of then.",
-        ),
-    ] = "",
-    as_json: JsonOption = False,
-    address: AddressOption = "",
-) -> None:
-    """Write result sheets, as they are now or were at an older commit, to a directory. With -k, list the nearest."""
-    connection = connected(address)
-    commit = outlasting(connection, partial(commit_at, connection, at)) if at else ""
-    sheets = results.export(connection, output, entries or (), commit)
-    if as_json:
-        say_json([display.sheet_data(each, k) for each in sheets])
-        return
-    if not sheets:
-        say("no result sheets yet: add pictures with `lookalike add`, then search with `lookalike query`")
-    if k is None:
-        display.show_sheets(sheets)
-    else:
-        display.show_answers(sheets, k)
 
 
 def _answer(asked: queries.Asked, sheets: Sequence[Sheet], k: int | None, as_json: bool) -> None:

@@ -2,25 +2,31 @@
 
 import hashlib
 import json
+import re
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
+from pipelines.client.moments import inspected
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
 from pipelines.errors import LookalikeError
 from pipelines.library.queries import true_name
-from stages import wording
+from pipelines.library.snapshots import REPO as LIBRARY
+from stages import pagelinks, wording
 from stages.names import escape_component
 
 REPO = "render"
 ANSWERS = "neighbors.jsonl"
 _K = "K"
+
+_FURTHER_PAGE = re.compile(r"page-([1-9][0-9]*)\.html")
 
 _LONGEST_NAME = 200
 """Most bytes in a directory's name; a longer name is cut, with a hash to keep it unique."""
@@ -90,6 +96,14 @@ def known(connection: Connection, at: str = "") -> dict[str, str]:
     return {outlasting(connection, partial(true_name, connection, entry, at)): entry for entry in sorted(there)}
 
 
+def library_of(connection: Connection, at: str = "") -> str:
+    """The commit of `images` from which the sheets at a commit, by default the newest ones, were computed. If that is
+    not known, the newest one; "" if there is none."""
+    sheets = Repository(connection, REPO, at).good()
+    found = None if sheets is None else inspected(connection, LIBRARY, sheets.at)
+    return str(found.commit.id) if found is not None else Commits(connection, LIBRARY).newest()
+
+
 def missing(absent: Sequence[str], known: Collection[str], at: str = "") -> str:
     """The error for entries that have no sheet, now or at a commit. known: those that have one."""
     none = f"no result sheet for {', '.join(absent)}{f' at commit {at}' if at else ''}"
@@ -105,18 +119,42 @@ def missing(absent: Sequence[str], known: Collection[str], at: str = "") -> str:
 def _export_one(connection: Connection, repo: Repository, entry: str, name: str, to: Path) -> Sheet:
     directory = to / directory_name(name)
     directory.mkdir(parents=True, exist_ok=True)
-    for path in outlasting(connection, lambda: list(repo.list(f"/{entry}"))):
-        outlasting(connection, partial(_export_file, repo, path, directory / path.rpartition("/")[2]))
+    files = {path.rpartition("/")[2]: path for path in outlasting(connection, lambda: list(repo.list(f"/{entry}")))}
+    for file, path in files.items():
+        outlasting(connection, partial(_export_file, repo, path, directory / file))
+    _drop_pages(directory, files)
     return sheet_in(directory, name)
+
+
+def pages(directory: Path) -> list[Path]:
+    """The pages of the sheet in a directory."""
+    first = directory / pagelinks.name(1)
+    return [*([first] if first.is_file() else []), *(path for _, path in further_pages(directory))]
+
+
+def further_pages(directory: Path) -> Iterator[tuple[int, Path]]:
+    """The pages in a directory behind the first one, with their numbers."""
+    for path in sorted(directory.iterdir()):
+        if found := _FURTHER_PAGE.fullmatch(path.name):
+            yield int(found[1]), path
+
+
+def _drop_pages(directory: Path, files: Collection[str]) -> None:
+    """Deletes the pages of an earlier, longer sheet."""
+    for _, path in further_pages(directory):
+        if path.name not in files:
+            path.unlink()
 
 
 def keep(files: Path, directory: Path, entry: str) -> Sheet:
     """Copies the sheet of an entry from a directory of files into the one for people."""
     directory.mkdir(parents=True, exist_ok=True)
-    for path in sorted(files.iterdir()):
+    there = sorted(files.iterdir())
+    for path in there:
         fresh = directory / f".{path.name}.new"
         shutil.copyfile(path, fresh)
         fresh.replace(directory / path.name)
+    _drop_pages(directory, {path.name for path in there})
     return sheet_in(directory, entry)
 
 

@@ -2,11 +2,13 @@
 
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import grpc
 import pytest
@@ -211,6 +213,26 @@ def test_the_command_shows_a_tree_and_writes_a_page(told: Told) -> None:
     assert "<script" not in page
     data = json.loads(told.world.lookalike("trace", "many", "--query", "block.png", "--json"))
     assert data == json.loads(json.dumps(as_data(told.trace("block.png"))))
+
+
+def test_sheets_are_linked_to_the_files_of_their_pictures(told: Told) -> None:
+    said = told.world.lookalike("results", "--originals")
+    results = told.world.scratch / "results"
+    assert "all entries: results/index.html" in said
+    entries = re.findall(
+        r'<li><a href="([^"]*)"><img src="data:image/jpeg', (results / "index.html").read_text("utf-8")
+    )
+    assert entries == ["many/index.html", "one.png/index.html"]
+    found = {}
+    for entry in entries:
+        page = results / entry
+        for link, name in re.findall(r'<li><bdi><a href="(.*?)">(.*?)</a></bdi></li>', page.read_text("utf-8")):
+            found[name] = (page.parent / unquote(link)).read_bytes()
+    with zipfile.ZipFile(io.BytesIO(told.world.repo("images").read("/pack.zip"))) as archive:
+        assert found["pack.zip/in/a.png"] == archive.read("in/a.png")
+    assert found["folder/x.png"] == told.world.repo("images").read("/folder/x.png")
+    assert {"holiday/1.png", "alone ☀.png", "copies/twin.png"} <= found.keys()
+    assert f"linked {len(found)} pictures of {len(found)}\n" in said
 
 
 @pytest.mark.parametrize(

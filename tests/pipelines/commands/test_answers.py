@@ -34,7 +34,7 @@ def test_a_query_lists_the_nearest_pictures(asked: Command) -> None:
     sheet = said.index("mine.jpg: results/mine.jpg/index.html, results/mine.jpg/grid.png")
     assert said[sheet + 1 :] == ["          0  trip/0.jpg", "     0.1250  trip/1.jpg", "     0.2500  trip/2.jpg"]
     assert asked.says("results", "-k", "1").splitlines() == [said[sheet], said[sheet + 1]]
-    assert asked.says("results").splitlines() == [said[sheet]]
+    assert asked.says("results").splitlines() == [said[sheet], "all entries: results/index.html"]
 
 
 def test_of_a_large_query_the_first_ones_are_listed(asked: Command) -> None:
