@@ -51,6 +51,7 @@ DOCUMENTS = (
     "docs/overlays.md",
     "docs/pipelines.md",
     "docs/quality.md",
+    "docs/serving.md",
     "docs/tutorial.md",
 )
 PACKAGES = ("localpachd", "stages", "pipelines")

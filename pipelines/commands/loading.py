@@ -37,6 +37,7 @@ COMMANDS = {
     "remove": Entry("removing", "Remove pictures from the library, or queries."),
     "duplicates": Entry("duplicates", "Find copies and near copies in the library."),
     "query": Entry("library", "Search the library for look-alikes of pictures."),
+    "serve": Entry("serving", "Search in the browser, over HTTP and from Python."),
     "results": Entry("results", "Write result sheets, the current ones or those of an older time."),
     "trace": Entry("tracing", "Follow an answer back to its files, jobs and commits."),
     "model": Entry("models", "Make a backbone and push it."),

@@ -18,6 +18,8 @@ from stages.contract import StageError
 from stages.knn.settings import Settings, settings
 from stages.serving.pachyderm import Address
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
 PORT = 30680
 LOOPBACK = "127.0.0.1"
 EVERYWHERE = "0.0.0.0"
@@ -53,6 +55,7 @@ class Configuration:
     key: Path | None = None
     proxy: str = ""
     settings: Settings = field(default_factory=Settings)
+    fetched: tuple[Network, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -112,6 +115,7 @@ def from_environment(
             key=key,
             proxy=environment.get("PROXY", "").strip(),
             settings=settings(environment),
+            fetched=networks(environment.get("FETCH_FROM", "")),
         )
     )
 
@@ -122,6 +126,14 @@ def listening(text: str) -> tuple[str, int]:
     if found is None or int(found["port"]) > 65535:
         raise StageError(f"{text!r} is not an address to listen on: write HOST:PORT, such as 0.0.0.0:{PORT}")
     return found["six"] or found["host"] or EVERYWHERE, int(found["port"])
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """The networks in a list with commas or spaces. Raises StageError for anything else."""
+    try:
+        return tuple(ipaddress.ip_network(each) for each in text.replace(",", " ").split())
+    except ValueError as error:
+        raise StageError(f"{text!r} is not a network such as 10.1.0.0/16, or several: {error}") from error
 
 
 def read_token(path: Path) -> str:

@@ -61,12 +61,12 @@ class Following:
             self._changed.wait_for(lambda: until(self._state), seconds)
             return self._state
 
-    def close(self) -> None:
-        """Ends; the last state stays."""
+    def close(self, within: float | None = None) -> None:
+        """Ends; the last state stays. within: seconds after which a model that is still being loaded is left alone."""
         self._closing.set()
         self._server.close()
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(within)
 
     def _follow(self) -> None:
         while not self._closing.is_set():

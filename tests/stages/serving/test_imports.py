@@ -7,6 +7,8 @@ _LATER = ("keras", "tensorflow", "sklearn", "faiss")
 
 
 def test_the_service_listens_before_tensorflow_is_imported() -> None:
-    program = f"import sys, stages.serving.following; print(*[each for each in {_LATER} if each in sys.modules])"
+    program = (
+        f"import sys, stages.serve, stages.serving.program; print(*[each for each in {_LATER} if each in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("", "")
