@@ -16,7 +16,7 @@ from pipelines.library.stl10 import ENTRY, Split
 from stages import index, render, search
 from stages.answers import Answers
 from stages.contract import Input
-from stages.tables.images import read_images
+from stages.tables.indexed import TABLE, read_indexed
 
 OWN = Backbone("efficientnet-lite0")
 """The default backbone of the pipelines, which needs no download."""
@@ -77,7 +77,7 @@ class _Stages:
 
     def ids(self) -> list[str]:
         """The ids of the library's pictures, sorted."""
-        return [id for segment in self._segments() for id in read_images(segment / "images.parquet").ids]
+        return [id for segment in self._segments() for id in read_indexed(segment / TABLE).ids]
 
     def write_vectors(self) -> Path:
         """Writes the vectors of the library to one file and those of the queries to another; returns the directory."""

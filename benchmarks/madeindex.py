@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stages.sources import Source
-from stages.tables.images import Images, write_images
+from stages.tables.images import Images
+from stages.tables.indexed import write_indexed
 
 SEGMENTS = "0123456789abcdef"
 DIMENSION = 1280
@@ -75,10 +76,13 @@ class MadeIndex:
             fit="pad",
             dimension=DIMENSION,
             backbone="made",
+            devices=("cpu",),
         )
-        write_images(images, place / "images.parquet")
+        write_indexed(images, place)
         np.save(place / "hashes.npy", hashes)
-        facts = {name: getattr(images, name) for name in ("backbone", "dimension", "fit", "image_size", "model")}
+        facts = {
+            name: getattr(images, name) for name in ("backbone", "devices", "dimension", "fit", "image_size", "model")
+        }
         facts |= {"count": len(ids), "k": 3, "metric": "euclidean"}
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place

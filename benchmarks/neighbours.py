@@ -26,6 +26,7 @@ from pipelines.client.connection import Connection, Target, connect
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import Spec
+from stages.tables.indexed import TABLE, THUMBNAILS
 from stages.wording import counted
 
 PACKAGES = ("numpy", "onnxruntime", "pyarrow", "grpcio")
@@ -113,7 +114,7 @@ def _read(sizes: Mapping[str, int]) -> int:
     count = len(SEGMENTS)
     pairs = count * (count - 1)
     once = count * sum(sizes.values())
-    tables = sizes["images.parquet"] + sizes["hashes.npy"]
+    tables = sizes[TABLE] + sizes[THUMBNAILS] + sizes["hashes.npy"]
     return once + pairs * (sizes["vectors.npy"] + sizes["index.json"]) + pairs // 2 * tables
 
 

@@ -11,6 +11,7 @@ from benchmarks import disk
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
 from stages.tables.images import Images, read_images
+from stages.tables.indexed import TABLE, THUMBNAILS, Indexed, read_indexed
 
 _BRANCH = "master"
 
@@ -31,19 +32,20 @@ class Needed:
 
 def needed(connection: Connection, sources: int) -> Needed:
     """The bytes that the current library and queries need. `sources` are the bytes of the files that were put."""
-    tables = [*_tables(connection, "index", "/*/images.parquet")]
-    tables += _tables(connection, "features-queries", "/queries/*/images.parquet")
+    tables: list[Images | Indexed] = [read_indexed(each) for each in _files(connection, "index", f"/*/{TABLE}")]
+    queries = [read_images(each) for each in _files(connection, "features-queries", "/queries/*/images.parquet")]
+    tables += queries
+    thumbnails = sum(len(thumbnail) for each in queries for thumbnail in each.thumbnails)
     return Needed(
         sources,
         sum(len(each) * each.image_size**2 * 3 for each in tables),
         sum(len(each) * each.dimension * 4 for each in tables),
-        sum(len(thumbnail) for each in tables for thumbnail in each.thumbnails),
+        thumbnails + sum(each.getbuffer().nbytes for each in _files(connection, "index", f"/*/{THUMBNAILS}")),
     )
 
 
-def _tables(connection: Connection, repo: str, pattern: str) -> list[Images]:
-    found = Repository(connection, repo).read_all(pattern)
-    return [read_images(io.BytesIO(content)) for _, content in found]
+def _files(connection: Connection, repo: str, pattern: str) -> list[io.BytesIO]:
+    return [io.BytesIO(content) for _, content in Repository(connection, repo).read_all(pattern)]
 
 
 def on_disk(root: Path) -> dict[str, int]:

@@ -19,7 +19,7 @@ from stages import judging
 from stages.comparepage import page
 from stages.comparing import Side, compared
 from stages.contract import Datum, StageError
-from stages.tables.images import read_images
+from stages.tables.indexed import TABLE, THUMBNAILS, Thumbnails, read_indexed
 from stages.tables.rankings import read_rankings
 
 
@@ -51,12 +51,12 @@ def _thumbnails(index: Path, found: Mapping[str, Any]) -> dict[str, bytes]:
     """The JPEG file of each picture that the examples name, by source."""
     wanted = set(_named(found))
     drawn: dict[str, bytes] = {}
-    for table in sorted(index.glob("*/images.parquet")):
+    for segment in sorted(path.parent for path in index.glob(f"*/{TABLE}")):
         if wanted <= drawn.keys():
             break
-        images = read_images(table)
-        for sources, thumbnail in zip(images.sources, images.thumbnails, strict=True):
-            drawn.update({source.path: thumbnail for source in sources if source.path in wanted})
+        thumbnails = Thumbnails(segment / THUMBNAILS)
+        for row, sources in enumerate(read_indexed(segment / TABLE).sources):
+            drawn.update({source.path: thumbnails[row] for source in sources if source.path in wanted})
     return drawn
 
 

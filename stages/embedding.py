@@ -131,6 +131,7 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
         fit=pictures.fit,
         dimension=spec.dimension,
         backbone=spec.described,
+        devices=(devices.kind(),),
     )
     return vectors, images
 

@@ -19,7 +19,8 @@ from stages.knn.backend import Vectors
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
-from stages.tables.images import Images, merge_images, read_images, write_images
+from stages.tables.images import Images, merge_images, read_images
+from stages.tables.indexed import write_indexed
 from stages.tables.nearest import Nearest, as_nearest, write_nearest
 from stages.vectors import read_vectors
 
@@ -28,9 +29,9 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
     The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
-    <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id; images.parquet, and hashes.npy, uint64 (N,),
-    in the same order; index.json; knn.npy, NEAREST (N, k'), each picture's k' = min(K, N - 1) nearest others by
-    distance, then id.
+    <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet,
+    thumbnails.arrow and hashes.npy, uint64 (N,); index.json; knn.npy, NEAREST (N, k'), each picture's
+    k' = min(K, N - 1) nearest others by distance, then id.
     """
     chosen = settings(environment)
 
@@ -50,11 +51,12 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     images = merge_images(list(parts.values()))
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", parts, images)
-    write_images(images, target / "images.parquet")
+    write_indexed(images, target)
     np.save(target / "hashes.npy", np.array(images.hashes, dtype="<u8"))
     facts = {
         "backbone": images.backbone,
         "count": len(images),
+        "devices": images.devices,
         "dimension": images.dimension,
         "fit": images.fit,
         "image_size": images.image_size,

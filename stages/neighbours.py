@@ -8,7 +8,8 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
 
     raise SystemExit(contract.run("stages.neighbours"))
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +26,8 @@ from stages.knn.topk import NONE, TopK
 from stages.knn.vectorset import VectorSet
 from stages.parameters import integer, number
 from stages.segments import Facts
-from stages.tables.images import Images
+from stages.sources import Source
+from stages.tables.indexed import Indexed, Thumbnails
 from stages.tables.nearest import Pictures, as_nearest, write_nearest, write_pictures
 from stages.tables.pairs import Pairs, write_pairs
 
@@ -63,8 +65,7 @@ class Neighbours:
     THRESHOLD whose perceptual hashes differ in at most HASH_BITS and, with left = right, each picture with several
     sources and itself.
 
-    A file of a lazy input is opened only where it is needed: tables of pictures hold thumbnails, and are as large as
-    the vectors.
+    A file of a lazy input is opened only where it is needed: thumbnails are as large as the vectors.
     """
 
     def __init__(self, chosen: Settings, limits: Limits, environment: Mapping[str, str]) -> None:
@@ -74,6 +75,7 @@ class Neighbours:
         self._left = InputCache(self._opened)
         self._hashes = InputCache(segments.read_hashes)
         self._images = InputCache(segments.read_table)
+        self._thumbnails = InputCache(self._thumbnails_of)
 
     def __call__(self, datum: Datum) -> None:
         left_input, right_input = datum.inputs["left"], datum.inputs["right"]
@@ -99,6 +101,9 @@ class Neighbours:
         facts = segments.read_facts(index)
         vectors = segments.read_points(index, facts.count, facts.dimension)
         return Segment(segments.name_of(index), facts, VectorSet(vectors, self._settings.metric))
+
+    def _thumbnails_of(self, index: Input) -> Thumbnails:
+        return segments.read_thumbnails(index, len(self._images.get(index)))
 
     def _near(self, datum: Datum, left: Segment, right: Segment, found: TopK, exclude: Rows) -> Within:
         """The near pairs; within one segment in both directions."""
@@ -135,20 +140,18 @@ class Neighbours:
     def _write_pairs(self, datum: Datum, left: Segment, right: Segment, near: Within) -> int:
         """Writes the pairs, if there are any; returns their number."""
         if left is right:
-            images = self._images.get(datum.inputs["left"])
-            near = _once(near, images)
-            first, second = near.queries, near.rows
-            rows = np.union1d(first, second)
-            pictures = [images.row(row) for row in rows.tolist()]
-        elif len(near.queries):
-            here, there = self._images.get(datum.inputs["left"]), segments.read_table(datum.inputs["right"])
-            # All ids of the left segment come before those of the right one.
-            first, second = near.queries, near.rows + len(here)
-            rows = np.union1d(first, second)
-            pictures = [here.row(row) if row < len(here) else there.row(row - len(here)) for row in rows.tolist()]
+            near = _once(near, self._images.get(datum.inputs["left"]))
         if not len(near.queries):
             return 0
-        ids, sources, thumbnails = zip(*pictures, strict=True)
+        mine = datum.inputs["left"]
+        sides = [(self._images.get(mine), self._thumbnails.get(mine))]
+        if left is not right:
+            images = segments.read_table(datum.inputs["right"])
+            sides.append((images, segments.read_thumbnails(datum.inputs["right"], len(images))))
+        # All ids of the left segment come before those of the right one.
+        first, second = near.queries, near.rows + (0 if left is right else len(left.points))
+        rows = np.union1d(first, second)
+        ids, sources, thumbnails = zip(*_rows(rows, sides), strict=True)
         pairs = Pairs(
             ids=ids,
             sources=sources,
@@ -170,6 +173,16 @@ class Neighbours:
         return len(pairs)
 
 
+def _rows(rows: Rows, sides: Sequence[tuple[Indexed, Thumbnails]]) -> Iterator[tuple[str, Sequence[Source], bytes]]:
+    """The id, the sources and the thumbnail of each row of the segments one after the other."""
+    ends = np.cumsum([len(images) for images, _ in sides]).tolist()
+    for row in rows.tolist():
+        side = bisect_right(ends, row)
+        images, thumbnails = sides[side]
+        at = row - (ends[side - 1] if side else 0)
+        yield images.ids[at], images.sources[at], thumbnails[at]
+
+
 def _hashed(segment: Segment, hashes: Hashes) -> Hashed:
     if len(hashes) != len(segment.points):
         raise StageError(
@@ -179,7 +192,7 @@ def _hashed(segment: Segment, hashes: Hashes) -> Hashed:
     return Hashed(segment.points, hashes)
 
 
-def _once(near: Within, images: Images) -> Within:
+def _once(near: Within, images: Indexed) -> Within:
     """Each pair within one segment once, and each picture with several sources with itself."""
     copies = np.flatnonzero([len(sources) > 1 for sources in images.sources])
     kept = near.queries < near.rows

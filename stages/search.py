@@ -24,6 +24,7 @@ from stages.knn.topk import NONE, Searcher, TopK, itself_first
 from stages.knn.vectorset import VectorSet
 from stages.sheetqueries import most_pictured, sheet_queries
 from stages.tables.images import Images, read_images
+from stages.tables.indexed import Indexed, Thumbnails
 from stages.tables.neighbours import Neighbours, write_neighbours
 from stages.vectors import read_vectors
 
@@ -33,7 +34,8 @@ class Segment:
     """An open segment of the index: its name, its pictures and a searcher of their vectors."""
 
     name: str
-    images: Images
+    images: Indexed
+    thumbnails: Thumbnails
     rows: Mapping[str, int]  # of each id
     searcher: Searcher
 
@@ -92,7 +94,8 @@ def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]
     vectors = segments.read_points(index, len(images), images.dimension)
     searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
     rows = {id: row for row, id in enumerate(images.ids)}
-    return Segment(segments.name_of(index), images, rows, searcher)
+    thumbnails = segments.read_thumbnails(index, len(images))
+    return Segment(segments.name_of(index), images, thumbnails, rows, searcher)
 
 
 def _read_queries(queries: Input, chosen: Settings) -> Queries | None:
@@ -136,7 +139,7 @@ def _table(segment: Segment, queries: Queries, found: TopK, chosen: Settings) ->
         ids=[segment.images.ids[row] for row in rows],
         distances=found.distances[query, rank],
         sources=[segment.images.sources[row] for row in rows],
-        thumbnails=[segment.images.thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
+        thumbnails=[segment.thumbnails[row] if id in drawn else None for id, row in zip(ids, rows, strict=True)],
         model=queries.images.model,
         fit=queries.images.fit,
         metric=chosen.metric,

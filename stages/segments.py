@@ -1,4 +1,5 @@
-"""The files of a segment of the index, read from an input that may be lazy: facts, table, vectors and hashes.
+"""The files of a segment of the index, read from an input that may be lazy: facts, table, vectors,
+thumbnails and hashes.
 
 Files of a lazy input are pipes: each is copied once, to its end, and then memory-mapped or read. The copies are deleted
 at once, since a mapping keeps its file alive: even a killed process leaves nothing behind. Knows no stage.
@@ -15,7 +16,8 @@ import numpy as np
 from stages.contract import Input, StageError, spool
 from stages.hashes import Hashes
 from stages.knn.backend import Vectors
-from stages.tables.images import Images, OfVectors, read_images
+from stages.tables.images import OfVectors
+from stages.tables.indexed import TABLE, THUMBNAILS, Indexed, Thumbnails, read_indexed
 from stages.vectors import read_vectors
 
 
@@ -47,10 +49,19 @@ def read_facts(index: Input) -> Facts:
         ) from error
 
 
-def read_table(index: Input) -> Images:
+def read_table(index: Input) -> Indexed:
     """The segment's pictures."""
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
-        return read_images(spool(_file(index, "images.parquet"), Path(directory)))
+        return read_indexed(spool(_file(index, TABLE), Path(directory)))
+
+
+def read_thumbnails(index: Input, count: int) -> Thumbnails:
+    """The thumbnails of the segment's pictures, memory-mapped. Raises StageError for another number of them."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        thumbnails = Thumbnails(spool(_file(index, THUMBNAILS), Path(directory)))
+    if len(thumbnails) != count:
+        raise StageError(f"segment {index.repo_path} has {len(thumbnails)} thumbnails for {count} pictures; {_AGAIN}")
+    return thumbnails
 
 
 def read_points(index: Input, count: int, dimension: int) -> Vectors:
@@ -83,6 +94,7 @@ def _file(index: Input, name: str) -> Path:
     path = index.path / name
     if not path.exists():
         raise StageError(
-            f"segment {index.repo_path} has no {name}: it should be a directory that the index stage wrote"
+            f"segment {index.repo_path} has no {name}: it should be a directory that this version of the index stage "
+            f"wrote; {_AGAIN}"
         )
     return path

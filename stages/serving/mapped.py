@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from stages import segments
 from stages.contract import Input, StageError
@@ -15,10 +14,13 @@ from stages.hashes import Hashes
 from stages.knn.backend import Rows, Vectors
 from stages.sources import Source
 from stages.tables.images import OfVectors
-from stages.tables.parquet import SOURCES, read_table, true_sources
+from stages.tables.indexed import COLUMNS, TABLE, THUMBNAILS, Thumbnails
+from stages.tables.parquet import read_table, true_sources
+
+FILES = ("hashes.npy", TABLE, "index.json", THUMBNAILS, "vectors.npy")
+"""The files of a segment that are needed to serve it."""
 
 _ID = 64  # hex digits
-_COLUMNS = pa.schema([("id", pa.string()), ("sources", SOURCES)])
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
 
 Ids = np.ndarray[Any, np.dtype[np.bytes_]]
@@ -43,7 +45,7 @@ class Mapped:
     """An open segment of n pictures.
 
     key: equal for segments of equal content. vectors: float32 (n, d). hashes: uint64 (n,). ids: n × 64 bytes, strictly
-    ascending. sources_column, thumbnails_column: Arrow's arrays of n lists and n byte strings.
+    ascending. sources_column: Arrow's array of n lists. thumbnails: stay on disk until they are read.
     """
 
     name: str
@@ -53,7 +55,7 @@ class Mapped:
     hashes: Hashes
     ids: Ids
     sources_column: Any
-    thumbnails_column: Any
+    thumbnails: Thumbnails
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -77,7 +79,7 @@ class Mapped:
 
     def thumbnail(self, row: int) -> bytes:
         """The thumbnail in that row."""
-        found: bytes = self.thumbnails_column[row].as_py()
+        found: bytes = self.thumbnails[row]
         return found
 
     def paths(self) -> tuple[Any, Rows]:
@@ -107,11 +109,11 @@ def opened(directory: Path, key: str = "") -> Mapped:
     """Maps the segment in a directory. Raises StageError for anything that the index stage did not write."""
     index = Input("index", directory, directory.name, "")
     facts = _facts(index)
-    table, _ = read_table(_there(directory / "images.parquet"), _COLUMNS)
+    table, _ = read_table(_there(directory / TABLE), COLUMNS)
     ids = _ids(table["id"].combine_chunks(), directory.name)
     vectors = segments.read_points(index, len(ids), facts.dimension)
     hashes = segments.read_hashes(index)
-    thumbnails = _thumbnails(_there(directory / "thumbnails.arrow"))
+    thumbnails = Thumbnails(_there(directory / THUMBNAILS))
     if not len(ids) == len(hashes) == len(thumbnails):
         raise StageError(
             f"segment {directory.name} has {len(hashes)} hashes and {len(thumbnails)} thumbnails for {len(ids)} "
@@ -152,18 +154,6 @@ def _ids(column: Any, segment: str) -> Ids:
     if np.greater_equal(found[:-1], found[1:]).any():
         raise StageError(f"the ids of segment {segment} are not distinct and sorted; {_AGAIN}")
     return found
-
-
-def _thumbnails(path: Path) -> Any:
-    """The column of thumbnails, which stays on disk until a thumbnail is read."""
-    try:
-        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-        return table["thumbnail"]
-    except (pa.ArrowInvalid, KeyError, OSError) as error:
-        reason = " ".join(str(error).split())
-        raise StageError(
-            f"the {path.name} of segment {path.parent.name} cannot be read ({reason}); {_AGAIN}"
-        ) from error
 
 
 def _identity(path: Path) -> str:

@@ -18,6 +18,7 @@ from stages.contract import StageError, load
 from stages.filecache import FileCache
 from stages.knn.settings import Settings
 from stages.serving.library import Library
+from stages.serving.mapped import FILES
 from stages.serving.originals import Originals
 from stages.serving.pachyderm import Absent, CommitFacts, FileFacts, Pachyderm
 from stages.serving.searching import Searching
@@ -58,7 +59,9 @@ class Opening:
     def snapshot(self, commit: CommitFacts, before: Snapshot | None, say: Say) -> Snapshot | None:
         """The snapshot of a finished commit of the index; None if the library is empty. before: the one in use, whose
         model and unchanged segments are taken over. Raises StageError or PachydermError, with the reason."""
-        files = [each for each in self._server.files(commit.repo, commit.id, "/*/*") if not each.is_directory]
+        files = [
+            each for each in self._server.files(commit.repo, commit.id, "/*/*") if each.path.rpartition("/")[2] in FILES
+        ]
         if not files:
             return None
         made_from = self._server.provenance(commit)

@@ -1,5 +1,6 @@
 """Tables of pictures: the rows of a vectors file, with ids, sources and thumbnails."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -51,6 +52,7 @@ class Images(OfVectors):
     fit: str  # how they fill their squares, one of stages.framing.FITS
     dimension: int  # length of one vector
     backbone: str = ""  # its name and size, for people; equal models may have several
+    devices: tuple[str, ...] = ()  # the kinds that computed the vectors (stages.devices.kind), sorted
 
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.sources) == len(self.thumbnails) == len(self.hashes):
@@ -60,10 +62,6 @@ class Images(OfVectors):
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    def row(self, row: int) -> tuple[str, Sequence[Source], bytes]:
-        """The id, the sources and the thumbnail of one picture."""
-        return self.ids[row], self.sources[row], self.thumbnails[row]
 
     def part(self, rows: slice) -> "Images":
         """Some of the pictures."""
@@ -84,6 +82,7 @@ def write_images(images: Images, path: Path) -> None:
         "fit": images.fit,
         "dimension": str(images.dimension),
         "backbone": images.backbone,
+        "devices": json.dumps(images.devices),
     }
     columns = {
         "id": images.ids,
@@ -99,7 +98,7 @@ def read_images(file: Path | BinaryIO) -> Images:
 
     Raises StageError for any other file.
     """
-    table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension", "backbone")
+    table, facts = read_table(file, _SCHEMA, "model", "image_size", "fit", "dimension", "backbone", "devices")
     return Images(
         ids=table["id"].to_pylist(),
         sources=true_sources(table["sources"].to_pylist()),
@@ -110,11 +109,13 @@ def read_images(file: Path | BinaryIO) -> Images:
         fit=facts["fit"],
         dimension=int(facts["dimension"]),
         backbone=facts["backbone"],
+        devices=tuple(json.loads(facts["devices"])),
     )
 
 
 def merge_images(parts: Sequence[Images]) -> Images:
-    """One table of several. A picture in several of them has the sources of all.
+    """One table of several. A picture in several of them has the sources of all. Vectors of several kinds of devices,
+    which differ in their last digits, may be mixed.
 
     Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
     """
@@ -145,4 +146,5 @@ def merge_images(parts: Sequence[Images]) -> Images:
         fit=first.fit,
         dimension=first.dimension,
         backbone=first.backbone,
+        devices=tuple(sorted({device for part in parts for device in part.devices})),
     )

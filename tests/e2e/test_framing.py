@@ -56,7 +56,7 @@ def overlay(world: World, *pipelines: str) -> Path:
 
 def seen(world: World, status: str = "") -> Step:
     """The present state."""
-    tables = [read_images(io.BytesIO(data)) for data in contents(world, "index", "/*/images.parquet")]
+    tables = [read_images(io.BytesIO(data)) for data in contents(world, "features", "/library/*/*.parquet")]
     thumbnails = {
         sources[0].path: Image.open(io.BytesIO(thumbnail)).size
         for each in tables

@@ -14,7 +14,8 @@ from stages import compare, comparing, judging
 from stages.comparing import Side, compared, differences, firsts, mcnemar, pair, verdict
 from stages.contract import Datum, Input, StageError
 from stages.sources import Source
-from stages.tables.images import Images, write_images
+from stages.tables.images import Images
+from stages.tables.indexed import write_indexed
 from stages.tables.rankings import Rankings, write_rankings
 
 NAMES = [f"{label}/{number}.png" for label in ("cat", "dog") for number in range(4)]
@@ -194,7 +195,7 @@ def test_the_stage_writes_json_and_a_page_that_loads_nothing(tmp_path: Path) -> 
     Image.new("RGB", (8, 8), "red").save(tmp_path / "red.jpg")
     red = (tmp_path / "red.jpg").read_bytes()
     images = Images(["0" * 64], [[Source("cat/0.png", "0" * 64)]], [red], [0], "5eed" * 16, 32, "pad", 4, "small 32")
-    write_images(images, index / "images.parquet")
+    write_indexed(images, index)
     written = []
     for name in ("first", "again"):
         datum = _datum(tmp_path / name, WORSE.rankings, BETTER.rankings, tmp_path / "index")

@@ -14,15 +14,22 @@ from numpy.typing import NDArray
 
 from stages import index
 from stages.contract import Datum, Input, StageError
+from stages.serving.library import Library
 from stages.sources import Source
 from stages.tables.images import Images, merge_images, read_images, write_images
+from stages.tables.indexed import Thumbnails, read_indexed
 
 MODEL = "5eed" * 16
-FILES = ["hashes.npy", "images.parquet", "index.json", "knn.npy", "vectors.npy"]
+FILES = ["hashes.npy", "images.parquet", "index.json", "knn.npy", "thumbnails.arrow", "vectors.npy"]
 
 
 def write_bucket(
-    directory: Path, bucket: str, vectors: NDArray[np.floating[Any]], model: str = MODEL, dimension: int = 0
+    directory: Path,
+    bucket: str,
+    vectors: NDArray[np.floating[Any]],
+    model: str = MODEL,
+    dimension: int = 0,
+    device: str = "cpu",
 ) -> list[str]:
     """One bucket in the form of the features stage; its ids begin with the bucket's name."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -37,6 +44,7 @@ def write_bucket(
         fit="pad",
         dimension=dimension or vectors.shape[1],
         backbone="a net at 96 px",
+        devices=(device,),
     )
     write_images(images, directory / f"{bucket}.parquet")
     np.save(directory / f"{bucket}.npy", vectors.astype(np.float32))
@@ -68,13 +76,17 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     vectors = np.load(written / "vectors.npy")
     assert vectors.dtype == np.float32
     assert np.array_equal(vectors, np.concatenate([np.load(segment / f"{each}.npy") for each in ("a0", "a7", "af")]))
-    images = read_images(written / "images.parquet")
-    assert images == merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
+    images = merge_images([read_images(segment / f"{each}.parquet") for each in ("a0", "a7", "af")])
+    table = read_indexed(written / "images.parquet")
+    assert (table.ids, table.sources, table.described) == (images.ids, images.sources, images.described)
+    thumbnails = Thumbnails(written / "thumbnails.arrow")
+    assert list(thumbnails) == thumbnails[:] == images.thumbnails
+    assert thumbnails[17] == images.thumbnails[17]
     hashes = np.load(written / "hashes.npy")
     assert (hashes.dtype, hashes.tolist()) == (np.uint64, images.hashes)
     assert (written / "index.json").read_text() == (
-        '{"backbone": "a net at 96 px", "count": 60, "dimension": 12, "fit": "pad", "image_size": 96, "k": 3, '
-        f'"metric": "euclidean", "model": "{MODEL}"}}\n'
+        '{"backbone": "a net at 96 px", "count": 60, "devices": ["cpu"], "dimension": 12, "fit": "pad", '
+        f'"image_size": 96, "k": 3, "metric": "euclidean", "model": "{MODEL}"}}\n'
     )
 
 
@@ -103,6 +115,25 @@ def test_a_segment_smaller_than_k(count: int, tmp_path: Path) -> None:
     written = run(tmp_path / "b", tmp_path / "out", {"K": "3"})
     assert np.load(written / "knn.npy").shape == (count, count - 1)
     assert json.loads((written / "index.json").read_text())["count"] == count
+
+
+def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
+    for bucket, device in (("a0", "cpu"), ("a1", "NVIDIA L4"), ("a2", "cpu")):
+        write_bucket(tmp_path / "a", bucket, np.eye(3), device=device)
+    written = run(tmp_path / "a", tmp_path / "out")
+    assert json.loads((written / "index.json").read_text())["devices"] == ["NVIDIA L4", "cpu"]
+
+
+def test_the_service_opens_what_the_stage_writes(segment: Path, tmp_path: Path) -> None:
+    written = run(segment, tmp_path / "out", {"METRIC": "cosine"})
+    library = Library.open([written])
+    images = merge_images([read_images(path) for path in sorted(segment.glob("*.parquet"))])
+    assert [library.id(row) for row in range(len(library))] == images.ids
+    assert [library.thumbnail(row) for row in range(len(library))] == images.thumbnails
+    assert [library.sources(row) for row in range(len(library))] == list(images.sources)
+    assert [library.hash(row) for row in range(len(library))] == images.hashes
+    assert (library.facts.metric, library.facts.devices) == ("cosine", ("cpu",))
+    assert np.array_equal(library.vectors(np.arange(60)), np.load(written / "vectors.npy"))
 
 
 def test_two_models_cannot_be_mixed(tmp_path: Path) -> None:

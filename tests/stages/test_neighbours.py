@@ -233,8 +233,8 @@ def test_lazy_files_are_read_where_they_are_needed_and_the_left_segment_once(lib
         read[left, right], pipes.opened = set(pipes.opened), []
     points = {"left index.json", "left vectors.npy"}
     others = {"right index.json", "right vectors.npy"}
-    assert read["3", "3"] == {*points, "left hashes.npy", "left images.parquet"}
-    assert read["3", "8"] == {*others, "right hashes.npy", "right images.parquet"}
+    assert read["3", "3"] == {*points, "left hashes.npy", "left images.parquet", "left thumbnails.arrow"}
+    assert read["3", "8"] == {*others, "right hashes.npy", "right images.parquet", "right thumbnails.arrow"}
     assert read["3", "d"] == {*others, "right hashes.npy"}  # no pairs
     assert read["8", "3"] == points | others
     written = {path.relative_to(tmp_path / "lazy").as_posix(): path for path in (tmp_path / "lazy").rglob("*.*")}

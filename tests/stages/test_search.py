@@ -18,6 +18,7 @@ from stages.contract import Datum, Input, StageError
 from stages.sheetqueries import most_pictured, sheet_queries
 from stages.sources import Source
 from stages.tables.images import Images, read_images, write_images
+from stages.tables.indexed import write_indexed
 from stages.tables.neighbours import Neighbours, read_neighbours
 
 MODEL = "5eed" * 16
@@ -32,7 +33,7 @@ def write_pictures(
     image_size: int = 96,
     fit: str = "pad",
 ) -> Path:
-    """Vectors, written as float32, and their table as index (a segment) and features-queries (an entry) write them."""
+    """Vectors, written as float32, and their tables as index (a segment) and features-queries (an entry) write them."""
     directory.mkdir(parents=True, exist_ok=True)
     images = Images(
         ids=ids,
@@ -44,7 +45,10 @@ def write_pictures(
         fit=fit,
         dimension=vectors.shape[1],
     )
-    write_images(images, directory / "images.parquet")
+    if directory.parent.name == "index":
+        write_indexed(images, directory)
+    else:
+        write_images(images, directory / "images.parquet")
     np.save(directory / "vectors.npy", vectors.astype(np.float32))
     return directory
 
@@ -162,11 +166,11 @@ def test_bytes_do_not_depend_on_the_backend(metric: str, segment: Path, entry: P
 
 def test_segments_merged_are_the_whole(entry: Path, tmp_path: Path, library: NDArray[np.float32]) -> None:
     names = [*ids("a", 45), *ids("b", 45)]
-    write_pictures(tmp_path / "one" / "x", names, library)
-    write_pictures(tmp_path / "two" / "a", names[:45], library[:45])
-    write_pictures(tmp_path / "two" / "b", names[45:], library[45:])
-    whole = run(tmp_path / "one" / "x", entry, tmp_path / "out", {"K": "6"})
-    parts = [run(tmp_path / "two" / each, entry, tmp_path / "out", {"K": "6"}) for each in ("a", "b")]
+    write_pictures(tmp_path / "one" / "index" / "x", names, library)
+    write_pictures(tmp_path / "two" / "index" / "a", names[:45], library[:45])
+    write_pictures(tmp_path / "two" / "index" / "b", names[45:], library[45:])
+    whole = run(tmp_path / "one" / "index" / "x", entry, tmp_path / "out", {"K": "6"})
+    parts = [run(tmp_path / "two" / "index" / each, entry, tmp_path / "out", {"K": "6"}) for each in ("a", "b")]
     best: dict[str, list[tuple[float, bool, str]]] = {}
     for row in (row for part in parts for row in part):
         best.setdefault(row.query, []).append((row.distance, row.id != row.query, row.id))
@@ -216,7 +220,7 @@ def test_pipes_are_read_once_and_the_segment_kept_for_the_next_entry(
     pipes = Pipes(segment, tmp_path / "pfs" / "index" / "a")
     process(datum(pipes.directory, entry, tmp_path / "lazy", "1234"))
     process(datum(pipes.directory, other, tmp_path / "lazy", "1234"))
-    assert sorted(pipes.opened) == ["images.parquet", "vectors.npy"]
+    assert sorted(pipes.opened) == ["images.parquet", "thumbnails.arrow", "vectors.npy"]
     assert list(spools.iterdir()) == []  # nothing would be left if this process were killed now
     for each in (entry, other):
         run(segment, each, tmp_path / "plain")

@@ -178,6 +178,7 @@ def test_the_schema_is_the_documented_one(tmp_path: Path) -> None:
         b"fit": b"pad",
         b"dimension": b"1280",
         b"backbone": b"",
+        b"devices": b"[]",
     }
 
 

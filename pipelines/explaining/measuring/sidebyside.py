@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
 from pipelines.client.repository import Repository
-from pipelines.client.trees import Tree
+from pipelines.client.trees import Entry, Tree
 from pipelines.errors import LookalikeError
 from pipelines.explaining import stageruns
 from pipelines.explaining.measuring import sides, workload
@@ -25,6 +25,7 @@ from pipelines.explaining.timetravel.past import LIBRARY, STAGE, Past
 from pipelines.library import results
 from pipelines.specifications import optional, reading
 from stages.filecache import FileCache, default_place
+from stages.tables.indexed import TABLE, THUMBNAILS
 from stages.wording import counted
 
 EVALUATION = ("neighbours", "evaluate", "evaluate-sum")
@@ -137,8 +138,9 @@ class _Comparison:
         about = self.scratch / "about.json"
         about.write_text(json.dumps({"a": a.about, "b": b.about, "commits": commits | {_MEASURES: self.commit}}))
         given = {"a": Given(a.directory, "a"), "b": Given(b.directory, "b"), "about": Given(about, "about.json")}
-        if sum(each.size for each in self._tree("index").entries("/*/images.parquet")) <= _SHOWN:
-            given["index"] = Given(self._fetched("index", self.scratch / "shown", "images.parquet"), "")
+        drawn = [each for each in self._tree("index").entries("/*/*") if each.path.endswith((TABLE, THUMBNAILS))]
+        if sum(each.size for each in drawn) <= _SHOWN:
+            given["index"] = Given(self._placed("index", drawn, self.scratch / "shown"), "")
         out = self.scratch / "report"
         self._run("compare", [Work(given, out)], {})
         directory.mkdir(parents=True, exist_ok=True)
@@ -214,10 +216,12 @@ class _Comparison:
             raise LookalikeError(f"{repo} has no commit of the newest evaluation: run `lookalike evaluate` first")
         return tree
 
-    def _fetched(self, repo: str, place: Path, name: str = "") -> Path:
-        """The files of a repo, or those of a name in its directories, below `place`."""
+    def _fetched(self, repo: str, place: Path) -> Path:
+        """All files of a repo, below `place`."""
+        return self._placed(repo, [each for each in self._tree(repo).entries("/**") if not each.is_directory], place)
+
+    def _placed(self, repo: str, entries: Sequence[Entry], place: Path) -> Path:
         tree = self._tree(repo)
-        entries = [each for each in tree.entries("/**") if not each.is_directory and each.path.endswith(name)]
         to = place / f"fetched-{repo}"
         to.mkdir(parents=True, exist_ok=True)
         with self.steps.transferring(f"fetching {repo}", sum(each.size for each in entries)) as report:

@@ -20,8 +20,9 @@ from pipelines.library.results import Sheet
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.contract import StageError
 from stages.filecache import FileCache, default_place
+from stages.tables.indexed import TABLE, THUMBNAILS
 
-_SEARCHED = ("images.parquet", "vectors.npy")
+_SEARCHED = (TABLE, THUMBNAILS, "vectors.npy")
 """The files of a segment that the stage search reads."""
 
 
