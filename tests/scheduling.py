@@ -17,6 +17,7 @@ TENSORFLOW = (
     "tests/stages/test_features.py",
     "tests/stages/test_precision.py",
     "tests/stages/test_zoo.py",
+    "tests/stages/serving/test_app.py",
     "tests/pipelines/library/test_models.py",
     "tests/benchmarks/test_experiment.py",
     "tests/benchmarks/test_gpu.py",

@@ -5,23 +5,15 @@ Wraps an application of ASGI. Knows no routes but those that are open to all.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import ipaddress
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
-from urllib.parse import urlsplit
 
+from stages.serving.bounds import Bounds
 from stages.serving.configuration import Configuration
 from stages.serving.failures import Refusal
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+from stages.serving.transfer import Application, Incoming, Outgoing, Receive, Scope, Send, StalledError
 
 COOKIE = "lookalike-session"
 
@@ -46,39 +38,37 @@ _HEADERS = {
     "x-frame-options": "DENY",
 }
 
-_IDLE = 30.0
-"""Seconds for which a body may bring nothing."""
-
-_LONGEST = 300.0
-"""Seconds for a whole body."""
-
 
 class Access:
     """An application behind its doors."""
 
-    def __init__(self, inner: Application, configuration: Configuration, most: int) -> None:
-        """most: bytes of a request's body."""
+    def __init__(self, inner: Application, configuration: Configuration, bounds: Bounds) -> None:
         self._inner = inner
         self._configuration = configuration
-        self._most = most
+        self._bounds = bounds
         self._token = configuration.token.encode()
         self.session = session(configuration.token) if configuration.token else ""
         """The value of the cookie of those who have given the token."""
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
         headers = _Headers(scope["headers"])
+        incoming = Incoming(receive, self._bounds)
+        outgoing = Outgoing(incoming, send, _HEADERS, self._bounds)
         try:
-            self._check(scope, headers)
-            body = _Body(receive, headers, self._most)
-        except Refusal as refusal:
-            await _refuse(refusal, _adding(send))
-            return
-        await self._inner(scope, body.receive, _adding(send))
+            try:
+                self._check(scope, headers)
+                incoming.announced(headers.one("content-length"))
+            except Refusal as refusal:
+                await _refuse(refusal, outgoing.send)
+                return
+            await self._inner(scope, incoming.receive, outgoing.send)
+        except StalledError:
+            return  # the server then closes the connection
 
-    def _check(self, scope: MutableMapping[str, Any], headers: _Headers) -> None:
+    def _check(self, scope: Scope, headers: _Headers) -> None:
         path = scope["path"]
         if path not in _PROBES:
             self._check_host(headers.one("host"))
@@ -106,7 +96,7 @@ class Access:
 
     def accepts(self, token: str) -> bool:
         """Whether this is the token."""
-        return hmac.compare_digest(token.encode(), self._token)
+        return hmac.compare_digest(token.encode(errors="replace"), self._token)
 
 
 def session(token: str) -> str:
@@ -126,59 +116,10 @@ class _Headers:
         return found[0].decode("latin-1") if len(found) == 1 else ""
 
 
-class _Body:
-    """A body that comes neither too slowly nor too large."""
-
-    def __init__(self, receive: Receive, headers: _Headers, most: int) -> None:
-        self._receive = receive
-        self._most = most
-        self._got = 0
-        self._complete = False
-        self._until = asyncio.get_running_loop().time() + _LONGEST
-        length = headers.one("content-length")
-        if length.isascii() and length.isdigit() and int(length) > most:
-            raise _too_large(most)
-
-    async def receive(self) -> Message:
-        if self._complete:
-            return await self._receive()  # the end of the connection
-        left = self._until - asyncio.get_running_loop().time()
-        try:
-            message = await asyncio.wait_for(self._receive(), min(_IDLE, left))
-        except TimeoutError as error:
-            raise Refusal(408, "too-slow", "the request's body came too slowly") from error
-        self._got += len(message.get("body", b""))
-        self._complete = message["type"] != "http.request" or not message.get("more_body", False)
-        if self._got > self._most:
-            raise _too_large(self._most)
-        return message
-
-
-def _too_large(most: int) -> Refusal:
-    return Refusal(413, "too-large", f"the request has more than {most >> 20} MiB: send smaller or fewer pictures")
-
-
-def _adding(send: Send) -> Send:
-    """Sends with the headers that every response has, where it does not have its own."""
-
-    async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            there = {name for name, _ in message.get("headers", [])}
-            added = [(name.encode(), value.encode()) for name, value in _HEADERS.items() if name.encode() not in there]
-            message["headers"] = [*message.get("headers", []), *added]
-        await send(message)
-
-    return sending
-
-
 async def _refuse(refusal: Refusal, send: Send) -> None:
     body = json.dumps(refusal.as_data()).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-    if refusal.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if refusal.status in (408, 413):
-        headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -188,7 +129,7 @@ def _check_origin(headers: _Headers) -> None:
     site, origin = headers.one("sec-fetch-site"), headers.one("origin")
     if site and site not in ("same-origin", "none"):
         raise Refusal(403, "wrong-origin", "a page of another site may not use this service")
-    if origin and urlsplit(origin).netloc.lower() != headers.one("host").lower():
+    if origin and origin.partition("://")[2].lower() != headers.one("host").lower():
         raise Refusal(403, "wrong-origin", "a page of another site may not use this service")
 
 
@@ -207,8 +148,6 @@ def _is_loopback(name: str) -> bool:
 
 
 def _cookie(header: str) -> str:
-    try:
-        found = SimpleCookie(header).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found is not None else ""
+    """The value of our cookie. Others of this host, on whichever port, may hold anything."""
+    pairs = (each.strip().partition("=") for each in header.split(";"))
+    return next((value.strip('"') for name, _, value in pairs if name == COOKIE), "")

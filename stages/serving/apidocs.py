@@ -6,36 +6,71 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
-from stages.serving.questions import Question, Questions
+from pydantic.json_schema import models_json_schema
 
-_INLINED = {"type": "object", "description": "one question, as in application/json"}
+from stages.serving.questions import PARAMETERS, Question, Questions
+
+_SCHEMAS = "#/components/schemas/"
+_REFUSED = "#/components/responses/Refused"
+
+_FILE = {"type": "string", "format": "binary"}
 
 SEARCH: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
             "application/json": {
-                "schema": {
-                    "oneOf": [
-                        Question.model_json_schema(ref_template="#/components/schemas/{model}"),
-                        Questions.model_json_schema(ref_template="#/components/schemas/{model}"),
-                    ]
-                }
+                "schema": {"oneOf": [{"$ref": f"{_SCHEMAS}Question"}, {"$ref": f"{_SCHEMAS}Questions"}]}
             },
             "multipart/form-data": {
                 "schema": {
                     "type": "object",
                     "properties": {
-                        "request": _INLINED,
-                        "picture": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "request": {"oneOf": [{"$ref": f"{_SCHEMAS}Question"}, {"$ref": f"{_SCHEMAS}Questions"}]},
+                        "picture": {"type": "array", "items": _FILE},
                     },
-                }
+                },
+                "encoding": {"request": {"contentType": "application/json"}},
             },
-            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "image/*": {"schema": _FILE},
         },
-    }
+    },
+    "parameters": [
+        {"name": name, "in": "query", "required": False, "schema": schema, "description": "beside a picture alone"}
+        for name, schema in Question.model_json_schema()["properties"].items()
+        if name in PARAMETERS
+    ],
 }
 """What FastAPI cannot see of POST /search."""
+
+
+def document(found: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What FastAPI has found of the application, with what it cannot see."""
+    _, models = models_json_schema(
+        [(Question, "validation"), (Questions, "validation")], ref_template=_SCHEMAS + "{model}"
+    )
+    words = {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}
+    refused = {"type": "object", "properties": {"error": words}, "required": ["error"]}
+    components = {
+        "schemas": {**models["$defs"], "Refused": refused},
+        "responses": {
+            "Refused": {
+                "description": "the reason, with a code for programs and a sentence for people",
+                "content": {"application/json": {"schema": {"$ref": f"{_SCHEMAS}Refused"}}},
+            }
+        },
+    }
+    paths = {
+        path: {method: {**route, "responses": _responses(route)} for method, route in methods.items()}
+        for path, methods in found["paths"].items()
+    }
+    return {**found, "paths": paths, "components": components}
+
+
+def _responses(route: Mapping[str, Any]) -> Mapping[str, Any]:
+    """FastAPI names a response for bad parameters that this service does not give."""
+    given = {status: each for status, each in route["responses"].items() if status != "422"}
+    return {**given, "4XX": {"$ref": _REFUSED}, "503": {"$ref": _REFUSED}}
 
 
 def page(document: Mapping[str, Any]) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ from stages.serving.fetching import Limits
 from stages.serving.globs import FilterError
 from stages.serving.metrics import Metrics
 from stages.serving.questions import DEFAULT_K, AskedPicture, Question
+from stages.serving.room import Room
 from stages.serving.searching import Result
 from stages.serving.snapshots import Snapshot, State
 
@@ -40,10 +41,7 @@ _PICTURES_AT_ONCE = 64
 _SEARCHES_AT_ONCE = 64
 
 _WAITING = 512
-"""Questions that may be under way; more are refused."""
-
-_BYTES_WAITING = 1 << 30
-"""Bytes of requests that may be under way."""
+"""Questions that may wait for a step."""
 
 _LONGEST = 60.0
 """Seconds for one question."""
@@ -70,13 +68,16 @@ class _Given:
 class Asking:
     """Answers questions from the state of the moment. Belongs to one event loop."""
 
-    def __init__(self, state: Callable[[], State], metrics: Metrics, limits: Limits) -> None:
-        """limits: of pictures that are fetched by URL."""
+    def __init__(self, state: Callable[[], State], metrics: Metrics, limits: Limits, room: Room) -> None:
+        """limits: of pictures that are fetched by URL. room: for the pictures of questions."""
         self._state = state
         self._metrics = metrics
         self._limits = limits
+        self._room = room
         self._decoding = ThreadPoolExecutor(_DECODERS, "decode")
+        self._wording = ThreadPoolExecutor(1, "answer")
         self._fetching = ThreadPoolExecutor(_FETCHERS, "fetch")
+        self._fetched = asyncio.Semaphore(_FETCHERS)  # files fetched and not decoded yet are in memory
         sizes = metrics.batches
         self.features = Batcher[tuple[Snapshot, Pixels], Vectors](
             "features", _embedded, _PICTURES_AT_ONCE, _WAITING, sizes.labels("features").observe
@@ -84,15 +85,14 @@ class Asking:
         self.searches = Batcher[_Given, Result](
             "search", _searched, _SEARCHES_AT_ONCE, _WAITING, sizes.labels("search").observe
         )
-        self._under_way = 0
-        self._bytes = 0
 
     async def close(self) -> None:
-        """Ends all threads."""
+        """Ends all threads; those that fetch, within their limit of time."""
         await self.features.close()
         await self.searches.close()
-        self._decoding.shutdown(cancel_futures=True)
         self._fetching.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._decoding, self._wording):
+            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
 
     def snapshot(self) -> Snapshot:
         """The snapshot that answers now. Raises Refusal while there is none."""
@@ -102,19 +102,6 @@ class Asking:
         if state.kind == "empty":
             raise Refusal(409, "empty", state.message)
         raise Refusal(503, state.kind, state.message, 2 if state.kind == "loading" else 10)
-
-    @contextmanager
-    def room(self, bytes: int) -> Iterator[None]:
-        """Room for a request of so many bytes. Raises Refusal if too much is under way."""
-        if self._under_way >= _WAITING or (self._bytes and self._bytes + bytes > _BYTES_WAITING):
-            raise busy()
-        self._under_way += 1
-        self._bytes += bytes
-        try:
-            yield
-        finally:
-            self._under_way -= 1
-            self._bytes -= bytes
 
     async def answer(self, question: Question, files: Sequence[File]) -> dict[str, Any]:
         """The answer to a question. Raises Refusal."""
@@ -129,8 +116,9 @@ class Asking:
             question.exact,
         )
         try:
-            async with asyncio.timeout(_LONGEST):
-                return await self._answer(snapshot, search, asked, files)
+            with self._room.asked(len(asked)):
+                async with asyncio.timeout(_LONGEST):
+                    return await self._answer(snapshot, search, asked, files)
         except TimeoutError as error:
             raise Refusal(503, "too-slow", f"the answer took more than {_LONGEST:g} s: try again", 5) from error
         except FullError as error:
@@ -149,11 +137,13 @@ class Asking:
         async with self._timed("features", seconds):
             points = await self._points(snapshot, seen)
         async with self._timed("search", seconds):
+            if search.filter:  # found once and kept, here so that searches of others go on meanwhile
+                await self._run(self._decoding, lambda: snapshot.library.paths.rows(search.filter))
             rows = [picture.row for picture, _ in seen]
             given = _Given(snapshot, points, rows, search)
             found = await self.searches.ask(_together(given), given, len(points))
             pictures = [picture for picture, _ in seen]
-            whole = await self._run(self._decoding, partial(answering.answer, snapshot, search, pictures, found))
+            whole = await self._run(self._wording, partial(answering.answer, snapshot, search, pictures, found))
         return {**whole, "seconds": {name: round(each, 6) for name, each in seconds.items()}}
 
     async def _picture(
@@ -162,15 +152,16 @@ class Asking:
         """A picture and its pixels; None for one of the library, whose vector is known."""
         if asked.id is not None:
             return _of_library(snapshot, asked.id), None
-        facts = snapshot.library.facts
-        framing = Framing(facts.image_size, facts.fit)
         if asked.url is not None:
-            content = await self._run(self._fetching, partial(fetching.fetch, asked.url, self._limits))
-            file = File(asked.url, partial(bytes, content))
-        else:
-            assert asked.upload is not None
-            file = files[asked.upload]
-        name = file.name
+            async with self._fetched:
+                content = await self._run(self._fetching, partial(fetching.fetch, asked.url, self._limits))
+                return await self._decoded(snapshot, asked, File(asked.url, lambda: content))
+        assert asked.upload is not None
+        return await self._decoded(snapshot, asked, files[asked.upload])
+
+    async def _decoded(self, snapshot: Snapshot, asked: AskedPicture, file: File) -> tuple[Picture, Pixels]:
+        name, facts = file.name, snapshot.library.facts
+        framing = Framing(facts.image_size, facts.fit)
         seen = await self._run(self._decoding, lambda: uploads.seen(name, file.read(), framing, asked.region))
         row = snapshot.library.row(seen.id)
         return Picture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels

@@ -20,7 +20,7 @@ class FullError(Exception):
     """As much waits as may wait."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Waiting(Generic[Given, Done]):
     key: Hashable
     weight: int
@@ -62,7 +62,11 @@ class Batcher(Generic[Given, Done]):
         self._queue.append(waiting)
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._run())
-        return await waiting.done
+        try:
+            return await waiting.done
+        finally:
+            if waiting.done.cancelled() and waiting in self._queue:
+                self._queue.remove(waiting)
 
     async def close(self) -> None:
         """Ends the thread, once its batch is done; all that wait are cancelled."""
@@ -73,20 +77,26 @@ class Batcher(Generic[Given, Done]):
         self._thread.shutdown()
 
     async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
         while batch := self._next():
             self._observe(sum(each.weight for each in batch))
-            try:
-                outcomes = await loop.run_in_executor(self._thread, self._work, [each.given for each in batch])
-            except Exception as error:  # all of a batch share its failure
-                outcomes = [error] * len(batch)
-            for each, outcome in zip(batch, outcomes, strict=True):
+            for each, outcome in zip(batch, await self._outcomes(batch), strict=True):
                 if each.done.done():
                     continue
                 if isinstance(outcome, Exception):
                     each.done.set_exception(outcome)
                 else:
                     each.done.set_result(outcome)
+
+    async def _outcomes(self, batch: Sequence[_Waiting[Given, Done]]) -> Sequence[Done | Exception]:
+        """Those of a batch. One that fails is tried again one by one: only those that fail alone do fail."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._thread, self._work, [each.given for each in batch]
+            )
+        except Exception as error:
+            if len(batch) == 1:
+                return [error]
+            return [outcome for each in batch for outcome in await self._outcomes([each])]
 
     def _next(self) -> list[_Waiting[Given, Done]]:
         """The first that wait, and those of the same key, up to a full batch; the others keep their places."""

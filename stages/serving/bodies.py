@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
+from typing import IO
 
 from fastapi import Request
 from starlette.datastructures import UploadFile
-from starlette.formparsers import MultiPartException
+from starlette.exceptions import HTTPException
 
 from stages.serving import questions
 from stages.serving.asking import File
@@ -17,6 +19,7 @@ from stages.serving.questions import MOST_PICTURES, Question
 
 _IN_MEMORY = 1 << 20
 _MOST_JSON = 1 << 20
+"""Bytes."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ async def asked(request: Request) -> Asked:
     """The questions of a request. Raises Refusal."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        return Asked(*questions.from_json(await _small(request)), [])
+        return Asked(*questions.from_json(await small(request, _MOST_JSON)), [])
     if kind == "multipart/form-data":
         return await _multipart(request)
     if kind.startswith("image/") or kind == "application/octet-stream":
@@ -46,43 +49,35 @@ async def asked(request: Request) -> Asked:
     )
 
 
-async def _small(request: Request) -> bytes:
+async def small(request: Request, most: int) -> bytes:
+    """A body of at most so many bytes. Raises Refusal."""
     gathered = bytearray()
     async for piece in request.stream():
         gathered += piece
-        if len(gathered) > _MOST_JSON:
-            raise Refusal(413, "too-large", f"the JSON has more than {_MOST_JSON >> 20} MiB")
+        if len(gathered) > most:
+            raise Refusal(413, "too-large", f"the JSON has more than {most:,} bytes", close=True)
     return bytes(gathered)
 
 
 async def _alone(request: Request) -> File:
-    spool = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when nothing refers to it
+    spool: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  closed when nothing refers to it
     async for piece in request.stream():
         spool.write(piece)
     if not spool.tell():
         raise bad("the body is empty: send the bytes of a picture")
-
-    def read() -> bytes:
-        spool.seek(0)
-        return spool.read()
-
-    return File("", read)
+    return File("", _Reader(spool))
 
 
 async def _multipart(request: Request) -> Asked:
     try:
         form = await request.form(max_files=MOST_PICTURES + 1, max_fields=MOST_PICTURES, max_part_size=_MOST_JSON)
-    except MultiPartException as error:
-        raise bad(f"the form is not valid: {error.message}") from error
-    except Exception as error:
-        if isinstance(getattr(error, "detail", None), str):  # Starlette's, for the same
-            raise bad(f"the form is not valid: {error.detail}") from error  # type: ignore[attr-defined]
-        raise
+    except HTTPException as error:
+        raise bad(f"the form is not valid: {error.detail}") from error
     files: list[File] = []
     text: bytes | None = None
     for name, value in form.multi_items():
         if name == "picture" and isinstance(value, UploadFile):
-            files.append(File(value.filename or "", _reader(value)))
+            files.append(File(value.filename or "", _Reader(value.file)))
         elif name == "request" and text is None:
             text = await value.read() if isinstance(value, UploadFile) else value.encode()
         else:
@@ -96,9 +91,14 @@ async def _multipart(request: Request) -> Asked:
     return Asked(*questions.from_json(text), files)
 
 
-def _reader(upload: UploadFile) -> Callable[[], bytes]:
-    def read() -> bytes:
-        upload.file.seek(0)
-        return upload.file.read()
+class _Reader:
+    """Reads a file from its beginning. Several regions of one file are decoded in several threads."""
 
-    return read
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._lock = threading.Lock()
+
+    def __call__(self) -> bytes:
+        with self._lock:
+            self._file.seek(0)
+            return self._file.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -18,6 +19,9 @@ MOST_PICTURES = 16
 
 MOST_REQUESTS = 64
 """Questions of one request."""
+
+MOST_NEIGHBOURS = 10_000
+"""Neighbours that one request may ask for in all."""
 
 DEFAULT_K = 12
 
@@ -95,14 +99,24 @@ def from_json(content: bytes) -> tuple[list[Question], bool]:
     """The questions in a body of JSON, and whether they are several. Raises Refusal."""
     value = parsed(content)
     if isinstance(value, Mapping) and "requests" in value:
-        return list(_validated(Questions, value).requests), True
+        several = _validated(Questions, value).requests
+        wanted = sum(each.k or DEFAULT_K for each in several)
+        if wanted > MOST_NEIGHBOURS:
+            raise bad(f"{wanted:,} neighbours in all: ask for at most {MOST_NEIGHBOURS:,} in one request")
+        return several, True
     return [_validated(Question, value)], False
+
+
+PARAMETERS = ("box", "k", "metric", "filter", "max_distance", "exact")
+"""The fields of a question beside one picture, whose body is its file."""
 
 
 def from_parameters(parameters: Sequence[tuple[str, str]]) -> Question:
     """The question in the parameters of a URL. Raises Refusal."""
     value: dict[str, Any] = {}
     for name, text in parameters:
+        if name not in PARAMETERS:
+            raise bad(f"{name[:80]} is not a parameter of a search: they are {', '.join(PARAMETERS)}")
         if name in value:
             raise bad(f"{name} is given twice")
         value[name] = _READ.get(name, str)(text)
@@ -188,7 +202,7 @@ def _number(text: str) -> Any:
 
 
 def _whole(text: str) -> Any:
-    return int(text) if text.isascii() and text.lstrip("-").isdigit() and len(text) < 20 else text
+    return int(text) if re.fullmatch("-?[0-9]{1,18}", text) else text
 
 
 def _truth(text: str) -> Any:

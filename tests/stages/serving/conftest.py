@@ -1,0 +1,52 @@
+"""A small backbone, a library computed with it, and a service that answers from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stages.serving.snapshots import State
+from tests.stages.models import SmallModel
+from tests.stages.serving import services
+
+if TYPE_CHECKING:  # TensorFlow takes seconds, and most tests do without
+    from stages.embedders import Embedder
+    from stages.serving.snapshots import Snapshot
+    from tests.stages.serving.services import Service
+
+
+@pytest.fixture(scope="session")
+def embedder(small_model: SmallModel) -> Embedder:
+    """A backbone of 32 pixels and 16 dimensions that takes 8 pictures in each forward pass."""
+    from stages.backbones import describe  # noqa: PLC0415
+    from stages.backbonespec import Weights  # noqa: PLC0415
+    from stages.embedders import Embedder  # noqa: PLC0415
+
+    model = small_model(32, 16)
+    spec = describe(model, "small", "avg", Weights("made by a test", "0" * 64))
+    return Embedder(model, replace(spec, batch=8, sha256="5eed" * 16))
+
+
+@pytest.fixture(scope="module")
+def stock() -> dict[str, bytes]:
+    """The files of the library, by path: 40 pictures in two folders, a copy of one, and a near-duplicate of it."""
+    files = {f"trip/{'north' if seed % 2 else 'south'}/{seed:02}.png": services.made(seed) for seed in range(40)}
+    near = services.file(services.drawn(0), "JPEG", quality=60)
+    return files | {"copies/00 again.png": services.made(0), "copies/00 smaller.jpg": near}
+
+
+@pytest.fixture(scope="module")
+def ready(embedder: Embedder, stock: dict[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    """A snapshot of that library."""
+    root = tmp_path_factory.mktemp("library")
+    return services.snapshot(services.library(root / "index", embedder, stock), embedder, root / "cache")
+
+
+@pytest.fixture(scope="module")
+def service(ready: Snapshot) -> Iterator[Service]:
+    """A service that answers from it."""
+    with services.running(State("ready", snapshot=ready)) as running:
+        yield running

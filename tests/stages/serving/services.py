@@ -1,0 +1,234 @@
+"""A running service for tests: the real application on uvicorn, a small library with a real backbone, and a client."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import json
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import uvicorn
+from PIL import Image
+
+from stages.filecache import FileCache
+from stages.framing import Framing
+from stages.knn.settings import Settings
+from stages.serving import uploads
+from stages.serving.app import application
+from stages.serving.configuration import Configuration
+from stages.serving.connections import Connection
+from stages.serving.library import Library
+from stages.serving.originals import Originals
+from stages.serving.pachyderm import Address, Pachyderm
+from stages.serving.searching import Searching
+from stages.serving.snapshots import Commits, Snapshot, State
+from stages.serving.uploads import Seen
+from stages.similarity import Similarity
+from stages.sources import Source
+from tests.stages.serving.segments import write_segment
+
+if TYPE_CHECKING:  # TensorFlow takes seconds
+    from stages.embedders import Embedder
+
+NOWHERE = Address("grpc://127.0.0.1:1")
+"""A Pachyderm that does not answer."""
+
+
+def drawn(seed: int, size: tuple[int, int] = (160, 120)) -> Image.Image:
+    """A smooth picture, unlike those of other seeds."""
+    few = np.random.default_rng(seed).integers(0, 256, (4, 5, 3), np.uint8)
+    return Image.fromarray(few).resize(size, Image.Resampling.BICUBIC)
+
+
+def file(picture: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+    """The picture's file."""
+    to = io.BytesIO()
+    picture.save(to, kind, **options)
+    return to.getvalue()
+
+
+def made(seed: int) -> bytes:
+    """The PNG file of `drawn(seed)`."""
+    return file(drawn(seed))
+
+
+def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments: int = 2) -> Library:
+    """A library of these files, by true paths, in some segments; equal pictures have several sources."""
+    framing = Framing(embedder.spec.image_size, "pad")
+    seen: dict[str, Seen] = {}
+    sources: dict[str, list[Source]] = {}
+    for path, content in sorted(files.items()):
+        picture = uploads.seen(path, content, framing)
+        seen[picture.id] = picture
+        held = Source(path, "5a" * 32, picture.width, picture.height, len(content), "")
+        sources.setdefault(picture.id, []).append(held)
+    names = sorted(seen)
+    parts = [part.tolist() for part in np.array_split(np.array(names), segments) if len(part)]
+    return Library.open(
+        [_segment(root / f"{at:02x}", part, seen, sources, embedder) for at, part in enumerate(parts)],
+        [f"{root.name}-{at}" for at in range(len(parts))],
+    )
+
+
+def _segment(
+    directory: Path,
+    names: list[str],
+    seen: Mapping[str, Seen],
+    sources: Mapping[str, Sequence[Source]],
+    embedder: Embedder,
+) -> Path:
+    spec = embedder.spec
+    facts = {"model": spec.sha256, "image_size": spec.image_size, "backbone": spec.described}
+    vectors = embedder(np.stack([seen[id].pixels for id in names]))
+    write_segment(directory, names, vectors, sources, facts | {"dimension": spec.dimension})
+    np.save(directory / "hashes.npy", np.array([seen[id].hash for id in names], "<u8"))
+    thumbnails = pa.table({"thumbnail": pa.array([file(Image.fromarray(seen[id].pixels), "JPEG") for id in names])})
+    with pa.OSFile(str(directory / "thumbnails.arrow"), "wb") as to, pa.ipc.new_file(to, thumbnails.schema) as out:
+        out.write_table(thumbnails)
+    return directory
+
+
+def snapshot(
+    held: Library,
+    embedder: Embedder,
+    cache: Path,
+    index: str = "1" * 32,
+    similarity: Similarity | None = None,
+    server: Address = NOWHERE,
+    images: str = "2" * 32,
+) -> Snapshot:
+    """A snapshot of a library."""
+    return Snapshot(
+        Commits(server.project, index, images, "3" * 32),
+        held,
+        Searching(held, Settings(backend="numpy"), {}),
+        embedder,
+        embedder.spec,
+        similarity,
+        Originals(Pachyderm(server), images, FileCache(cache)),
+        "cpu",
+    )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response. Its names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def data(self) -> Any:
+        """The JSON in it."""
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        """The code of an error, "" for another response."""
+        return str(self.data["error"]["code"]) if self.status >= 400 else ""
+
+
+class Client:
+    """A kept connection to a service."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def ask(
+        self, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None, method: str = ""
+    ) -> Answer:
+        """The answer to a GET request, or to a POST request if there is a body."""
+        self._connection.request(method or ("GET" if body is None else "POST"), path, body, dict(headers or {}))
+        response = self._connection.getresponse()
+        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+
+    def search(self, question: Any = None, files: Sequence[bytes] = (), path: str = "/search") -> Answer:
+        """The answer to a search: a question in JSON, files, or both in a form."""
+        if not files:
+            return self.ask(path, json.dumps(question).encode(), {"Content-Type": "application/json"})
+        return self.ask(path, *form(question, files))
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def form(question: Any, files: Sequence[bytes]) -> tuple[bytes, Mapping[str, str]]:
+    """A body of multipart/form-data, and its headers."""
+    parts = [] if question is None else [(b'name="request"', json.dumps(question).encode())]
+    parts += [(f'name="picture"; filename="{at}.png"'.encode(), content) for at, content in enumerate(files)]
+    body = b"".join(
+        b"--line\r\nContent-Disposition: form-data; " + about + b"\r\n\r\n" + content + b"\r\n"
+        for about, content in parts
+    )
+    return body + b"--line--\r\n", {"Content-Type": "multipart/form-data; boundary=line"}
+
+
+@dataclass
+class Service:
+    """A running service, whose state tests replace."""
+
+    state: State
+    port: int = 0
+    lines: list[str] = field(default_factory=list)
+
+    def client(self) -> Client:
+        """A new connection."""
+        return Client(self.port)
+
+    def ask(self, path: str, *arguments: Any, **named: Any) -> Answer:
+        """See Client.ask; on a connection of its own."""
+        client = self.client()
+        try:
+            return client.ask(path, *arguments, **named)
+        finally:
+            client.close()
+
+    def search(self, *arguments: Any, **named: Any) -> Answer:
+        """See Client.search; on a connection of its own."""
+        client = self.client()
+        try:
+            return client.search(*arguments, **named)
+        finally:
+            client.close()
+
+    def metric(self, name: str) -> float:
+        """The value of a metric, with its labels as in the text; 0 if it is not there."""
+        for line in self.ask("/metrics").body.decode().splitlines():
+            if line.startswith(f"{name} "):
+                return float(line.rpartition(" ")[2])
+        return 0.0
+
+
+@contextmanager
+def running(state: State, configuration: Configuration | None = None, **options: Any) -> Iterator[Service]:
+    """A service on a free port until the end of the block. options: further ones of `application`."""
+    service = Service(state)
+    app = application(configuration or Configuration(NOWHERE, port=0), lambda: service.state, **options)
+    known = uvicorn.Config(app, port=0, http=Connection, ws="none", log_level="error", timeout_graceful_shutdown=5)
+    server = uvicorn.Server(known)
+    started = threading.Event()
+    bare = server.startup
+
+    async def startup(sockets: Any = None) -> None:
+        await bare(sockets)
+        service.port = server.servers[0].sockets[0].getsockname()[1]
+        started.set()
+
+    server.startup = startup  # type: ignore[method-assign]
+    thread = threading.Thread(target=server.run, name="service")
+    thread.start()
+    assert started.wait(60)
+    try:
+        yield service
+    finally:
+        server.should_exit = True
+        thread.join(60)
+        assert not thread.is_alive()
