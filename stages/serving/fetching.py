@@ -7,6 +7,7 @@ resolves to another address a moment later changes nothing. Each redirect is che
 from __future__ import annotations
 
 import http.client
+import io
 import ipaddress
 import socket
 import ssl
@@ -70,13 +71,14 @@ def public(address: str, allowed: Sequence[Network] = ()) -> bool:
             return public(str(inner), allowed)
     if any(found in each for each in allowed if each.version == found.version):
         return True
-    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
+    of_a_site = found.version == 6 and found.is_site_local  # an older form of private addresses
+    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site)
 
 
 def _get(url: str, limits: Limits, resolve: Resolve, until: float) -> bytes | str:
     """The content at a URL, or where it has moved."""
     parts = _parts(url)
-    connection = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
+    connection, raw = _connected(parts.scheme, str(parts.hostname), parts.port, limits, resolve, until)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     try:
         connection.request("GET", path, headers={"Accept": "image/*", "User-Agent": "lookalike"})
@@ -85,13 +87,13 @@ def _get(url: str, limits: Limits, resolve: Resolve, until: float) -> bytes | st
             return str(response.headers["Location"])
         if response.status != 200:
             raise _refused(f"{parts.hostname} answers with HTTP {response.status}")
-        return _content(response, connection, limits, until)
+        return _content(response, limits)
+    except TimeoutError as error:
+        raise _slow(limits) from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        if isinstance(error, TimeoutError):
-            raise _slow(limits) from error
         raise _refused(f"{parts.hostname} does not answer as a web server does") from error
     finally:
-        connection.close()
+        raw.close()
 
 
 def _parts(url: str) -> Any:
@@ -109,8 +111,8 @@ def _parts(url: str) -> Any:
 
 def _connected(
     scheme: str, host: str, port: int | None, limits: Limits, resolve: Resolve, until: float
-) -> http.client.HTTPConnection:
-    """A connection to an address of the host, all of which are public."""
+) -> tuple[http.client.HTTPConnection, socket.socket]:
+    """A connection to an address of the host, all of which are public, and its socket."""
     number = port or (443 if scheme == "https" else 80)
     try:
         addresses = resolve(host, number)
@@ -118,38 +120,93 @@ def _connected(
         raise _refused(f"there is no host {host}") from error
     if not addresses or not all(public(each, limits.allowed) for each in addresses):
         raise Refusal(403, "private-address", f"{host} is not on the public internet, so it is not asked for pictures")
-    left = until - time.monotonic()
-    if left <= 0:
-        raise _slow(limits)
+    connection = http.client.HTTPConnection(host, number)
+    connection.default_port = 443 if scheme == "https" else 80  # left out of the header Host
     try:
-        raw = socket.create_connection((addresses[0], number), timeout=left)
-        wrapped = ssl.create_default_context().wrap_socket(raw, server_hostname=host) if scheme == "https" else raw
+        raw = _secured(_reached(addresses, number, until), scheme, host, until)
     except TimeoutError as error:
         raise _slow(limits) from error
     except (OSError, ValueError) as error:
         raise _refused(f"{host} cannot be reached") from error
-    connection = http.client.HTTPConnection(host, number)
-    connection.default_port = 443 if scheme == "https" else 80  # left out of the header Host
-    connection.sock = wrapped
-    return connection
+    connection.sock = _Timed(raw, until)
+    return connection, raw
 
 
-def _content(
-    response: http.client.HTTPResponse, connection: http.client.HTTPConnection, limits: Limits, until: float
-) -> bytes:
+def _reached(addresses: Sequence[str], port: int, until: float) -> socket.socket:
+    """A connection to the first of the addresses that can be reached, as this machine may lack IPv6."""
+    for others, address in zip(range(len(addresses) - 1, -1, -1), addresses, strict=True):
+        try:
+            return socket.create_connection((address, port), timeout=_left(until) / (others + 1))
+        except OSError:
+            if not others:
+                raise
+    raise ConnectionError
+
+
+def _secured(raw: socket.socket, scheme: str, host: str, until: float) -> socket.socket:
+    """The connection, with TLS for https."""
+    if scheme == "http":
+        return raw
+    try:
+        raw.settimeout(_left(until))
+        return ssl.create_default_context().wrap_socket(raw, server_hostname=host)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def _left(until: float) -> float:
+    """The seconds until then. Raises TimeoutError if it is over."""
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Timed:
+    """A connection with one limit of time for all that it sends and receives, which single bytes do not extend: as
+    much of a socket as http.client uses."""
+
+    def __init__(self, raw: socket.socket, until: float) -> None:
+        self._raw = raw
+        self._until = until
+
+    def sendall(self, data: bytes) -> None:
+        self._raw.settimeout(_left(self._until))
+        self._raw.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_TimedReader(self._raw, self._until), _PIECE)
+
+    def close(self) -> None:
+        """Nothing: http.client closes a connection that is not kept before its content is read."""
+
+
+class _TimedReader(io.RawIOBase):
+    def __init__(self, raw: socket.socket, until: float) -> None:
+        self._raw = raw
+        self._until = until
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        self._raw.settimeout(_left(self._until))
+        return self._raw.recv_into(into)
+
+
+def _content(response: http.client.HTTPResponse, limits: Limits) -> bytes:
     gathered = bytearray()
-    while True:
-        left = until - time.monotonic()
-        if left <= 0:
-            raise _slow(limits)
-        if connection.sock is not None:
-            connection.sock.settimeout(left)
+    while max(len(gathered), response.length or 0) <= limits.bytes:
         piece = response.read1(_PIECE)
         if not piece:
-            return bytes(gathered)
+            break
         gathered += piece
-        if len(gathered) > limits.bytes:
-            raise Refusal(413, "too-large", f"the file at the URL has more than {limits.bytes >> 20} MiB")
+    else:
+        raise Refusal(413, "too-large", f"the file at the URL has more than {limits.bytes:,} bytes")
+    if response.length:
+        raise _refused("the file at the URL is cut off")
+    return bytes(gathered)
 
 
 def _refused(message: str) -> Refusal:
