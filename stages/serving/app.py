@@ -174,7 +174,7 @@ class _Service:
         token = given.get("token") if isinstance(given, dict) else None
         assert self.access is not None
         if not isinstance(token, str) or not self._configuration.token or not self.access.accepts(token):
-            await asyncio.sleep(1)  # so that guessing takes long
+            await asyncio.sleep(self.bounds.guess)  # so that guessing takes long
             raise Refusal(401, "wrong-token", "this is not the token of this service")
         secure = bool(self._configuration.certificate or self._configuration.proxy)
         response = Reply({})
