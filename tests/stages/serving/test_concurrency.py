@@ -1,0 +1,249 @@
+"""Many clients at once: shared passes, equal answers, a bounded queue, a new index, and clients that go away."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from stages.serving.bounds import Bounds
+from stages.serving.snapshots import Snapshot, State
+from tests.stages.serving import services
+from tests.stages.serving.services import Answer, Service, made
+
+if TYPE_CHECKING:
+    from stages.embedders import Embedder
+
+CLIENTS = 200
+
+ANSWERED = 'lookalike_serve_requests_total{route="/search",status="200"}'
+
+
+class Gated:
+    """An embedder that computes once it may. passes: the number of pictures that each call was given."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.passes: list[int] = []
+        self.begun = threading.Semaphore(0)
+        self.gate = threading.Event()
+
+    def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        self.passes.append(len(pictures))
+        self.begun.release()
+        assert self.gate.wait(60)
+        return self._embedder(pictures)
+
+
+@pytest.fixture
+def gated(ready: Snapshot, embedder: Embedder) -> Gated:
+    return Gated(embedder)
+
+
+@pytest.fixture
+def held(ready: Snapshot, gated: Gated) -> Iterator[Service]:
+    """A service whose embedder waits, with room for 20 requests."""
+    given: Any = gated
+    bounds = Bounds(requests=20, bytes=3_000_000)
+    with services.running(State("ready", snapshot=replace(ready, embedder=given)), bounds=bounds) as service:
+        yield service
+        gated.gate.set()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    over = threading.Event()
+    for _ in range(6000):
+        if condition():
+            return
+        over.wait(0.01)
+    raise AssertionError("the condition did not come true")
+
+
+def question(seed: int) -> tuple[Any, list[bytes]]:
+    """One of several kinds of questions."""
+    kinds = [
+        ({"k": 1 + seed % 40}, [made(seed % 60)]),
+        ({"k": 3, "metric": "cosine"}, [made(seed % 60)]),
+        ({"k": 5, "filter": "trip/north/"}, [made(seed % 60)]),
+        ({"k": 4, "combine": "all"}, [made(seed % 60), made(seed % 7)]),
+        ({"requests": [{"k": 2, "pictures": [{"upload": at}]} for at in range(2)]}, [made(seed % 60), made(seed % 9)]),
+    ]
+    return kinds[seed % len(kinds)]
+
+
+def without_times(answer: Answer) -> Any:
+    data = answer.data
+    for each in data.get("answers", [data]):
+        each.pop("seconds", None)
+    return data
+
+
+def test_answers_of_many_clients_are_those_asked_alone(service: Service) -> None:
+    alone = [without_times(service.search(*question(seed))) for seed in range(CLIENTS)]
+    together = threading.Barrier(CLIENTS)
+
+    def ask(seed: int) -> Answer:
+        client = service.client()
+        together.wait(60)
+        answer = client.search(*question(seed))
+        client.close()
+        return answer
+
+    with ThreadPoolExecutor(CLIENTS) as threads:
+        answers = list(threads.map(ask, range(CLIENTS)))
+    for expected, answer in zip(alone, answers, strict=True):
+        assert answer.status == 200
+        assert without_times(answer) == expected
+
+
+def test_pictures_that_wait_share_a_pass_and_a_product(held: Service, gated: Gated) -> None:
+    with ThreadPoolExecutor(12) as threads:
+        first = threads.submit(held.search, {"k": 3}, [made(1)])
+        gated.begun.acquire()
+        others = [threads.submit(held.search, {"k": 3}, [made(seed)]) for seed in range(2, 12)]
+        until(lambda: held.metric('lookalike_serve_waiting{work="features"}') == 10)
+        gated.gate.set()
+        answers = [each.result() for each in (first, *others)]
+    assert gated.passes == [1, 10]
+    for seed, answer in enumerate(answers, 1):
+        assert answer.data["neighbours"][0]["sources"][0]["path"].endswith(f"/{seed:02}.png")
+        assert answer.data["neighbours"][0]["distance"] == 0
+    assert held.metric('lookalike_serve_batch_size_sum{work="search"}') == 11
+    assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 11
+
+
+def test_more_requests_than_there_is_room_for_are_told_to_come_again(held: Service, gated: Gated) -> None:
+    with ThreadPoolExecutor(40) as threads:
+        asked = [threads.submit(held.search, {"k": 3}, [made(seed)]) for seed in range(40)]
+        until(lambda: sum(each.done() for each in asked) == 20)
+        refused = [each.result() for each in asked if each.done()]
+        assert {(each.status, each.code, each.headers["retry-after"]) for each in refused} == {(429, "busy", "1")}
+        assert held.ask("/library").status == held.ask("/health").status == held.ask("/status").status == 200
+        gated.gate.set()
+        statuses = sorted(each.result().status for each in asked)
+    assert statuses == [200] * 20 + [429] * 20
+    assert held.search({"k": 3}, [made(1)]).status == 200
+
+
+def test_bytes_under_way_are_bounded(held: Service, gated: Gated) -> None:
+    padded = made(1) + bytes(1_400_000)
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(held.search, {"k": 3}, [padded]) for _ in range(3)]
+        until(lambda: any(each.done() for each in asked))
+        assert held.search({"id": "0" * 64}).status == 404  # small ones have room
+        gated.gate.set()
+        assert sorted(each.result().status for each in asked) == [200, 200, 429]
+
+
+def request(body: bytes, headers: Mapping[str, str]) -> bytes:
+    """A search as its bytes."""
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    head = ["POST /search HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}", *lines, "", ""]
+    return "\r\n".join(head).encode() + body
+
+
+def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated) -> None:
+    gone = 'lookalike_serve_requests_total{route="/search",status="499"}'
+    asked = request(*services.form({"k": 3}, [made(1)]))
+    with socket.create_connection(("127.0.0.1", held.port), timeout=60) as connection:
+        connection.sendall(asked)
+        gated.begun.acquire()  # it is in a pass
+    for _ in range(3):
+        for _ in range(10):
+            with socket.create_connection(("127.0.0.1", held.port), timeout=60) as connection:
+                connection.sendall(asked)
+        until(lambda: held.metric('lookalike_serve_waiting{work="features"}') == 0)
+    until(lambda: held.metric(gone) == 31)
+    gated.gate.set()
+    assert held.search({"k": 3}, [made(2)]).status == 200
+    assert gated.passes == [1, 1]
+
+
+def other_library(embedder: Embedder, root: Path) -> Snapshot:
+    """A library of other pictures with other paths, of which a few are the same."""
+    files = {f"later/{seed:03}.png": made(seed) for seed in range(20, 90)}
+    library = services.library(root / "other", embedder, files, segments=3)
+    return services.snapshot(library, embedder, root / "cache", index="9" * 32)
+
+
+def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
+    ready: Snapshot, embedder: Embedder, tmp_path: Path
+) -> None:
+    snapshots = {"1" * 32: ready, "9" * 32: other_library(embedder, tmp_path)}
+    over = threading.Event()
+    expected: dict[tuple[str, int], Any] = {}
+    for index, snapshot in snapshots.items():
+        with services.running(State("ready", snapshot=snapshot)) as alone:
+            for seed in range(10):
+                expected[index, seed] = without_times(alone.search(*question(seed)))
+    with services.running(State("ready", snapshot=ready)) as service:
+
+        def ask(number: int) -> list[tuple[int, Answer]]:
+            client = service.client()
+            found: list[tuple[int, Answer]] = []
+            while not over.is_set():
+                seed = (number + len(found)) % 10
+                found.append((seed, client.search(*question(seed))))
+            client.close()
+            return found
+
+        with ThreadPoolExecutor(16) as threads:
+            asked = [threads.submit(ask, number) for number in range(16)]
+            for change in range(20):
+                service.state = State("ready", snapshot=list(snapshots.values())[change % 2])
+                enough = service.metric(ANSWERED) + 10
+                until(partial(lambda enough: service.metric(ANSWERED) > enough, enough))
+            over.set()
+            answers = [each for one in asked for each in one.result()]
+    assert {answer.status for _, answer in answers} == {200}
+    seen = set()
+    for seed, answer in answers:
+        data = without_times(answer)
+        parts = data.get("answers", [data])
+        for place, part in enumerate(parts):
+            index = part["commits"]["index"]
+            whole = expected[index, seed]
+            assert part == (whole["answers"][place] if "answers" in whole else whole)
+            seen.add(index)
+    assert seen == set(snapshots)
+
+
+def test_large_answers_hold_their_room_until_they_are_read(ready: Snapshot) -> None:
+    """A client that does not read its answer neither takes memory for ever nor stops the others."""
+    bounds = Bounds(requests=2, idle=0.5)
+    wanted = json.dumps({"requests": [{"id": ready.library.id(0), "k": 156}] * 64}).encode()
+    with services.running(State("ready", snapshot=ready), bounds=bounds) as service:
+        lazy = []
+        for _ in range(2):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", service.port))
+            connection.sendall(request(wanted, {"Content-Type": "application/json"}))
+            lazy.append(connection)
+        until(lambda: service.metric(ANSWERED) == 2)
+        assert service.search({"id": ready.library.id(0)}).status == 200
+        for connection in lazy:
+            connection.close()
+
+
+def test_the_threads_of_a_service_end_with_it(ready: Snapshot) -> None:
+    def threads() -> set[str]:
+        names = ("decode", "fetch", "features", "search_0", "answer", "service")
+        return {each.name for each in threading.enumerate() if each.name.startswith(names)}
+
+    before = threads()
+    with services.running(State("ready", snapshot=ready)) as service:
+        assert service.search({"k": 3, "filter": "trip/"}, [made(1)]).status == 200
+        assert service.search({"url": "http://127.0.0.1:1/"}).code == "private-address"
+        assert threads() > before
+    until(lambda: threads() == before)
