@@ -18,6 +18,8 @@ TENSORFLOW = (
     "tests/stages/test_precision.py",
     "tests/stages/test_zoo.py",
     "tests/stages/serving/test_app.py",
+    "tests/stages/serving/test_browsing.py",
+    "tests/stages/serving/test_concurrency.py",
     "tests/pipelines/library/test_models.py",
     "tests/benchmarks/test_experiment.py",
     "tests/benchmarks/test_gpu.py",

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from stages.answers import shortest
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.topk import NONE
 from stages.knn.vectorset import VectorSet
@@ -126,7 +125,7 @@ def _neighbours(
         yield {
             "rank": place + 1,
             "id": id,
-            "distance": shortest(float(distances[place])),
+            "distance": float(distances[place]),
             "similarity": None if likely is None else likely[place],
             "same": id in own,
             "near": bool(near[place]),

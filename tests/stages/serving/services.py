@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
 import io
 import json
@@ -67,7 +68,7 @@ def library(root: Path, embedder: Embedder, files: Mapping[str, bytes], segments
     for path, content in sorted(files.items()):
         picture = uploads.seen(path, content, framing)
         seen[picture.id] = picture
-        held = Source(path, "5a" * 32, picture.width, picture.height, len(content), "")
+        held = Source(path, hashlib.sha256(content).hexdigest(), picture.width, picture.height, len(content), "")
         sources.setdefault(picture.id, []).append(held)
     names = sorted(seen)
     parts = [part.tolist() for part in np.array_split(np.array(names), segments) if len(part)]
@@ -150,11 +151,11 @@ class Client:
         response = self._connection.getresponse()
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
 
-    def search(self, question: Any = None, files: Sequence[bytes] = (), path: str = "/search") -> Answer:
+    def search(self, question: Any = None, files: Sequence[bytes] = ()) -> Answer:
         """The answer to a search: a question in JSON, files, or both in a form."""
         if not files:
-            return self.ask(path, json.dumps(question).encode(), {"Content-Type": "application/json"})
-        return self.ask(path, *form(question, files))
+            return self.ask("/search", json.dumps(question).encode(), {"Content-Type": "application/json"})
+        return self.ask("/search", *form(question, files))
 
     def close(self) -> None:
         self._connection.close()
@@ -198,6 +199,11 @@ class Service:
             return client.search(*arguments, **named)
         finally:
             client.close()
+
+    def id_of(self, path: str) -> str:
+        """The id of a library picture by the path of a source."""
+        listed = self.ask(f"/library?limit=500&folder={path.rpartition('/')[0]}").data["pictures"]
+        return str(next(each["id"] for each in listed if each["path"] == path))
 
     def metric(self, name: str) -> float:
         """The value of a metric, with its labels as in the text; 0 if it is not there."""
