@@ -42,8 +42,9 @@ def environments(project: Path = PROJECT) -> dict[str, list[str]]:
 def contents(modules: list[str], project: Path = PROJECT) -> Contents:
     """The import closure of some modules of the project. Imports nothing.
 
-    Includes the __init__.py of packages, and all of a package whose modules are chosen at run time, which this project
-    writes as import_module(f"package.{name}"). Raises FileNotFoundError for a module that does not exist.
+    Includes the __init__.py of packages, modules that are imported when they are needed, by load("package.module"), and
+    all of a package whose modules are chosen at run time, by import_module(f"package.{name}"). Raises FileNotFoundError
+    for a module that does not exist.
     """
     project_packages = {path.parent.name for path in project.glob("*/__init__.py")}
     waiting, modules_found, imported = list(modules), set(), set()
@@ -94,6 +95,8 @@ def _imports(tree: ast.Module, project: Path) -> Iterator[str]:
                 yield from (f"{module}.{each.name}" for each in names if _is_module(project, f"{module}.{each.name}"))
             case ast.ImportFrom():
                 raise ValueError("a relative import: write the module's full name")
+            case ast.Call(func=ast.Name(id="load"), args=[ast.Constant(value=str(module))]):
+                yield module
             case ast.Call(
                 func=ast.Attribute(attr="import_module"),
                 args=[ast.JoinedStr(values=[ast.Constant(value=str(prefix)), *_])],

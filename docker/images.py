@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from contents import PREFIX, PROJECT, environments
 
 BASE = "python:3.11-slim-bookworm"
-LARGEST = {"cpu": 0.6e9, "tensorflow": 6e9, "rapids": 8e9}
+LARGEST = {"cpu": 0.6e9, "tensorflow": 6e9, "rapids": 8e9, "serve": 6.5e9}
 """The largest size of each image in bytes, unpacked."""
 
 _CONTEXT = ("docker", "specs", "stages", "pyproject.toml")

@@ -163,7 +163,7 @@ def json_lines(answers: Answers) -> Iterator[str]:
                 "backbone": answers.backbone,
                 "model": answers.model,
                 "neighbors": [
-                    {"id": match.id, "distance": _shortest(match.distance), "sources": paths(match.sources)}
+                    {"id": match.id, "distance": shortest(match.distance), "sources": paths(match.sources)}
                     for match in answer.matches
                 ],
             }
@@ -210,7 +210,7 @@ def _rank(query: str) -> Callable[[Match], tuple[float, bool, str]]:
     return lambda match: (match.distance, match.id != query, match.id)
 
 
-def _shortest(distance: float) -> float:
+def shortest(distance: float) -> float:
     """The float with the fewest digits that reads back as the same float32."""
     return float(str(np.float32(distance)))
 

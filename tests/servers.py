@@ -1,6 +1,7 @@
 """Servers that tests talk to, a localpachd process each unless PACHD_ADDRESS names another. Knows no fixture."""
 
 import contextlib
+import random
 import re
 import socket
 import subprocess
@@ -21,9 +22,15 @@ LATE = "--faithful"
 always: list[str] = []
 """The options of every localpachd that is started from now on."""
 
-OwnPort = Callable[[], int]
-"""Finds ports for servers that must be told theirs. Until the test is over the system gives them to nobody else, and
-whoever names one (with SO_REUSEADDR, as servers do) can listen there."""
+
+class OwnPort(Protocol):
+    """Finds ports for servers that must be told theirs. Until the test is over the system gives them to nobody else,
+    and whoever names one (with SO_REUSEADDR, as servers do) can listen there."""
+
+    def __call__(self, among: Sequence[int] = (0,)) -> int:
+        """A port, of these if not any will do."""
+        ...
+
 
 Unique = Callable[[str], str]
 """Makes names that nobody else on the server uses: `unique("in")` -> "in-3f2a-1"."""
@@ -95,10 +102,13 @@ def own_ports() -> Iterator[OwnPort]:
     """See OwnPort."""
     with contextlib.ExitStack() as held:
 
-        def find() -> int:
+        def find(among: Sequence[int] = (0,)) -> int:
             reserved = held.enter_context(socket.socket())
             reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            reserved.bind(("", 0))
-            return int(reserved.getsockname()[1])
+            for port in random.sample(among, len(among)):
+                with contextlib.suppress(OSError):
+                    reserved.bind(("", port))
+                    return int(reserved.getsockname()[1])
+            raise AssertionError(f"none of {among} is free")
 
         yield find

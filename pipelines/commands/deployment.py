@@ -8,7 +8,7 @@ import typer
 
 from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
-from pipelines.client import deployment
+from pipelines.client import deployment, published, services
 from pipelines.client.connection import Connection
 from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.jobs import Jobs
@@ -76,7 +76,8 @@ def deploy(
 ) -> None:
     """Create or update repos and pipelines from the specifications; safe to repeat.
 
-    The opt-in pipelines, which `lookalike duplicates` and `lookalike evaluate` create, are updated where they exist."""
+    The opt-in pipelines, which `lookalike duplicates`, `lookalike evaluate` and `lookalike serve --deploy` create, are
+    updated where they exist."""
     found, _, on_top = _read([directory, *_shipped(directory)], overlay, settings)
     again = _named(reprocess or (), found)
     connection = connected_to_write(address)
@@ -182,11 +183,17 @@ def _asked_for(found: Sequence[Draft], connection: Connection, settings: Sequenc
     these have."""
     there = Jobs(connection).pipelines()
     kept = [draft for draft in found if draft.name in there or not optional.group(draft.path)]
+    kept = [
+        published.as_running(draft, there[draft.name])
+        if draft.name == services.PIPELINE and draft.name in there
+        else draft
+        for draft in kept
+    ]
     for setting in settings:
         name = setting.partition("=")[0]
         others = [draft for draft in found if name in draft.get("transform", "env", default={})]
         if not any(draft in kept for draft in others):
-            first = f"`lookalike {optional.group(others[0].path)}`"
+            first = f"`{optional.command(others[0].path)}`"
             raise typer.BadParameter(f"{name} is a variable of {others[0].name}, which {first} deploys: do that first")
     return kept
 

@@ -21,9 +21,9 @@ from pipelines.client.connection import Connection
 from pipelines.client.failures import cause, explain
 from pipelines.client.moments import commit_at
 from pipelines.client.outages import outlasting
-from pipelines.commands import interrupts
+from pipelines.commands import interrupts, servicing
 from pipelines.commands.app import App
-from pipelines.commands.connecting import connected_to
+from pipelines.commands.connecting import connected_to, connected_to_write
 from pipelines.commands.options import AddressOption, path
 from pipelines.commands.terminal import console, say
 from pipelines.errors import LookalikeError
@@ -48,6 +48,7 @@ _DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
         "lookalike serve --port 0 --no-browser",
         "lookalike serve --at 2026-11-01",
         "lookalike serve --token-file token --behind-proxy pictures.example.org",
+        "lookalike serve --deploy",
     ),
 )
 def serve(
@@ -58,8 +59,15 @@ def serve(
         ),
     ] = "",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, metavar="PORT", help="The port of 127.0.0.1; 0 takes a free one.")
-    ] = configuration.PORT,
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            metavar="PORT",
+            help=f"The port of 127.0.0.1, 0 for a free one; of a deployed service, that of the nodes "
+            f"[default: {configuration.PORT}].",
+        ),
+    ] = None,
     listen: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="The address to listen on, in place of --port.")
     ] = "",
@@ -85,14 +93,29 @@ def serve(
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser, where there is one.")
     ] = True,
+    deploy: Annotated[
+        bool, typer.Option("--deploy", help="Deploy the service as a pipeline in place of running it here.")
+    ] = False,
+    off: Annotated[bool, typer.Option("--off", help="Delete the deployed service, its token and its secret.")] = False,
     address: AddressOption = "",
 ) -> None:
     """Search the library in the browser, over HTTP and from Python, until Ctrl-C. Follows new commits.
 
     Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
+    if off:
+        servicing.off(connected_to_write(address))
+        return
+    if deploy:
+        _refuse({"--at": at, "--listen": listen, "--fetch-from": fetch_from})
+        with _explained():
+            servicing.deploy(
+                connected_to_write(address), servicing.Wanted(port, token_file, tls_cert, tls_key, behind_proxy)
+            )
+        return
     server = target(address)
     with _explained():
-        host, number = configuration.listening(listen) if listen else (configuration.LOOPBACK, port)
+        default = configuration.PORT if port is None else port
+        host, number = configuration.listening(listen) if listen else (configuration.LOOPBACK, default)
         wanted = configuration.check(
             Configuration(
                 server=Address(server.address, server.project, server.token, server.root_certificates),
@@ -110,6 +133,12 @@ def serve(
     if at:
         wanted = replace(wanted, at=_moment(connection, at))
     _serve(connection, wanted, token_file, browser)
+
+
+def _refuse(given: Mapping[str, object]) -> None:
+    for name, value in given.items():
+        if value:
+            raise typer.BadParameter(f"{name} is for a service that runs here, not for --deploy")
 
 
 def _moment(connection: Connection, at: str) -> str:

@@ -8,13 +8,18 @@ from pathlib import Path
 from pipelines.specifications import reading
 from pipelines.specifications.reading import HERE, Spec
 
-GROUPS = ("duplicates", "evaluate")
+GROUPS = ("duplicates", "evaluate", "serve")
 """The sub-directories of a directory of specifications that hold opt-in ones."""
 
 
 def group(path: Path) -> str:
     """The group of a specification file, "" for one that every library has."""
     return path.parent.name if path.parent.name in GROUPS else ""
+
+
+def command(path: Path) -> str:
+    """The command that deploys an opt-in specification file."""
+    return "lookalike serve --deploy" if group(path) == "serve" else f"lookalike {group(path)}"
 
 
 def files(directory: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from stages.answers import shortest
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.topk import NONE
 from stages.knn.vectorset import VectorSet
@@ -125,7 +126,7 @@ def _neighbours(
         yield {
             "rank": place + 1,
             "id": id,
-            "distance": float(distances[place]),
+            "distance": shortest(float(distances[place])),
             "similarity": None if likely is None else likely[place],
             "same": id in own,
             "near": bool(near[place]),

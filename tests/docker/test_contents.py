@@ -12,10 +12,14 @@ from contents import PROJECT, contents, data, environments
 
 from pipelines.specifications import optional
 
-ENVIRONMENTS = ("cpu", "rapids", "tensorflow")
+ENVIRONMENTS = ("cpu", "rapids", "serve", "tensorflow")
 
 GPU_ONLY = {"cuml": ["cuml-cu12"], "cupy": ["cupy-cuda12x"], "tensorflow": ["tensorflow"]}
 """Distributions that only the images and machines with a GPU have installed."""
+
+ABSENT = {"serve": {"cuml", "cupy"}}
+"""What an image does without: cuML's CUDA libraries and TensorFlow's exclude each other, and BACKEND=auto does not need
+it."""
 
 
 def pins(lock: Path) -> dict[str, set[str]]:
@@ -34,6 +38,7 @@ def test_the_specifications_name_the_images() -> None:
     assert environments() == {
         "cpu": ["stages.duplicates", "stages.evaluate", "stages.evaluate_sum", "stages.preprocess", "stages.render"],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
+        "serve": ["stages.serve"],
         "tensorflow": ["stages.features"],
     }
 
@@ -48,7 +53,7 @@ def test_the_images_tags_are_the_projects_version() -> None:
 def test_a_lock_holds_the_imports_of_its_stages(name: str) -> None:
     distributions = {**packages_distributions(), **GPU_ONLY}
     locked = pins(PROJECT / "docker" / f"{name}.lock")
-    for module in contents(environments()[name]).imported:
+    for module in contents(environments()[name]).imported - ABSENT.get(name, set()):
         assert any(_normal(each) in locked for each in distributions[module]), f"{module} is not in {name}.lock"
 
 
@@ -82,6 +87,13 @@ def test_the_closure_equals_the_imported_modules(tmp_path: Path) -> None:
 def test_the_modules_that_features_imports_late_are_included() -> None:
     names = {each.stem for each in contents(["stages.features"]).modules}
     assert {"features", "embedding", "backbonefile", "backbones", "devices"} <= names
+
+
+def test_the_service_has_all_that_it_imports_late() -> None:
+    found = contents(["stages.serve"])
+    names = {each.stem for each in found.modules}
+    assert {"serve", "program", "app", "embedding", "backbonefile", "backbones", "exact"} <= names
+    assert PROJECT / "stages" / "serving" / "page" / "index.html" in data(found.modules)
 
 
 def test_modules_chosen_at_run_time_are_included(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_an_unresponsive_engine_is_reported_in_one_line(tmp_path: Path) -> None:
 
 def test_an_unknown_image_is_refused_by_name(tmp_path: Path) -> None:
     result = script("--only", "gpu", path=str(tmp_path))
-    assert result.stderr == "images: 'gpu' is not an image; the images are cpu, rapids, tensorflow\n"
+    assert result.stderr == "images: 'gpu' is not an image; the images are cpu, rapids, serve, tensorflow\n"
 
 
 def test_labels_have_version_revision_and_date() -> None:

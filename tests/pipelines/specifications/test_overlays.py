@@ -183,7 +183,7 @@ class TestThoseThatShip:
             "metadata": {"name": "lookalike"},
             "spec": {
                 "imageCacheSize": 30,
-                "images": [f"r.io/t/lookalike-{each}:7" for each in ("cpu", "rapids", "tensorflow")],
+                "images": [f"r.io/t/lookalike-{each}:7" for each in ("cpu", "rapids", "serve", "tensorflow")],
                 "imagePullSecrets": ["default:regcred"],
             },
         }

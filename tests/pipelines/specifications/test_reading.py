@@ -7,11 +7,16 @@ from typing import Any
 
 import pytest
 
+from pipelines.client import protection, services
 from pipelines.errors import LookalikeError
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import HERE, Spec
+from stages.serving import configuration
 
 SPECS = {spec.path.stem: spec for spec in map(reading.read, optional.files(HERE))}
+BATCHED = [stem for stem, spec in SPECS.items() if "service" not in spec.document]
+"""Those of which one process computes many datums."""
+
 STAGES = HERE.parent / "stages"
 
 
@@ -32,18 +37,13 @@ class TestEverySpec:
         stage = stage_of(spec)
         name = stage.replace("_", "-")
         assert stem == name or stem.startswith(f"{name}-")
-        assert callable(importlib.import_module(f"stages.{stage}").start)
+        module = importlib.import_module(f"stages.{stage}")
+        assert callable(module.start if stem in BATCHED else module.main)
 
     def test_its_version_names_its_stage(self, stem: str) -> None:
         named, _, version = SPECS[stem].request().transform.env["LOOKALIKE_STAGE"].rpartition("-")
         assert named == stage_of(SPECS[stem]).replace("_", "-")
         assert int(version) >= 1
-
-    def test_a_process_serves_a_whole_datum_set(self, stem: str) -> None:
-        request = SPECS[stem].request()
-        assert request.transform.datum_batching
-        sets = request.datum_set_spec
-        assert sets.number or sets.size_bytes or sets.per_worker  # an empty one makes the worker divide by zero
 
     def test_it_requests_resources(self, stem: str) -> None:
         """GPUs in the limits alone, as Kubernetes requires; limits alone would leave the requests of CPU and memory at
@@ -65,18 +65,42 @@ class TestEverySpec:
         assert name.startswith("lookalike-")
         assert tag not in ("", "latest")
 
-    def test_its_stage_accepts_its_parameters(self, stem: str) -> None:
-        spec = SPECS[stem]
-        importlib.import_module(f"stages.{stage_of(spec)}").start(dict(spec.request().transform.env))
-
     def test_the_file_is_formatted_like_the_output_of_json_tools(self, stem: str) -> None:
         text = SPECS[stem].path.read_text()
         assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
 
+@pytest.mark.parametrize("stem", BATCHED)
+class TestEveryBatchedSpec:
+    def test_a_process_serves_a_whole_datum_set(self, stem: str) -> None:
+        request = SPECS[stem].request()
+        assert request.transform.datum_batching
+        sets = request.datum_set_spec
+        assert sets.number or sets.size_bytes or sets.per_worker  # an empty one makes the worker divide by zero
+
+    def test_its_stage_accepts_its_parameters(self, stem: str) -> None:
+        spec = SPECS[stem]
+        importlib.import_module(f"stages.{stage_of(spec)}").start(dict(spec.request().transform.env))
+
+
+def test_the_service_is_one_process_that_can_read_its_files_again() -> None:
+    """Its port is one that nodes may open; Pachyderm does not scale services down."""
+    (stem,) = SPECS.keys() - set(BATCHED)
+    request = SPECS[stem].request()
+    assert (request.transform.datum_batching, request.autoscaling) == (False, False)
+    assert request.parallelism_spec.constant == 1
+    assert [(each.pfs.glob, each.pfs.lazy) for each in request.input.cross] == [("/", False), ("/", False)]
+    assert request.service.internal_port == configuration.PORT
+    assert request.service.external_port == services.PORT
+    assert 30000 <= services.PORT <= 32767
+    (secret,) = request.transform.secrets
+    assert (secret.name, Path(secret.mount_path)) == (protection.SECRET, configuration.SECRETS)
+
+
 def test_every_stage_has_a_spec() -> None:
     runnable = {path.stem for path in STAGES.glob("*.py") if 'contract.run("stages.' in path.read_text()}
-    assert runnable == {stage_of(spec) for spec in SPECS.values()} | {"compare", "folderlabels"}  # the command's
+    # The last two are the command's.
+    assert runnable == {stage_of(SPECS[stem]) for stem in BATCHED} | {"compare", "folderlabels"}
 
 
 def environment(stem: str) -> dict[str, str]:

@@ -214,7 +214,8 @@ def test_a_directory_without_the_groups_has_the_shipped_ones(tmp_path: Path) -> 
     (tmp_path / "evaluate").mkdir()
     (tmp_path / "evaluate" / "mine.json").write_text(json.dumps(document("mine", "neighbours")))
     shipped = sorted((reading.HERE / "duplicates").glob("*.json"))
-    assert optional.opted(tmp_path) == [*shipped, tmp_path / "evaluate" / "mine.json"]
+    serve = reading.HERE / "serve" / "serve.json"
+    assert optional.opted(tmp_path) == [*shipped, tmp_path / "evaluate" / "mine.json", serve]
 
 
 def test_the_work_for_a_large_library_is_told(

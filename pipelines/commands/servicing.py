@@ -1,0 +1,124 @@
+"""The service deployed as a pipeline, for the command that serves: its token made, its start waited for, its end."""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pipelines.client import protection, published, services
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.client.outages import outlasting
+from pipelines.client.protection import Protection
+from pipelines.client.repository import Repository
+from pipelines.client.services import Service
+from pipelines.cluster import gpu_holders
+from pipelines.commands import interrupts, optional
+from pipelines.commands.terminal import near, say
+from pipelines.errors import LookalikeError
+from pipelines.explaining.measuring import deploying
+from stages.serving import configuration
+from stages.serving.configuration import Configuration
+from stages.serving.pachyderm import Address
+
+GROUP = "serve"
+
+_LOOK_EVERY = 0.5
+"""Seconds between two questions whether it answers."""
+
+_STARTS_WITHIN = 180.0
+"""Seconds after which a service whose job runs, and that does not answer, cannot be reached from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The service as the command line asks for it; None and "" leave a choice as it is. port: of the nodes."""
+
+    port: int | None = None
+    token_file: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    proxy: str = ""
+
+
+def deploy(connection: Connection, wanted: Wanted) -> None:
+    """Deploys the service or, where it is deployed, updates it; waits until it answers. Raises StageError if it would
+    not be safe, LookalikeError if it cannot be deployed or does not start."""
+    deploying.check(connection, GROUP)
+    there = outlasting(connection, Jobs(connection).pipelines).get(services.PIPELINE)
+    before = there.details.transform.env if there is not None else {}
+    proxy = wanted.proxy or before.get(services.PROXY, "")
+    protected = _protection(connection, wanted, proxy)
+    port = wanted.port or (there.details.service.external_port if there is not None else 0) or services.PORT
+    has_tls = bool(protected.certificate) or protection.kept_certificate(connection) is not None
+    changed = protection.put(connection, protected)
+    deploying.deploy(
+        connection,
+        GROUP,
+        lambda each: say(f"{each.kind} {each.name}: {each.action}"),
+        published.settings(port, proxy, has_tls),
+        again=changed and there is not None,
+    )
+    say(f"the token that it asks for is in {near(services.token_file(connection))}")
+    index = Repository(connection, "index").good()
+    if index is None or not index.exists("/"):
+        say("the index has no pictures yet: Pachyderm starts the service when it has some")
+        return
+    found = _answering(connection)
+    if found is None:
+        return
+    say(f"lookalike serve: {found.url}")
+
+
+def off(connection: Connection) -> None:
+    """Deletes the deployed service, with its token and its secret; says so."""
+    optional.off(connection, GROUP)
+    if protection.remove(connection):
+        say(f"secret {protection.SECRET}: deleted")
+
+
+def _protection(connection: Connection, wanted: Wanted, proxy: str) -> Protection:
+    """The token, and the certificate if one is named, checked as the service will check them. localpachd's services
+    are reached through the loopback of its machine, those of a cluster by everybody."""
+    given = configuration.read_token(wanted.token_file) if wanted.token_file else ""
+    token = protection.token(connection, given)
+    is_local = outlasting(connection, partial(gpu_holders.local_leases, connection)) is not None
+    kept = protection.kept_certificate(connection) is not None and not wanted.certificate
+    configuration.check(
+        Configuration(
+            server=Address(connection.address, connection.project),
+            host=configuration.LOOPBACK if is_local or kept else configuration.EVERYWHERE,
+            token=token,
+            certificate=wanted.certificate,
+            key=wanted.key,
+            proxy=proxy,
+        )
+    )
+    if wanted.certificate and wanted.key:
+        return Protection(token, wanted.certificate.read_bytes(), wanted.key.read_bytes())
+    return Protection(token)
+
+
+def _answering(connection: Connection) -> Service | None:
+    """The deployed service, once it answers; None, with the reason said, if it does not. Raises LookalikeError if its
+    job fails."""
+    interrupts.explain("no longer waiting; the service goes on starting: see `lookalike status`")
+    say("waiting until it answers")
+    running_since: float | None = None
+    while True:
+        interrupts.check()
+        found = outlasting(connection, partial(services.deployed, connection))
+        if found is not None and services.status(found) is not None:
+            return found
+        job = outlasting(connection, partial(Jobs(connection).newest, services.PIPELINE))
+        if job is not None and job.state in ("failure", "unrunnable"):
+            raise LookalikeError(f"the service did not start: {job.reason or job.state}; see `lookalike logs serve`")
+        if job is not None and job.state == "running":
+            running_since = running_since or time.monotonic()
+            if found is not None and time.monotonic() - running_since > _STARTS_WITHIN:
+                say(
+                    f"{found.url} does not answer here: `lookalike logs serve` shows whether it serves; a port of "
+                    "nodes must be reachable from this machine, see docs/serving.md"
+                )
+                return None
+        time.sleep(_LOOK_EVERY)

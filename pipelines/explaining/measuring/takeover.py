@@ -1,0 +1,130 @@
+"""The differences that an opt-in specification takes over from the deployed pipelines: registry, nodes, secrets, and
+the variables on which they must agree."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from google.protobuf import json_format
+from python_pachyderm.proto.v2.pps import pps_pb2
+
+from pipelines.checks import variables
+from pipelines.client.deployment import ANNOTATION, DEPLOYED_BY
+from pipelines.client.imagesizes import SPECIFIED
+from pipelines.errors import LookalikeError
+from pipelines.specifications.drafts import Draft, Patch
+from pipelines.specifications.images import Image
+
+_PLACE = (
+    *("metadata", "resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits"),
+    *("scheduling_spec", "tolerations", "pod_spec", "pod_patch", "autoscaling"),
+)
+"""The fields that say where and with what the workers run."""
+
+_NODES = ("scheduling_spec", "tolerations", "pod_spec", "pod_patch")
+"""Those of them that say where they run."""
+
+_SECRETS = ("image_pull_secrets", "user")
+_SHARED = ("METRIC", "BACKEND")
+"""The variables that must be those of the search, so that distances mean the same."""
+
+_STAGE = "LOOKALIKE_STAGE"
+
+
+def as_deployed(draft: Draft, base: Mapping[str, Draft], there: Mapping[str, Any]) -> Draft:
+    """An opt-in specification with the differences that the deployed pipelines of the same image have from theirs.
+
+    Raises LookalikeError if one of these runs the stage of another version of lookalike: its image then lacks ours.
+    """
+    image = Image.parse(draft.get("transform", "image", default=""))
+    if image is None:
+        return draft
+    known = [(base[name], there[name].details) for name in reversed([*base]) if name in there]
+    for written, runs in known:
+        if _is_like(written, draft):
+            _check_version(written, runs)
+            return _with_threshold(draft, draft.patched(Patch(_difference(written, runs))))
+    for written, runs in known:
+        if written.name in draft.spec().repos:
+            _check_version(written, runs)
+    beside = (_beside(image, written, runs) for written, runs in known if not _has_gpus(written))
+    return draft.patched(Patch(next(beside, {})))
+
+
+def _beside(image: Image, written: Draft, runs: Any) -> dict[str, Any]:
+    """The merge patch for a pipeline that has an image of its own: it takes over from another one that has no GPU, as
+    this one has none, where images come from and where workers run."""
+    difference = _difference(written, runs)
+    transform = difference.get("transform", {})
+    before, now = (Image.parse(text) for text in (written.get("transform", "image", default=""), runs.transform.image))
+    inner = {name: value for name, value in transform.items() if name in _SECRETS}
+    if before is not None and now is not None and before != now:
+        tag = now.tag if now.tag != before.tag else image.tag
+        inner["image"] = str(replace(image, where=now.where, tag=tag))
+    return {**{name: difference[name] for name in _NODES if name in difference}, "transform": inner}
+
+
+def _check_version(written: Draft, runs: Any) -> None:
+    stated, running = written.get("transform", "env", default={}).get(_STAGE), runs.transform.env.get(_STAGE)
+    if stated != running:
+        raise LookalikeError(
+            f"{written.name} was deployed by another version of lookalike ({running}, not {stated}): run "
+            "`lookalike deploy` first"
+        )
+
+
+def _with_threshold(written: Draft, draft: Draft) -> Draft:
+    """The specification with THRESHOLD in the units of its metric, if that is cosine and it was written for euclidean
+    distances of vectors of length 1."""
+    at = ("transform", "env")
+    before, metric = (each.get(*at, "METRIC", default="") for each in (written, draft))
+    threshold = draft.get(*at, "THRESHOLD", default="")
+    if (before, metric) != ("euclidean", "cosine") or not threshold:
+        return draft
+    return draft.patched(Patch({"transform": {"env": {"THRESHOLD": variables.cosine(float(threshold))}}}))
+
+
+def _is_like(written: Draft, draft: Draft) -> bool:
+    """Whether two specifications have the same image, and both or neither have GPUs."""
+    at = ("transform", "image")
+    return written.get(*at) == draft.get(*at) and _has_gpus(written) == _has_gpus(draft)
+
+
+def _has_gpus(draft: Draft) -> bool:
+    return bool(draft.number("resource_limits", "gpu", "number"))
+
+
+def _difference(written: Draft, details: Any) -> dict[str, Any]:
+    """The merge patch that turns the specification's place into the deployed pipeline's."""
+    stated = pps_pb2.CreatePipelineRequest()
+    json_format.ParseDict(dict(written.document), stated, ignore_unknown_fields=True)
+    running = pps_pb2.CreatePipelineRequest()
+    json_format.ParseDict(json_format.MessageToDict(details), running, ignore_unknown_fields=True)
+    for name in (ANNOTATION, DEPLOYED_BY, SPECIFIED):
+        running.metadata.annotations.pop(name, None)
+    before, after = _place(stated), _place(running)
+    return _patch(before, after)
+
+
+def _place(request: Any) -> dict[str, Any]:
+    """The fields of a request that say where and with what it runs."""
+    document = json_format.MessageToDict(request, preserving_proto_field_name=True)
+    transform = document.get("transform", {})
+    place = {name: document[name] for name in _PLACE if document.get(name)}
+    inner = {name: transform[name] for name in ("image", *_SECRETS) if name in transform}
+    inner["env"] = {name: value for name, value in transform.get("env", {}).items() if name in _SHARED}
+    return {**place, "transform": inner}
+
+
+def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch (RFC 7396) from one object to another."""
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            inner = _patch(old, value)
+            if inner:
+                patch[name] = inner
+        elif old != value:
+            patch[name] = value
+    return patch
