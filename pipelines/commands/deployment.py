@@ -13,7 +13,7 @@ from pipelines.client.connection import Connection
 from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
-from pipelines.cluster import preflight, status
+from pipelines.cluster import preflight, standing, status
 from pipelines.commands import reporting
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -110,14 +110,16 @@ def write_specs(
     overlay: OverlaysOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`."""
+    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`; and the service as a
+    Deployment, for `kubectl apply -f`."""
     found, _, on_top = _read([directory], overlay, settings)
     wrong = [finding for draft in found for finding in draft.findings]
     wrong += [finding for each in on_top for finding in each.findings]
     if wrong:
         first = f"{wrong[0].place}: {dotted(wrong[0].flaw.field)}: {wrong[0].flaw.why}"
         raise LookalikeError(f"{first}; nothing was written: `lookalike check` lists all problems")
-    say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top))
+    further = {standing.FILE: standing.manifests(found)}
+    say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top, further))
 
 
 @app.command(

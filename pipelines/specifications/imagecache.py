@@ -42,14 +42,19 @@ def manifest(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> Mapping[st
 
 
 def as_yaml(value: Mapping[str, Any], indent: int = 0) -> str:
-    """A manifest as YAML: objects in blocks, lists and everything in them as JSON, which YAML includes."""
+    """A manifest as YAML: objects and lists in blocks, everything else as JSON, which YAML includes."""
     text = ""
     for name, each in value.items():
-        if isinstance(each, Mapping):
+        if isinstance(each, Mapping) and each:
             text += f"{' ' * indent}{name}:\n{as_yaml(each, indent + 2)}"
-        elif isinstance(each, list):
-            items = "".join(f"{' ' * indent}- {json.dumps(item)}\n" for item in each)
-            text += f"{' ' * indent}{name}:\n{items}"
+        elif isinstance(each, list) and each:
+            text += f"{' ' * indent}{name}:\n{''.join(_item(item, indent) for item in each)}"
         else:
             text += f"{' ' * indent}{name}: {json.dumps(each)}\n"
     return text
+
+
+def _item(value: Any, indent: int) -> str:
+    if isinstance(value, Mapping) and value:
+        return f"{' ' * indent}- {as_yaml(value, indent + 2)[indent + 2 :]}"
+    return f"{' ' * indent}- {json.dumps(value)}\n"

@@ -1,23 +1,29 @@
 """Specifications with overlays as plain files, for `pachctl create pipeline -f` and `kubectl apply -f`."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pipelines.errors import LookalikeError
 from pipelines.specifications import imagecache, optional
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.overlays import Overlay
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 
-def write(directory: Path, drafts: Sequence[Draft], overlays: Sequence[Overlay]) -> list[Path]:
-    """Writes a file for each specification, opt-in ones in the directories of their groups, and the ImageCache if an
-    overlay has one; returns their paths. Raises LookalikeError, with nothing written, where that would put a file in
-    place of one that was read."""
+
+def write(
+    directory: Path, drafts: Sequence[Draft], overlays: Sequence[Overlay], further: Mapping[str, str] = _NONE
+) -> list[Path]:
+    """Writes a file for each specification, opt-in ones in the directories of their groups, the texts of further files
+    by their names, and the ImageCache if an overlay has one; returns their paths. Raises LookalikeError, with nothing
+    written, where that would put a file in place of one that was read."""
     texts = {
         f"{Path(optional.group(draft.path), draft.path.stem)}.json": json.dumps(draft.document, indent=2) + "\n"
         for draft in drafts
     }
+    texts |= {name: text for name, text in further.items() if text}
     cache = imagecache.manifest(overlays, drafts)
     if cache is not None:
         texts[imagecache.FILE] = imagecache.as_yaml(cache)
