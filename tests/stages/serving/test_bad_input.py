@@ -1,0 +1,259 @@
+"""Bad input over HTTP: each is answered with a reason, none is a fault, and memory stays bounded."""
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from stages.serving.globs import LONGEST
+from tests.stages.serving import services
+from tests.stages.serving.memory import Peak
+from tests.stages.serving.services import Answer, Service, made
+
+PNG = {"Content-Type": "image/png"}
+JSON = {"Content-Type": "application/json"}
+
+
+def refused(answer: Answer, status: int, code: str, words: str = "") -> None:
+    assert (answer.status, answer.code) == (status, code), answer.body
+    assert words in answer.data["error"]["message"]
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "", "application/x-www-form-urlencoded", "multipart/mixed", "a/b/c;d=é"]
+)
+def test_a_body_of_another_type(service: Service, kind: str) -> None:
+    refused(service.ask("/search", made(1), {"Content-Type": kind}), 415, "wrong-type", "send application/json")
+
+
+def zipped() -> bytes:
+    to = io.BytesIO()
+    with zipfile.ZipFile(to, "w") as archive:
+        archive.writestr("a.png", made(1))
+    return to.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"just text", ""),
+        (b"\x00" * 1000, ""),
+        (b"%PDF-1.7\n", ""),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'></svg>", ""),
+        (zipped(), "an archive"),
+        (made(1)[:1000], "truncated"),
+        (made(1)[:30], ""),
+        (services.file(services.drawn(1), "JPEG")[:1500], "truncated"),
+        (services.file(services.drawn(1), "GIF")[:40], ""),
+        (made(1)[:8] + b"nonsense" * 100, ""),
+    ],
+)
+def test_files_that_are_not_good_pictures(service: Service, content: bytes, words: str) -> None:
+    refused(service.ask("/search", content, PNG), 422, "not-a-picture", words)
+    refused(service.search({"k": 1}, [content]), 422, "not-a-picture", "0.png: ")
+
+
+def test_decompression_bombs_are_refused_by_their_headers(service: Service) -> None:
+    bomb = services.file(Image.new("1", (30_000, 30_000)))
+    assert len(bomb) < 200_000
+    refused(service.ask("/search", bomb, PNG), 422, "not-a-picture", "30,000 × 30,000 pixels")
+
+
+def test_large_pictures_are_decoded_two_at_a_time(service: Service) -> None:
+    """Each takes 175 MB while it is decoded."""
+    large = services.file(Image.new("RGBA", (5000, 5000), "red"), compress_level=1)
+    with Peak() as peak, ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda _: service.ask("/search?k=1", large, PNG), range(12)))
+    assert {each.status for each in answers} == {200}
+    assert peak.growth < 700 << 20
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"nonsense",
+        b"null",
+        b"[]",
+        b"3",
+        b'"text"',
+        b'{"id": 1}',
+        b"\xff\xfe{}",
+        b'{"k": NaN}',
+        b'{"max_distance": Infinity}',
+        b'{"max_distance": 1e999}',
+        b'{"k": 1, "k": 2}',
+        b'{"k": ' + b"9" * 10_000 + b"}",
+        b"[" * 100_000,
+        b'{"filter":' * 5_000,
+        b'{"requests": []}',
+        b'{"requests": {}}',
+        b'{"requests": [1]}',
+        b'{"requests": [{"requests": [{}]}]}',
+        b'{"requests": ' + json.dumps([{}] * 65).encode() + b"}",
+        b'{"requests": ' + json.dumps([{"k": 1000, "id": "0" * 64}] * 11).encode() + b"}",
+        b"{}",
+        b'{"filter": "\\ud800", "id": "' + b"0" * 64 + b'"}',
+        b'{"url": "\\ud800"}',
+        b'{"id": "\\ud800"}',
+        b'{"\\ud800": 1}',
+        b"{}\x00",
+    ],
+)
+def test_json_that_is_not_a_question(service: Service, body: bytes) -> None:
+    refused(service.ask("/search", body, JSON), 400, "bad-request")
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ({"k": 10**9}, "less than or equal to 1000"),
+        ({"k": 0}, "k: "),
+        ({"k": -1}, "k: "),
+        ({"k": 3.5}, "k: "),
+        ({"k": "3"}, "k: "),
+        ({"k": True}, "k: "),
+        ({"metric": "manhattan"}, "metric: "),
+        ({"combine": "none"}, "combine: "),
+        ({"max_distance": -1}, "max_distance: "),
+        ({"max_distance": "near"}, "max_distance: "),
+        ({"exact": 1}, "exact: "),
+        ({"filter": "x" * (LONGEST + 1)}, "filter: "),
+        ({"filter": ["a"]}, "filter: "),
+        ({"colour": "red"}, "colour is not a field"),
+        ({"box": [0, 0, 1]}, "box: "),
+        ({"box": [0, 0, 1, 2]}, "box.3: "),
+        ({"box": [0.5, 0, 0.5, 1]}, "left before right"),
+        ({"box": [0, 1, 1, 0]}, "above bottom"),
+        ({"box": "all"}, "box: "),
+        ({"pictures": [{"upload": 0}] * 17}, "pictures: "),
+        ({"pictures": [{"upload": 1}]}, "upload 1 is not there"),
+        ({"pictures": [{"upload": -1}]}, "pictures.0.upload: "),
+        ({"pictures": [{}]}, "one of upload, url and id"),
+        ({"pictures": [{"upload": 0, "id": "0" * 64}]}, "one of upload, url and id"),
+        ({"pictures": [{"upload": 0}], "box": [0, 0, 1, 1]}, "box belongs to a picture"),
+        ({"pictures": [{"id": "0" * 64, "box": [0, 0, 0.5, 1]}]}, "cannot be asked for by id"),
+        ({"id": "A" * 64}, "id: "),
+        ({"id": "0" * 63}, "id: "),
+        ({"url": ""}, "url: "),
+        ({"url": "x" * 5000}, "url: "),
+    ],
+)
+def test_fields_that_are_not_valid(service: Service, field: Mapping[str, Any], words: str) -> None:
+    refused(service.search(field, [made(1)]), 400, "bad-request", words)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        "k=1000000000",
+        "k=--5",
+        "k=-",
+        "k=",
+        "k=%D9%A3",
+        "k=1&k=2",
+        "k=1e3",
+        f"k={'9' * 5000}",
+        "max_distance=nan",
+        "max_distance=-inf",
+        "exact=perhaps",
+        "box=1,2",
+        "box=,,,",
+        "box=0,0,nan,1",
+        "metric=",
+        "colour=red",
+        "id=" + "0" * 64,
+        "%ff=%ff",
+        "filter=" + "x" * (LONGEST + 1),
+    ],
+)
+def test_parameters_that_are_not_valid(service: Service, parameters: str) -> None:
+    refused(service.ask(f"/search?{parameters}", made(1), PNG), 400, "bad-request")
+
+
+def test_what_is_named_and_not_there(service: Service) -> None:
+    refused(service.search({"id": "0" * 64}), 404, "not-in-library", "was it removed?")
+    refused(service.search({"url": "ftp://host/a.png"}), 422, "url-not-fetched", "http:// or https://")
+    refused(service.search({"url": "http://169.254.169.254/latest/meta-data"}), 403, "private-address")
+    refused(service.ask("/search", b"", PNG), 400, "bad-request", "empty")
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "{" * 100,
+        "{a,b" * 40,
+        "*a" * 200,
+        "{" + ",".join("*" for _ in range(40)) + "}",
+        "{a,aa}" * 60,
+        "[z-a]",
+        "**/" * 100,
+        "(a+)+" * 10 + "*[",
+    ],
+)
+def test_filters_of_exponential_cost_are_refused_or_cheap(service: Service, filter: str) -> None:
+    answer = service.search({"k": 1, "filter": filter}, [made(1)])
+    assert answer.status == 200 or answer.code == "bad-filter"
+    assert answer.status == 200 or answer.data["error"]["message"].startswith("the filter ")
+
+
+def form(*parts: bytes, boundary: bytes = b"line") -> bytes:
+    return b"".join(b"--line\r\n" + part + b"\r\n" for part in parts) + b"--" + boundary + b"--\r\n"
+
+
+FORM = {"Content-Type": "multipart/form-data; boundary=line"}
+ABOUT = b'Content-Disposition: form-data; name="picture"; filename="a.png"\r\n\r\n'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"--line--\r\n",
+        b"nonsense",
+        form(b"no header"),
+        form(b"Content-Disposition: form-data\r\n\r\nx"),
+        form(b'Content-Disposition: form-data; name="other"\r\n\r\nx'),
+        form(b'Content-Disposition: form-data; name="request"\r\n\r\n{'),
+        form(*[b'Content-Disposition: form-data; name="request"\r\n\r\n{}'] * 2),
+        form(b'Content-Disposition: form-data; name="picture"\r\n\r\nnot a file'),
+        form(*[ABOUT + b"x"] * 17),
+        form(*[ABOUT + b"x"] * 40),
+        form(*[b'Content-Disposition: form-data; name="x"\r\n\r\nx'] * 40),
+        form(b'Content-Disposition: form-data; name="request"\r\n\r\n' + b" " * (2 << 20)),
+        form(b"X-Large: " + b"y" * (4 << 20) + b"\r\n" + ABOUT + b"x"),
+        form(b"".join(b"X-%d: y\r\n" % at for at in range(100_000)) + ABOUT + b"x"),
+        form(ABOUT + b"x", boundary=b"another")[:-12],
+        b"\r\n" * 100_000,
+        b"--line\r\n" * 10_000,
+    ],
+)
+def test_forms_that_are_not_valid(service: Service, body: bytes) -> None:
+    answer = service.ask("/search", body, FORM)
+    assert 400 <= answer.status < 500
+    assert answer.code in ("bad-request", "not-a-picture")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["", "; boundary=", "; boundary=" + "x" * 1000, "; boundary=line; charset=zlib", "; boundary=é", '; boundary="'],
+)
+def test_forms_whose_type_is_not_valid(service: Service, kind: str) -> None:
+    body = form(ABOUT + b"x")
+    answer = service.ask("/search", body, {"Content-Type": f"multipart/form-data{kind}"})
+    assert 400 <= answer.status < 500 and answer.code
+
+
+def test_a_large_header_of_a_part_takes_no_memory(service: Service) -> None:
+    body = form(b"X-Large: " + b"y" * (40 << 20) + b"\r\n" + ABOUT + b"x")
+    with Peak() as peak:
+        answer = service.ask("/search", body, FORM)
+    refused(answer, 400, "bad-request", "the form is not valid")
+    assert peak.growth < 100 << 20
