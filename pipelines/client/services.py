@@ -156,15 +156,20 @@ def deployed(connection: Connection) -> Service | None:
         return None
     if info is None or not info.details.service.external_port:
         return None
-    env = info.details.transform.env
-    host = urlsplit(connection.address).hostname or "127.0.0.1"
-    authority = f"{f'[{host}]' if ':' in host else host}:{info.details.service.external_port}"
-    proxy = env.get(PROXY, "")
-    url = f"https://{proxy}" if proxy else f"{'https' if env.get(CERTIFICATE) else 'http'}://{authority}"
+    url = published_at(connection, info.details)
     token = token_file(connection)
     kept = token.with_name(token.name + ".pem")
-    certificate = kept if not proxy and kept.is_file() else None
+    behind_proxy = info.details.transform.env.get(PROXY)
+    certificate = kept if not behind_proxy and kept.is_file() else None
     return Service(url, f"the pipeline {PIPELINE} at {url}", token if token.is_file() else None, certificate)
+
+
+def published_at(connection: Connection, details: Any) -> str:
+    """The URL of the deployed service: that of its proxy, or its node port at the server's host."""
+    env, proxy = details.transform.env, details.transform.env.get(PROXY, "")
+    host = urlsplit(connection.address).hostname or "127.0.0.1"
+    authority = f"{f'[{host}]' if ':' in host else host}:{details.service.external_port}"
+    return f"https://{proxy}" if proxy else f"{'https' if env.get(CERTIFICATE) else 'http'}://{authority}"
 
 
 def token_file(connection: Connection) -> Path:

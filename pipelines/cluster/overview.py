@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.client import backbones, local
+from pipelines.client import backbones, local, services
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
@@ -139,5 +139,11 @@ def _size(directory: Path) -> int:
 def _addresses(connection: Connection, pipelines: Mapping[str, Any]) -> list[str]:
     """The addresses of services at the server's host."""
     host = urlsplit(connection.address).hostname or "localhost"
-    services = (info.details.service for info in pipelines.values() if info.details.HasField("service"))
-    return [f"http://{host}:{each.external_port}" for each in services if each.external_port]
+    found = []
+    for name, info in pipelines.items():
+        port = info.details.service.external_port
+        if port and name == services.PIPELINE:
+            found.append(services.published_at(connection, info.details))
+        elif port:
+            found.append(f"http://{host}:{port}")
+    return found

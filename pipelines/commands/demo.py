@@ -156,6 +156,7 @@ def say_next_steps(program: Path, has_samples: bool) -> None:
     for arguments, meaning in (
         ("add PICTURE…", "add pictures to the library"),
         ("query PICTURE…", "search for look-alikes"),
+        ("serve", "search in the browser"),
         *(of_samples if has_samples else ()),
         ("status", "show the state of every pipeline"),
         ("down", "stop the server; everything stays on disk"),

@@ -2,6 +2,9 @@
 
 import http.client
 import json
+import os
+import pty
+import re
 import signal
 import socket
 import subprocess
@@ -24,11 +27,12 @@ TOKEN = "0123456789abcdef"
 @contextmanager
 def serving(command: Command, *arguments: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The process of a service on a free port, and its URL."""
-    process = command.start("serve", "--port", "0", "--no-browser", *arguments, interruptible=True)
+    where = () if "--listen" in arguments else ("--port", "0")
+    process = command.start("serve", *where, "--no-browser", *arguments, interruptible=True)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line.startswith("lookalike serve: http://127.0.0.1:"), (line, process.communicate())
+        assert re.match(r"lookalike serve: https?://127\.0\.0\.1:\d+$", line), (line, process.communicate())
         yield process, line.rpartition(" ")[2].strip()
     finally:
         process.kill()
@@ -102,6 +106,39 @@ def test_a_token_is_asked_for(as_user: Connection, command: Command, tmp_path: P
         assert found.token_file == tmp_path / "token"
         _, complained = ended(process, signal.SIGTERM)
         assert TOKEN not in complained
+
+
+def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) -> None:
+    (command.directory / "token").write_text(TOKEN)
+    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = ["-keyout", "tls.key", "-out", "tls.crt"]
+    subprocess.run([*new.split(), *files], check=True, capture_output=True, cwd=command.directory)
+    options = ["--token-file", "token", "--tls-cert", "tls.crt", "--tls-key", "tls.key"]
+    with serving(command, "--listen", "0.0.0.0:0", *options) as (process, url):
+        assert url.startswith("https://127.0.0.1:")
+        found = services.running(as_user)
+        assert found is not None
+        assert (found.url, found.certificate) == (url, command.directory / "tls.crt")
+        assert found.status["state"] in ("loading", "failed")
+        assert ended(process, signal.SIGTERM)[0] == 0
+
+
+def test_the_page_is_opened_where_there_is_a_screen(as_user: Connection, command: Command) -> None:
+    opened = command.directory / "opened"
+    os.mkfifo(opened)
+    browser = command.directory / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o755)
+    command.environment |= {"BROWSER": str(browser), "DISPLAY": ":99"}
+    ours, theirs = pty.openpty()
+    process = command.start("serve", "--port", "0", stdout=theirs)
+    try:
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+\n", opened.read_text())
+    finally:
+        process.kill()
+        process.communicate()
+        os.close(ours)
+        os.close(theirs)
 
 
 def test_a_port_in_use_is_refused_with_the_way_out(as_user: Connection, command: Command) -> None:
