@@ -67,9 +67,12 @@ export function show(folder, hooks) {
     if (page && !more.hidden) watch(more, load); // it may still be in view
   };
   add(folder);
-  byId("browse").replaceChildren(...[heading(folder), crumbs(folder.path, hooks), folders, pictures, more].filter(Boolean));
+  const parts = [heading(folder), crumbs(folder.path, hooks), !folder.total && nothing(), folders, pictures, more];
+  byId("browse").replaceChildren(...parts.filter(Boolean));
   watch(more, load);
 }
+
+const nothing = () => make("p", { class: "nothing" }, "The library has no pictures in this folder.");
 
 /** Loads the next page before its button comes into view. */
 function watch(more, load) {

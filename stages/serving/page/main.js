@@ -154,8 +154,7 @@ function turnDetails() {
 }
 
 function focusFilter() {
-  document.body.classList.toggle("signed", chosen(SESSION));
-byId("filters").open = true;
+  byId("filters").open = true;
   byId("filter").focus();
 }
 

@@ -1,0 +1,150 @@
+"""What an answer shows: badges, folded near-duplicates, the larger view, where it came from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from stages.serving.snapshots import Snapshot, State
+from tests.stages.serving import services
+from tests.stages.serving.page.conftest import Open
+from tests.stages.serving.page.tabs import WAIT, Tab
+from tests.stages.serving.services import Service
+
+
+class Tracer:
+    """Makes a page that says what it was asked."""
+
+    def page(self, id: str, path: str, at: str) -> str:
+        """See stages.serving.tracing."""
+        return f"<!doctype html><style>p {{ color: rgb(1, 2, 3) }}</style><p>{id} {path} {at}</p>"
+
+
+def asked(tab: Tab, seed: int = 0) -> Tab:
+    """The answer for a picture that the library has twice, with a near-duplicate."""
+    tab.choose(("mine.png", services.made(seed)))
+    tab.answered("mine.png", tiles=12)
+    return tab
+
+
+def test_the_same_picture_and_near_duplicates_have_badges(tab: Tab) -> None:
+    asked(tab)
+    first = tab.tiles.first
+    expect(first.locator(".badge")).to_have_text("same picture")
+    expect(first.locator(".measure")).to_have_text("0")
+    expect(first.locator(".more")).to_have_text("+1 file")
+    expect(tab.find(".tile .badge.near").first).to_have_text("near-duplicate")
+    expect(tab.find(".tile:has(.badge.near) .name bdi").first).to_have_text("00 smaller.jpg")
+
+
+def test_near_duplicates_are_folded_with_a_count(tab: Tab) -> None:
+    asked(tab)
+    near = tab.find(".tile:has(.badge.near)").first
+    expect(near).to_be_hidden()
+    fold = tab.tiles.first.locator(".fold")
+    count = len(tab.find(".tile.unfolded").all())
+    expect(fold).to_contain_text("near-duplicate")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    before = len(tab.tiles.all())
+    fold.click()
+    expect(near).to_be_visible()
+    expect(fold).to_have_attribute("aria-expanded", "true")
+    tab.find("#fold").click()
+    expect(tab.tiles).to_have_count(12)
+    expect(tab.find("#fold")).to_have_text("Fold near-duplicates")
+    tab.find("#fold").click()
+    expect(near).to_be_hidden()
+    expect(tab.tiles).to_have_count(before)
+    assert before == 12 - count
+
+
+def test_similarity_is_shown_where_there_is_a_calibration(tab: Tab, service: Service, ready: Snapshot) -> None:
+    expect(asked(tab).find(".similar")).to_have_count(0)
+    assert ready.similarity is None
+
+
+def test_the_larger_view_has_the_file_its_path_and_its_download(tab: Tab) -> None:
+    asked(tab)
+    address = tab.page.url
+    tab.tiles.first.hover()
+    tab.tiles.first.locator("button.larger").click()
+    viewer = tab.find("#viewer")
+    expect(viewer).to_be_visible()
+    expect(viewer.locator("h2")).to_have_text("00 again.png")
+    expect(viewer.locator(".path bdi")).to_have_text(["copies/00 again.png", "trip/south/00.png"])
+    expect(viewer.locator(".facts").first).to_contain_text("160 × 120")
+    viewer.get_by_role("button", name="Copy path").first.click()
+    assert tab.page.evaluate("navigator.clipboard.readText()") == "copies/00 again.png"
+    download = viewer.get_by_role("link", name="Download").first
+    assert download.get_attribute("download") == "00 again.png"
+    link = download.get_attribute("href") or ""
+    assert link.startswith("/originals/")
+    assert link.endswith("?source=0&download=1")
+    # The original cannot be had without Pachyderm, so the thumbnail takes its place, and says so.
+    expect(viewer.locator(".note")).to_be_visible(timeout=WAIT)
+    tab.page.keyboard.press("ArrowRight")
+    expect(viewer.locator("h2")).not_to_have_text("00 again.png")
+    tab.page.keyboard.press("Escape")
+    expect(viewer).to_be_hidden()
+    tab.page.wait_for_url(address)
+
+
+def test_the_larger_view_is_a_place_to_come_back_to(tab: Tab) -> None:
+    asked(tab)
+    tab.tiles.nth(1).locator("a.picture").focus()
+    tab.page.keyboard.press("Space")
+    viewer = tab.find("#viewer")
+    expect(viewer).to_be_visible()
+    name = viewer.locator("h2").inner_text()
+    tab.page.reload()
+    expect(viewer).to_be_visible(timeout=WAIT)
+    expect(viewer.locator("h2")).to_have_text(name)
+    viewer.get_by_role("link", name="Search on from it").click()
+    tab.answered(name)
+    expect(viewer).to_be_hidden()
+
+
+def test_the_panel_says_where_the_answer_came_from(tab: Tab, ready: Snapshot) -> None:
+    asked(tab)
+    tab.page.keyboard.press("d")
+    panel = tab.find("#provenance")
+    expect(panel).to_be_visible()
+    for said in (ready.commits.index, ready.commits.library, ready.commits.model, ready.spec.described):
+        expect(panel).to_contain_text(said)
+    expect(panel).to_contain_text("library on cpu, question on cpu")
+    expect(panel).to_contain_text(f"lookalike serve --at {ready.commits.index}")
+    expect(panel.locator("tbody tr").first).to_contain_text("copies/00 again.png")
+    expect(panel.get_by_role("link", name="Trace copies/00 again.png")).to_have_count(0)
+
+
+def test_one_click_traces_a_source(ready: Snapshot, opened: Open) -> None:
+    with services.running(State("ready", snapshot=ready), tracer=Tracer()) as service:
+        tab = asked(opened(service).open())
+        tab.find("#details summary").click()
+        with tab.context.expect_page() as traced:
+            tab.page.get_by_role("link", name="Trace trip/south/00.png").click()
+        page = traced.value
+        page.wait_for_load_state()
+        expect(page.locator("p")).to_contain_text(f"trip/south/00.png {ready.commits.index}")
+        assert page.evaluate("getComputedStyle(document.querySelector('p')).color") == "rgb(1, 2, 3)"
+
+
+def test_more_neighbours_are_one_click_away(tab: Tab) -> None:
+    asked(tab)
+    tab.button("Show 24 instead of 12").click()
+    tab.answered("mine.png", tiles=24)
+
+
+def test_names_are_text_and_never_markup(embedder: object, tmp_path: Path, opened: Open) -> None:
+    """A library whose names would be scripts, where they were inserted as markup."""
+    hostile = "<img src=x onerror=alert(1)>/\u202e<script>'\"&.png"
+    held = services.library(tmp_path / "index", embedder, {hostile: services.made(1)}, segments=1)  # type: ignore[arg-type]
+    snapshot = services.snapshot(held, embedder, tmp_path / "cache")  # type: ignore[arg-type]
+    with services.running(State("ready", snapshot=snapshot)) as service:
+        tab = opened(service).open()
+        tab.choose(("<b>mine<b>.png", services.made(1)))
+        tab.answered("<b>mine<b>.png", tiles=1)
+        assert tab.find("b b, .name img, script:not([src])").count() == 0
+        tab.page.keyboard.press("d")
+        expect(tab.find("#provenance td").nth(1)).to_have_text(hostile)

@@ -1,0 +1,106 @@
+"""The library in the browser: folders, pages, 100,000 pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from stages.serving.library import Library
+from stages.serving.snapshots import State
+from stages.sources import Source
+from tests.stages.serving import services
+from tests.stages.serving.page.conftest import Open
+from tests.stages.serving.page.tabs import WAIT, Tab
+from tests.stages.serving.segments import ids, write_segment
+from tests.stages.serving.services import Service
+
+if TYPE_CHECKING:
+    from stages.embedders import Embedder
+
+
+MANY = 100_000
+
+
+@pytest.fixture(scope="module")
+def large(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service for a library of 100,000 pictures, 90,000 of them in one folder."""
+    root = tmp_path_factory.mktemp("large")
+    names = ids("a", MANY)
+    folders = ["all" if row % 10 else f"few/{row // 1000:02}" for row in range(MANY)]
+    sources = {
+        id: [Source(f"{folder}/{row:06}.jpg", id, 640, 480, 9000, "")]
+        for row, (id, folder) in enumerate(zip(names, folders, strict=True))
+    }
+    spec = embedder.spec
+    vectors = np.random.default_rng(0).random((MANY, spec.dimension), np.float32)
+    facts = {"model": spec.sha256, "image_size": spec.image_size, "dimension": spec.dimension}
+    held = Library.open([write_segment(root / "a", names, vectors, sources, facts)])
+    snapshot = services.snapshot(held, embedder, root / "cache")
+    with services.running(State("ready", snapshot=snapshot)) as service:
+        yield service
+
+
+def test_folders_lead_down_and_crumbs_lead_up(tab: Tab) -> None:
+    browse = tab.find("#browse")
+    expect(browse.locator(".folders bdi")).to_have_text(["copies", "trip"], timeout=WAIT)
+    browse.locator(".folders a").nth(1).click()
+    expect(browse.locator("h2")).to_have_text("trip")
+    expect(browse.locator(".folders bdi")).to_have_text(["north", "south"])
+    browse.locator(".folders a").first.click()
+    expect(browse.locator("h2")).to_have_text("north")
+    expect(tab.tiles).to_have_count(20)
+    assert tab.names()[:2] == ["01.png", "03.png"]
+    assert tab.page.url.endswith("?folder=trip/north")
+    tab.page.get_by_role("link", name="The library").click()
+    expect(browse.locator(".folders bdi")).to_have_text(["copies", "trip"])
+    tab.page.go_back()
+    expect(browse.locator("h2")).to_have_text("north")
+
+
+def test_a_picture_of_a_folder_is_searched_on_from(tab: Tab) -> None:
+    tab.open("/?folder=trip/south")
+    expect(tab.tiles).to_have_count(20, timeout=WAIT)
+    tab.tiles.nth(1).locator("a.picture").click()
+    tab.answered("02.png", tiles=12)
+    expect(tab.tiles.first.locator(".badge")).to_have_text("same picture")
+    expect(tab.find("#query .facts")).to_contain_text("in the library")
+
+
+def test_a_folder_that_is_not_there_is_said(tab: Tab) -> None:
+    tab.open("/?folder=trip/west")
+    expect(tab.find("#browse")).to_contain_text("The library has no pictures in this folder.", timeout=WAIT)
+
+
+def test_a_hundred_thousand_pictures_come_a_page_at_a_time(large: Service, opened: Open) -> None:
+    tab = opened(large, viewport={"width": 1280, "height": 800}).open("/?folder=all")
+    expect(tab.find("#browse .count").first).to_contain_text("90,000 pictures", timeout=WAIT)
+    shown = tab.find("#browse .tile")
+    expect(shown).to_have_count(120, timeout=WAIT)
+    for pages in (2, 3):
+        tab.page.mouse.wheel(0, 100_000)
+        expect(shown).to_have_count(120 * pages, timeout=WAIT)
+    assert tab.page.evaluate("document.querySelectorAll('*').length") < 6_000
+    tiles = shown.all()
+    names = [tiles[at].locator("bdi").text_content() for at in (0, 119, 120, 359)]
+    rows = [row for row in range(MANY) if row % 10]
+    assert names == [f"{rows[at]:06}.jpg" for at in (0, 119, 120, 359)]
+    # Going on and back finds the same place, with what was loaded.
+    tiles[300].locator("a.picture").scroll_into_view_if_needed()
+    place = tab.page.evaluate("scrollY")
+    assert place > 1000
+    tiles[300].locator("a.picture").click()
+    tab.answered(f"{rows[300]:06}.jpg", tiles=12)
+    tab.page.go_back()
+    expect(shown).to_have_count(360, timeout=WAIT)
+    tab.page.wait_for_function("place => Math.abs(scrollY - place) < 300", arg=place)
+
+
+def test_many_folders_and_their_covers(large: Service, opened: Open) -> None:
+    tab = opened(large).open("/?folder=few")
+    expect(tab.find("#browse .folders li")).to_have_count(100, timeout=WAIT)
+    expect(tab.find("#browse .folders .count").first).to_have_text("100 pictures")
+    expect(tab.find("#browse .folders .cover img").first).to_be_attached(timeout=WAIT)
