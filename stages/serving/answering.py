@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stages.answers import shortest
+from stages.hashes import Hashes
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.topk import NONE
 from stages.knn.vectorset import VectorSet
@@ -19,7 +20,8 @@ from stages.serving.searching import Result
 from stages.serving.snapshots import Snapshot
 
 NEAR, NEAR_BITS = 0.8, 12
-"""THRESHOLD and HASH_BITS of specs/duplicates: pairs of pictures within both are near-duplicates."""
+"""THRESHOLD and HASH_BITS of specs/duplicates: pairs of pictures within both are near-duplicates, by the Euclidean
+distance there and here, whichever metric a question has."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,18 @@ def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], aske
     )
 
 
-def answer(snapshot: Snapshot, asked: Search, pictures: Sequence[Picture], found: Result) -> dict[str, Any]:
-    """The answer in JSON's types, without its times. found: of one question."""
+def answer(
+    snapshot: Snapshot, asked: Search, pictures: Sequence[Picture], points: Vectors, found: Result
+) -> dict[str, Any]:
+    """The answer in JSON's types, without its times. points: the pictures' vectors, float32 (n, d). found: of one
+    question."""
     distances, rows = found.topk.distances[0], found.topk.rows[0]
     kept = rows != NONE
     if asked.max_distance is not None:
         kept &= distances <= asked.max_distance
     distances, rows = distances[kept], rows[kept]
     return {
-        "neighbours": list(_neighbours(snapshot, asked, pictures, distances, rows)),
+        "neighbours": list(_neighbours(snapshot, asked, pictures, points, distances, rows)),
         "pictures": [
             {
                 "id": each.id,
@@ -112,13 +117,19 @@ def addresses(id: str) -> Mapping[str, str]:
 
 
 def _neighbours(
-    snapshot: Snapshot, asked: Search, pictures: Sequence[Picture], distances: Distances, rows: Rows
+    snapshot: Snapshot,
+    asked: Search,
+    pictures: Sequence[Picture],
+    points: Vectors,
+    distances: Distances,
+    rows: Rows,
 ) -> Iterator[dict[str, Any]]:
     library, similarity = snapshot.library, snapshot.similarity
     hashes = np.array([library.hash(row) for row in rows.tolist()], np.uint64)
     own = {each.id for each in pictures}
-    near = _near(pictures, hashes) & (distances <= NEAR)
-    groups = _groups(snapshot, asked.metric, rows, hashes)
+    vectors = VectorSet(library.vectors(rows))
+    near = _near(pictures, VectorSet(points), vectors, hashes)
+    groups = _groups(vectors, hashes)
     calibrated = similarity is not None and similarity.metric == asked.metric
     likely = similarity.per_cent(distances) if similarity is not None and calibrated and len(rows) else None
     for place, row in enumerate(rows.tolist()):
@@ -141,19 +152,20 @@ def source_data(source: Any) -> dict[str, Any]:
     return dict(source._asdict())
 
 
-def _near(pictures: Sequence[Picture], hashes: np.ndarray[Any, np.dtype[np.uint64]]) -> Mask:
-    """Which hashes, (n,), are near to that of any picture."""
+def _near(pictures: Sequence[Picture], points: VectorSet, vectors: VectorSet, hashes: Hashes) -> Mask:
+    """Which of n vectors, with their hashes, are near-duplicates of any picture, with its point."""
+    own = np.array([each.hash for each in pictures], np.uint64)
+    picture, place = np.nonzero(np.bitwise_count(own[:, None] ^ hashes[None, :]) <= NEAR_BITS)
     found = np.zeros(len(hashes), np.bool_)
-    for each in pictures:
-        found |= np.bitwise_count(hashes ^ np.uint64(each.hash)) <= NEAR_BITS
+    found[place[points.distances(picture, vectors, place) <= NEAR]] = True
     return found
 
 
-def _groups(snapshot: Snapshot, metric: str, rows: Rows, hashes: np.ndarray[Any, np.dtype[np.uint64]]) -> list[int]:
+def _groups(vectors: VectorSet, hashes: Hashes) -> list[int]:
     """The number of each picture's group: those that are near-duplicates of each other, directly or not, share one.
     Groups are numbered from 1 in the order of their first pictures."""
     first, second = np.nonzero(np.triu(np.bitwise_count(hashes[:, None] ^ hashes[None, :]) <= NEAR_BITS, 1))
-    leader = list(range(len(rows)))
+    leader = list(range(len(hashes)))
 
     def top(place: int) -> int:
         while leader[place] != place:
@@ -161,11 +173,9 @@ def _groups(snapshot: Snapshot, metric: str, rows: Rows, hashes: np.ndarray[Any,
             place = leader[place]
         return place
 
-    if len(first):
-        vectors = VectorSet(snapshot.library.vectors(rows), metric)
-        near = vectors.distances(first, vectors, second) <= NEAR
-        for one, other in zip(first[near].tolist(), second[near].tolist(), strict=True):
-            low, high = sorted((top(one), top(other)))
-            leader[high] = low
+    near = vectors.distances(first, vectors, second) <= NEAR
+    for one, other in zip(first[near].tolist(), second[near].tolist(), strict=True):
+        low, high = sorted((top(one), top(other)))
+        leader[high] = low
     numbers: dict[int, int] = {}
-    return [numbers.setdefault(top(place), len(numbers) + 1) for place in range(len(rows))]
+    return [numbers.setdefault(top(place), len(numbers) + 1) for place in range(len(hashes))]

@@ -80,7 +80,7 @@ class _Service:
         self.bounds = bounds
         self.counted = Metrics()
         self._room = Room(bounds)
-        self._ask = Asking(state, self.counted, limits, self._room)
+        self._ask = Asking(state, self.counted, limits, self._room, bounds.answer)
         self.access: Access | None = None
 
     @asynccontextmanager

@@ -43,9 +43,6 @@ _SEARCHES_AT_ONCE = 64
 _WAITING = 512
 """Questions that may wait for a step."""
 
-_LONGEST = 60.0
-"""Seconds for one question."""
-
 
 @dataclass(frozen=True)
 class File:
@@ -68,12 +65,16 @@ class _Given:
 class Asking:
     """Answers questions from the state of the moment. Belongs to one event loop."""
 
-    def __init__(self, state: Callable[[], State], metrics: Metrics, limits: Limits, room: Room) -> None:
-        """limits: of pictures that are fetched by URL. room: for the pictures of questions."""
+    def __init__(
+        self, state: Callable[[], State], metrics: Metrics, limits: Limits, room: Room, longest: float
+    ) -> None:
+        """limits: of pictures that are fetched by URL. room: for the pictures of questions. longest: seconds for one
+        question."""
         self._state = state
         self._metrics = metrics
         self._limits = limits
         self._room = room
+        self._longest = longest
         self._decoding = ThreadPoolExecutor(_DECODERS, "decode")
         self._wording = ThreadPoolExecutor(1, "answer")
         self._fetching = ThreadPoolExecutor(_FETCHERS, "fetch")
@@ -117,10 +118,10 @@ class Asking:
         )
         try:
             with self._room.asked(len(asked)):
-                async with asyncio.timeout(_LONGEST):
+                async with asyncio.timeout(self._longest):
                     return await self._answer(snapshot, search, asked, files)
         except TimeoutError as error:
-            raise Refusal(503, "too-slow", f"the answer took more than {_LONGEST:g} s: try again", 5) from error
+            raise Refusal(503, "too-slow", f"the answer took more than {self._longest:g} s: try again", 5) from error
         except FullError as error:
             raise busy() from error
         except FilterError as error:
@@ -143,7 +144,7 @@ class Asking:
             given = _Given(snapshot, points, rows, search)
             found = await self.searches.ask(_together(given), given, len(points))
             pictures = [picture for picture, _ in seen]
-            whole = await self._run(self._wording, partial(answering.answer, snapshot, search, pictures, found))
+            whole = await self._run(self._wording, partial(answering.answer, snapshot, search, pictures, points, found))
         return {**whole, "seconds": {name: round(each, 6) for name, each in seconds.items()}}
 
     async def _picture(

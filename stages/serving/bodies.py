@@ -9,6 +9,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
@@ -19,6 +20,7 @@ from stages.serving.questions import MOST_PICTURES, Question
 
 _IN_MEMORY = 1 << 20
 _MOST_JSON = 1 << 20
+_MUCH_JSON = 1 << 14
 """Bytes."""
 
 
@@ -35,7 +37,7 @@ async def asked(request: Request) -> Asked:
     """The questions of a request. Raises Refusal."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        return Asked(*questions.from_json(await small(request, _MOST_JSON)), [])
+        return Asked(*await _parsed(await small(request, _MOST_JSON)), [])
     if kind == "multipart/form-data":
         return await _multipart(request)
     if kind.startswith("image/") or kind == "application/octet-stream":
@@ -88,7 +90,14 @@ async def _multipart(request: Request) -> Asked:
         if not files:
             raise bad("the form has neither a picture nor a request")
         return Asked([Question()], False, files)
-    return Asked(*questions.from_json(text), files)
+    return Asked(*await _parsed(text), files)
+
+
+async def _parsed(content: bytes) -> tuple[Sequence[Question], bool]:
+    """See questions.from_json. Much JSON takes so long that others are answered meanwhile."""
+    if len(content) < _MUCH_JSON:
+        return questions.from_json(content)
+    return await run_in_threadpool(questions.from_json, content)
 
 
 class _Reader:

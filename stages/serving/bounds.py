@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Bounds:
     """body_bytes: of one request. requests, bytes, pictures: under way together. idle: seconds for which a body may
     bring nothing, and for which a client may not take any of its response. whole: seconds for a whole body. linger:
-    seconds for which the rest of a refused body is read, so that its sender comes to read why. guess: seconds after
-    which a wrong token is refused."""
+    seconds for which the rest of a refused body is read, so that its sender comes to read why. answer: seconds for
+    the answer to one question. guess: seconds after which a wrong token is refused."""
 
     body_bytes: int = 64 << 20
     requests: int = 512
@@ -19,4 +19,5 @@ class Bounds:
     idle: float = 30.0
     whole: float = 300.0
     linger: float = 10.0
+    answer: float = 60.0
     guess: float = 1.0

@@ -5,10 +5,10 @@ order of rows is the order of ids. A million pictures must open in seconds: colu
 become Python's objects only for the pictures of an answer.
 """
 
+import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
@@ -58,6 +58,8 @@ class Library:
             devices=tuple(sorted({device for each in segments for device in each.facts.devices})),
         )
         self._firsts = [each.id(0) for each in segments]
+        self._paths: Paths | None = None
+        self._making = threading.Lock()
 
     @classmethod
     def open(cls, directories: Sequence[Path], keys: Sequence[str] | None = None) -> "Library":
@@ -105,17 +107,22 @@ class Library:
     def vectors(self, rows: Rows) -> Vectors:
         """The vectors of pictures, float32 (n, d), as the index has them. rows: int64 (n,)."""
         places = [self._place(row) for row in rows.tolist()]
-        return np.array([segment.vectors[place] for segment, place in places], np.float32).reshape(len(rows), -1)
+        return np.array([segment.vectors[place] for segment, place in places], np.float32).reshape(
+            len(rows), self.facts.dimension
+        )
 
     def hash(self, row: int) -> int:
         """The picture's perceptual hash, 64 bits."""
         segment, place = self._place(row)
         return int(segment.hashes[place])
 
-    @cached_property
+    @property
     def paths(self) -> Paths:
-        """The true paths of all pictures; made when first asked for."""
-        return Paths([each.paths() for each in self.segments])
+        """The true paths of all pictures; made when first asked for, once."""
+        with self._making:
+            if self._paths is None:
+                self._paths = Paths([each.paths() for each in self.segments])
+            return self._paths
 
     def _place(self, row: int) -> tuple[Mapped, int]:
         if not 0 <= row < len(self):

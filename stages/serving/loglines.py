@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-_LOGGERS = ("uvicorn.error", "asyncio")
+_LOGGERS = ("uvicorn.error", "asyncio", "python_multipart")
 
 
 @contextlib.contextmanager

@@ -105,6 +105,8 @@ def test_a_copy_is_another_source_and_a_near_duplicate_is_in_the_same_group(serv
     groups = [each["group"] for each in data["neighbours"]]
     assert sorted(set(groups)) == list(range(1, max(groups) + 1))
     assert groups.count(1) == 2
+    cosine = {each["id"]: each for each in service.search({"k": 42, "metric": "cosine"}, [made(0)]).data["neighbours"]}
+    assert [cosine[each["id"]]["near"] for each in data["neighbours"]] == [each["near"] for each in data["neighbours"]]
 
 
 def test_k_metric_filter_and_distance(service: Service) -> None:
@@ -129,6 +131,13 @@ def test_k_metric_filter_and_distance(service: Service) -> None:
     by_url = service.ask("/search?k=2&filter=trip/&metric=cosine&exact=true&box=0,0,0.5,0.5", made(4), typed)
     asked = {"k": 2, "filter": "trip/", "metric": "cosine", "exact": True, "box": [0, 0, 0.5, 0.5]}
     assert by_url.data["neighbours"] == service.search(asked, [made(4)]).data["neighbours"]
+
+
+def test_no_picture_may_be_an_answer(service: Service) -> None:
+    for asked in ({"filter": "nowhere/"}, {"filter": "nowhere/", "metric": "cosine", "exact": True}):
+        for files in ([made(1)], [made(1), made(2)]):
+            answer = service.search(asked, files)
+            assert (answer.status, answer.data["neighbours"]) == (200, [])
 
 
 def test_a_box_is_searched_as_the_picture_that_it_cuts_out(service: Service) -> None:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 
+from stages.contract import StageError
 from stages.serving.bounds import Bounds
 from stages.serving.snapshots import Snapshot, State
 from tests.stages.serving import services
@@ -167,6 +169,44 @@ def test_the_work_of_clients_that_go_away_is_dropped(held: Service, gated: Gated
     gated.gate.set()
     assert held.search({"k": 3}, [made(2)]).status == 200
     assert gated.passes == [1, 1]
+
+
+def test_an_answer_that_takes_too_long_is_given_up(ready: Snapshot, gated: Gated) -> None:
+    given: Any = gated
+    state = State("ready", snapshot=replace(ready, embedder=given))
+    with services.running(state, bounds=Bounds(answer=0.3, requests=3)) as service:
+        for _ in range(4):
+            answer = service.search({"k": 3}, [made(1)])
+            assert (answer.status, answer.code, answer.headers["retry-after"]) == (503, "too-slow", "5")
+        several = {"requests": [{"pictures": [{"upload": 0}]}, {"id": ready.library.id(0), "k": 1}]}
+        first, second = service.search(several, [made(1)]).data["answers"]
+        assert first["error"]["code"] == "too-slow" and second["neighbours"][0]["distance"] == 0
+        gated.gate.set()
+        until(lambda: service.metric('lookalike_serve_waiting{work="features"}') == 0)
+        assert service.search({"k": 3}, [made(2)]).status == 200
+
+
+class Choosy:
+    """An embedder that cannot compute the vectors of white pictures."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    def __call__(self, pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+        if (pictures == 255).all(axis=(1, 2, 3)).any():
+            raise StageError("the model gives values that are not finite")
+        return self._embedder(pictures)
+
+
+def test_a_picture_that_the_model_cannot_use_fails_alone(ready: Snapshot, embedder: Embedder) -> None:
+    given: Any = Choosy(embedder)
+    white = services.file(Image.new("RGB", (50, 50), "white"))
+    with services.running(State("ready", snapshot=replace(ready, embedder=given))) as service:
+        with ThreadPoolExecutor(20) as threads:
+            files = [white if seed % 4 == 0 else made(seed) for seed in range(40)]
+            answers = list(threads.map(lambda each: service.search({"k": 1}, [each]), files))
+        for seed, answer in enumerate(answers):
+            assert (answer.status, answer.code) == ((422, "not-searchable") if seed % 4 == 0 else (200, ""))
 
 
 def other_library(embedder: Embedder, root: Path) -> Snapshot:
