@@ -27,6 +27,7 @@ TENSORFLOW = (
     "tests/stages/serving/test_bad_input.py",
     "tests/stages/serving/test_concurrency.py",
     "tests/stages/serving/test_mutations.py",
+    "tests/stages/serving/test_urls.py",
     "tests/pipelines/library/test_models.py",
     "tests/benchmarks/test_experiment.py",
     "tests/benchmarks/test_gpu.py",

@@ -81,11 +81,13 @@ class _Service:
         self.counted = Metrics()
         self._room = Room(bounds)
         self._ask = Asking(state, self.counted, limits, self._room, bounds.answer)
+        self._browsing = Browsing(self._ask.snapshot, tracer)
         self.access: Access | None = None
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
         yield
+        self._browsing.close()
         await self._ask.close()
 
     def add_to(self, app: FastAPI) -> None:
@@ -95,7 +97,7 @@ class _Service:
         app.get("/status", tags=["state"])(self.status)
         app.get("/metrics", tags=["state"])(self.metrics)
         app.post("/search", tags=["search"], openapi_extra=apidocs.SEARCH)(self.search)
-        Browsing(self._ask.snapshot, self._tracer).add_to(app)
+        self._browsing.add_to(app)
         app.post("/session", tags=["access"])(self.sign_in)
         app.delete("/session", tags=["access"])(self.sign_out)
         app.get("/openapi.json", include_in_schema=False)(lambda: Reply(apidocs.document(app.openapi())))

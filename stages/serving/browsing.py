@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
 from fastapi import FastAPI, Response
@@ -26,6 +28,9 @@ _ID = re.compile("[0-9a-f]{64}")
 _INLINE = ("image/jpeg", "image/png", "image/gif", "image/webp", "image/avif")
 """Media types that browsers show and that hold no code."""
 
+_ASKING = 8
+"""Threads that ask Pachyderm: if it does not answer, only they wait."""
+
 _UNCHANGING = "private, max-age=31536000, immutable"
 
 
@@ -36,6 +41,11 @@ class Browsing:
     def __init__(self, snapshot: Callable[[], Snapshot], tracer: Tracer | None) -> None:
         self._snapshot = snapshot
         self._tracer = tracer
+        self._asking = ThreadPoolExecutor(_ASKING, "pachyderm")
+
+    def close(self) -> None:
+        """Ends the threads, as soon as their calls of Pachyderm end."""
+        self._asking.shutdown(wait=False, cancel_futures=True)
 
     def add_to(self, app: FastAPI) -> None:
         app.get("/images/{id}", tags=["library"], response_class=Response)(self.image)
@@ -56,7 +66,9 @@ class Browsing:
         if not 0 <= source < len(sources):
             raise bad(f"source {source}: this picture has {len(sources)}, counted from 0")
         try:
-            found = await run_in_threadpool(snapshot.originals.open, sources[source])
+            found = await asyncio.get_running_loop().run_in_executor(
+                self._asking, snapshot.originals.open, sources[source]
+            )
         except GoneError as error:
             raise Refusal(404, "gone", str(error)) from error
         except PachydermError as error:
@@ -98,7 +110,7 @@ class Browsing:
         sources = snapshot.library.sources(_row(snapshot, id))
         if path and path not in {each.path for each in sources}:
             raise Refusal(404, "not-in-library", f"the picture {id} does not come from {path[:200]}")
-        return await tracing.response(self._tracer, id, path or sources[0].path, snapshot.commits.index)
+        return await tracing.response(self._tracer, self._asking, id, path or sources[0].path, snapshot.commits.index)
 
 
 def _row(snapshot: Snapshot, id: str) -> int:

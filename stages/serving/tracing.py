@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import re
+from concurrent.futures import Executor
 from typing import Protocol
 
 from fastapi.responses import HTMLResponse, Response
-from starlette.concurrency import run_in_threadpool
 
 from stages.serving.failures import Refusal
 
@@ -24,14 +25,14 @@ class Tracer(Protocol):
         ...
 
 
-async def response(tracer: Tracer | None, id: str, path: str, at: str) -> Response:
+async def response(tracer: Tracer | None, threads: Executor, id: str, path: str, at: str) -> Response:
     """The page, whose own styles alone are allowed. Raises Refusal."""
     if tracer is None:
         raise Refusal(
             404, "no-trace", f"this service cannot trace pictures: type `lookalike trace --picture {id} --at {at}`"
         )
     try:
-        page = await run_in_threadpool(tracer.page, id, path, at)
+        page = await asyncio.get_running_loop().run_in_executor(threads, tracer.page, id, path, at)
     except Exception as error:  # the command's errors are not known here
         raise Refusal(502, "not-traced", f"this picture cannot be traced: {error}") from error
     hashes = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in _STYLE.findall(page))

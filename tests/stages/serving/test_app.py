@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -258,3 +259,23 @@ def test_everything_else_is_not_found_with_a_reason(service: Service) -> None:
     assert service.ask("/search").code == "wrong-method"
     assert service.ask("/health", b"x").status == 405
     assert json.loads(service.ask("/library", method="DELETE").body)["error"]["code"] == "wrong-method"
+
+
+class Broken:
+    """An embedder with a fault."""
+
+    def __call__(self, pictures: Any) -> Any:
+        raise RuntimeError("something odd")
+
+
+def test_a_fault_of_our_own_is_told_as_one_and_the_service_goes_on(ready: Snapshot) -> None:
+    broken: Any = Broken()
+    with services.running(State("ready", snapshot=replace(ready, embedder=broken))) as service:
+        for _ in range(3):
+            answer = service.search({"k": 1}, [made(1)])
+            assert (answer.status, answer.code) == (500, "fault")
+            assert "please report it (RuntimeError: something odd)" in answer.data["error"]["message"]
+        assert service.search({"id": ready.library.id(0), "k": 1}).status == 200
+        service.state = State("ready", snapshot=ready)
+        assert service.search({"k": 1}, [made(1)]).status == 200
+        assert service.metric('lookalike_serve_requests_total{route="/search",status="500"}') == 3

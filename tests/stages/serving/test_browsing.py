@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import io
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +14,9 @@ from urllib.parse import quote
 import pytest
 from PIL import Image
 
-from stages.serving.pachyderm import Address
+from stages.filecache import FileCache
+from stages.serving.originals import Originals
+from stages.serving.pachyderm import Address, Pachyderm
 from stages.serving.snapshots import Snapshot, State
 from tests.servers import Localpachd, Unique
 from tests.stages.serving import services
@@ -116,6 +120,23 @@ def test_originals_are_the_bytes_that_were_put(with_originals: Service) -> None:
     lost = service.ask(f"/originals/{service.id_of('a/lost.png')}")
     assert (lost.status, lost.code) == (404, "gone")
     assert "a/lost.png cannot be found" in lost.data["error"]["message"]
+
+
+def test_a_pachyderm_that_does_not_answer_keeps_nothing_but_originals_waiting(ready: Snapshot, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = Pachyderm(Address(f"grpc://127.0.0.1:{silent.getsockname()[1]}"))
+        originals = Originals(server, "2" * 32, FileCache(tmp_path))
+        with services.running(State("ready", snapshot=replace(ready, originals=originals))) as service:
+            id = ready.library.id(0)
+            with ThreadPoolExecutor(60) as threads:
+                asked = [threads.submit(service.ask, f"/originals/{id}") for _ in range(60)]
+                connection, _ = silent.accept()
+                assert service.ask("/library?folder=trip").status == service.ask("/docs").status == 200
+                assert service.search({"k": 1}, [made(1)]).status == 200
+                assert not any(each.done() for each in asked)
+                connection.close()
+                server.close()
+                assert {each.result().code for each in asked} == {"no-pachyderm"}
 
 
 class Tracer:
