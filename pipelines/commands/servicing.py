@@ -65,9 +65,8 @@ def deploy(connection: Connection, wanted: Wanted) -> None:
         say("the index has no pictures yet: Pachyderm starts the service when it has some")
         return
     found = _answering(connection)
-    if found is None:
-        return
-    say(f"lookalike serve: {found.url}")
+    if found is not None:
+        say(f"lookalike serve: {found.url}")
 
 
 def off(connection: Connection) -> None:
@@ -100,22 +99,27 @@ def _protection(connection: Connection, wanted: Wanted, proxy: str) -> Protectio
 
 
 def _answering(connection: Connection) -> Service | None:
-    """The deployed service, once it answers; None, with the reason said, if it does not. Raises LookalikeError if its
-    job fails."""
+    """The deployed service, once it answers searches or says why it cannot; None, with the reason said, if it cannot be
+    reached. Raises LookalikeError if its job fails."""
     interrupts.explain("no longer waiting; the service goes on starting: see `lookalike status`")
     say("waiting until it answers")
     running_since: float | None = None
+    told = ""
     while True:
         interrupts.check()
         found = outlasting(connection, partial(services.deployed, connection))
-        if found is not None and services.status(found) is not None:
+        said = None if found is None else services.status(found)
+        if said is not None and said["message"] and said["message"] != told:
+            told = said["message"]
+            say(told)
+        if said is not None and said["state"] != "loading":
             return found
         job = outlasting(connection, partial(Jobs(connection).newest, services.PIPELINE))
         if job is not None and job.state in ("failure", "unrunnable"):
             raise LookalikeError(f"the service did not start: {job.reason or job.state}; see `lookalike logs serve`")
         if job is not None and job.state == "running":
             running_since = running_since or time.monotonic()
-            if found is not None and time.monotonic() - running_since > _STARTS_WITHIN:
+            if found is not None and said is None and time.monotonic() - running_since > _STARTS_WITHIN:
                 say(
                     f"{found.url} does not answer here: `lookalike logs serve` shows whether it serves; a port of "
                     "nodes must be reachable from this machine, see docs/serving.md"

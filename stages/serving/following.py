@@ -84,6 +84,14 @@ class Following:
                 if self._at:
                     return
                 self._closing.wait(_TRY_EVERY)
+            except OSError as error:
+                self._fail(f"{error.filename or 'this machine'}: {error.strerror or error}; trying again")
+                self._closing.wait(_LOOK_EVERY)
+            except Exception as error:  # a thread that ended would leave the state as it is for ever
+                self._fail(f"a fault of lookalike's own, please report it ({type(error).__name__}: {error})")
+                if self._at:
+                    return
+                self._closing.wait(_LOOK_EVERY)
 
     def _fixed(self) -> CommitFacts:
         self._say(f"waiting until commit {self._at[:12]} of index is finished")
@@ -135,7 +143,9 @@ class Following:
             snapshot = self._opening.snapshot(commit, before, self._say)
         except Absent as error:
             raise StageError(f"a file of commit {commit.id} of index is gone: {error}") from error
-        except StageError:
+        except (PachydermError, OSError):
+            raise
+        except Exception:
             self._failed = commit.id
             raise
         if snapshot is None:

@@ -15,6 +15,7 @@ import pytest
 
 from pipelines.client import protection, services
 from pipelines.client.jobs import Jobs
+from pipelines.library import samples
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import OwnPort
@@ -22,6 +23,9 @@ from tests.servers import OwnPort
 pytestmark = pytest.mark.timeout(600)
 
 PNG = {"Content-Type": "image/png"}
+
+Neighbours = list[tuple[str, float, list[str]]]
+"""Id, distance and true paths of each, the nearest first."""
 
 NODE_PORTS = range(30000, 32768)
 
@@ -34,6 +38,20 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Wo
     made.push(backbones["first"])
     made.add({f"trip/{n}.png": paint(n) for n in range(12)})
     made.settle(made.query("mine.png", paint(3, 1)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def sampled(make_world: MakeWorld, backbones: dict[str, Path]) -> World:
+    """The sample pictures, with the answers of the pipelines to the sample queries."""
+    made = make_world("sampled")
+    made.deploy()
+    made.push(backbones["first"])
+    written = samples.write_samples(made.scratch)
+    library = {f"{samples.LIBRARY}/{path.name}": path.read_bytes() for path in written.library.iterdir()}
+    made.add(library)
+    pictures = {path.name: path.read_bytes() for path in written.queries.iterdir()}
+    made.settle(made.query(samples.QUERIES, pictures))
     return made
 
 
@@ -60,15 +78,20 @@ def search(url: str, picture: bytes, headers: dict[str, str] | None = None) -> d
     return found
 
 
-def nearest(answer: dict[str, Any]) -> list[tuple[str, float, list[str]]]:
-    """The neighbours of an answer of the service, or of a line of neighbors.jsonl."""
-    found = answer.get("neighbours") or answer["neighbors"]
+def nearest(answer: dict[str, Any]) -> Neighbours:
+    """Those of an answer of the service."""
+    found = answer["neighbours"]
     return [(each["id"], each["distance"], [source["path"] for source in each["sources"]]) for each in found]
 
 
-def in_batch(world: World, entry: str) -> list[tuple[str, float, list[str]]]:
-    line = json.loads(world.content("render")[f"/{entry}/neighbors.jsonl"])
+def told(line: dict[str, Any]) -> Neighbours:
+    """Those of a line of neighbors.jsonl."""
     return [(each["id"], each["distance"], each["sources"]) for each in line["neighbors"]]
+
+
+def in_batch(world: World, entry: str) -> Neighbours:
+    """Those of the only picture of an entry."""
+    return told(json.loads(world.content("render")[f"/{entry}/neighbors.jsonl"]))
 
 
 def eventually(holds: Callable[[], Any]) -> Any:
@@ -81,22 +104,33 @@ def eventually(holds: Callable[[], Any]) -> Any:
 
 
 @contextmanager
-def serving(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """`lookalike serve`, once it can answer; gives the process and its URL."""
+def started(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """`lookalike serve`, once it listens; gives the process and its URL."""
     environment = {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")}
     command = Command(world.scratch, environment)
     process = command.start("serve", "--port", "0", "--no-browser", *arguments, stderr=subprocess.STDOUT)
     try:
         assert process.stdout is not None
         lines: list[str] = []
-        while not (lines and lines[-1].startswith("ready in ")):
+        while not (lines and lines[-1].startswith("lookalike serve: ")):
             lines.append(process.stdout.readline())
             assert lines[-1], lines
-        (url,) = (line.split()[-1] for line in lines if line.startswith("lookalike serve: "))
-        yield process, url
+        yield process, lines[-1].split()[-1]
     finally:
         process.kill()
         process.communicate()
+
+
+@contextmanager
+def serving(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The same, once it can answer."""
+    with started(world, *arguments) as (process, url):
+        assert process.stdout is not None
+        lines: list[str] = []
+        while not (lines and lines[-1].startswith("ready in ")):
+            lines.append(process.stdout.readline())
+            assert lines[-1], lines
+        yield process, url
 
 
 def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(world: World, paint: Paint) -> None:
@@ -121,6 +155,36 @@ def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(world: Wor
         world.settle(world.remove("trip/near.png"))
 
 
+@pytest.mark.parametrize("backend", ["auto", "numpy", "faiss", "sklearn"])
+def test_on_every_backend_the_samples_have_the_answers_of_the_pipelines(
+    sampled: World, monkeypatch: pytest.MonkeyPatch, backend: str
+) -> None:
+    monkeypatch.setenv("BACKEND", backend)
+    lines = sampled.content("render")[f"/{samples.QUERIES}/neighbors.jsonl"].splitlines()
+    expected = {each["query"]: told(each) for each in map(json.loads, lines)}
+    found = {}
+    with serving(sampled) as (_, url):
+        for path in sorted((sampled.scratch / samples.QUERIES).iterdir()):
+            answer = search(url, path.read_bytes())
+            found[answer["pictures"][0]["id"]] = nearest(answer)
+            assert answer["exact"]
+    assert len(found) > 40
+    assert found == expected
+
+
+def test_it_says_what_this_machine_lacks_and_goes_on(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with started(world) as (process, url):
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert next(line for line in lines if "trying again" in line).startswith(str(tmp_path / "file"))
+        status, body = asked(url, "GET", "/ready")
+        assert (status, json.loads(body)["state"]) == (503, "failed")
+
+
 def test_it_serves_an_earlier_library(world: World, paint: Paint) -> None:
     before = world.newest("index")
     world.settle(world.add({"trip/later.png": paint(40)}))
@@ -141,7 +205,7 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     assert found.token_file is not None
     assert found.token_file.stat().st_mode & 0o777 == 0o600
     assert asked(found.url, "GET", "/status")[0] == 401
-    eventually(lambda: asked(found.url, "GET", "/ready")[0] == 200)
+    assert asked(found.url, "GET", "/ready")[0] == 200
     assert nearest(search(found.url, paint(3, 1), found.headers())) == in_batch(world, "mine.png")
     assert "pipeline serve: unchanged" in world.lookalike("serve", "--deploy")
     assert f"http://127.0.0.1:{port}" in world.lookalike("serve", "--deploy")
