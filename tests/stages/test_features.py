@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from stages import features
+from stages import devices, features
 from stages.backbones import describe, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
@@ -129,6 +129,7 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
         4,
     )
     assert images.backbone == f"small at {SIZE} px"
+    assert images.devices == (devices.kind(),)
     assert images.hashes == sorted((one, two, three), key=id_of)
     for number in (one, two, three):
         thumbnail = Image.open(io.BytesIO(images.thumbnails[list(images.ids).index(id_of(number))]))

@@ -1,0 +1,145 @@
+"""The answers of the service over HTTP are those of the batch stages to the last digit, over the sample set.
+
+All stages run as in production, from the files of the pictures to neighbors.jsonl; the service decodes, computes and
+searches for itself, and shares with them the index alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipelines.library import samples
+from stages import contract, features, index, preprocess, render, search
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.contract import Datum, Input
+from stages.knn.settings import METRICS, Settings
+from stages.serving.library import Library
+from stages.serving.searching import Searching
+from stages.serving.snapshots import State
+from tests.stages.serving import services
+from tests.stages.serving.services import Service
+
+if TYPE_CHECKING:  # TensorFlow takes seconds
+    from stages.embedders import Embedder
+
+pytestmark = pytest.mark.timeout(300)
+
+SIZE, K, ENTRY = 96, 10, "sample-queries"
+CPU = {"CUDA_VISIBLE_DEVICES": ""}
+BACKENDS = ("auto", "numpy", "faiss", "sklearn")
+CLIENTS = 8
+
+Answers = dict[str, list[tuple[str, float, list[str]]]]
+"""For each query's path the ids, distances and paths of its neighbours, in order."""
+
+
+@dataclass(frozen=True)
+class Pipelines:
+    """The directories of all files up to the index, and the files of the queries by their paths."""
+
+    place: Path
+    models: Path
+    queries: Mapping[str, bytes]
+
+    @property
+    def segments(self) -> list[Path]:
+        return sorted((self.place / "index").iterdir())
+
+    def answers(self, metric: str, backend: str) -> Answers:
+        """Those of search and render, read from neighbors.jsonl."""
+        out = self.place / f"{metric}-{backend}"
+        entry = self.place / "features" / "queries" / ENTRY
+        stage = search.start(CPU | {"METRIC": metric, "BACKEND": backend, "K": str(K)})
+        for segment in self.segments:
+            run(stage, out, Input("index", segment, segment.name, ""), Input("queries", entry, f"queries/{ENTRY}", ""))
+        sides = Input("queries", entry, f"queries/{ENTRY}", ""), Input("search", out / ENTRY, ENTRY, "")
+        run(render.start({"K": str(K)}), out / "render", *sides)
+        lines = map(json.loads, (out / "render" / ENTRY / "neighbors.jsonl").read_text().splitlines())
+        return {
+            path: [(each["id"], each["distance"], each["sources"]) for each in line["neighbors"]]
+            for line in lines
+            for path in line["sources"]
+        }
+
+
+def run(stage: Callable[[Datum], None], out: Path, *inputs: Input) -> None:
+    stage(Datum({each.name: each for each in inputs}, out))
+
+
+@pytest.fixture(scope="module")
+def pipelines(lite0: Path, tmp_path_factory: pytest.TempPathFactory) -> Pipelines:
+    """The whole sample set; a few pictures of the library are queries, too."""
+    place = tmp_path_factory.mktemp("equality")
+    made = samples.write_samples(place / "files")
+    for path in sorted(made.library.iterdir())[::60]:
+        (made.queries / f"known {path.name}").write_bytes(path.read_bytes())
+
+    normalised = preprocess.start({"IMAGE_SIZE": str(SIZE)})
+    run(normalised, place / "packs", Input("images", made.library, samples.LIBRARY, ""))
+    run(normalised, place / "packs", Input("queries", made.queries, ENTRY, ""))
+    computed, models = features.start({}), Input("models", lite0, "", "one")
+    for kind in ("library", "queries"):
+        for part in sorted((place / "packs" / kind).iterdir()):
+            run(computed, place / "features", models, Input("pictures", part, f"{kind}/{part.name}", "one"))
+    indexed = index.start({"K": str(K)})
+    for segment in sorted((place / "features" / "library").iterdir()):
+        run(indexed, place / "index", Input("features", segment, f"library/{segment.name}", ""))
+    return Pipelines(place, lite0, {f"{ENTRY}/{path.name}": path.read_bytes() for path in made.queries.iterdir()})
+
+
+@pytest.fixture(scope="module")
+def embedder(pipelines: Pipelines) -> Embedder:
+    """Loaded as the service loads it."""
+    spec = parse_spec((pipelines.models / SPEC_FILE).read_bytes())
+    found: Embedder = contract.load("stages.embedding").load(pipelines.models / MODEL_FILE, spec, {}).embedder
+    return found
+
+
+def asked(service: Service, question: Mapping[str, Any], files: list[bytes]) -> Mapping[str, Any]:
+    answer = service.search(question, files)
+    assert answer.status == 200, answer.body
+    found: Mapping[str, Any] = answer.data
+    return found
+
+
+def listed(answer: Mapping[str, Any]) -> list[tuple[str, float, list[str]]]:
+    return [
+        (each["id"], each["distance"], [source["path"] for source in each["sources"]]) for each in answer["neighbours"]
+    ]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_service_answers_as_the_batch_pipelines(
+    backend: str, metric: str, pipelines: Pipelines, embedder: Embedder
+) -> None:
+    expected = pipelines.answers(metric, backend)
+    assert expected.keys() == pipelines.queries.keys()
+    assert {len(each) for each in expected.values()} == {K}
+    held = Library.open(pipelines.segments)
+    with_backend = Searching(held, Settings(metric=metric, backend=backend), CPU)
+    assert with_backend.prepared(60)
+    made = services.snapshot(held, embedder, pipelines.place / "cache")
+    made = replace(made, searching=with_backend, device=contract.load("stages.embedding").devices.kind())
+    with services.running(State("ready", snapshot=made)) as service, ThreadPoolExecutor(CLIENTS) as clients:
+
+        def both(path: str) -> None:
+            """Asks for a file, and a library picture also by its id."""
+            answer = asked(service, {"k": K, "metric": metric}, [pipelines.queries[path]])
+            assert listed(answer) == expected[path], path
+            assert answer["devices"] == {"index": [made.device], "service": made.device}
+            (picture,) = answer["pictures"]
+            assert picture["known"] == path.startswith(f"{ENTRY}/known ")
+            if picture["known"]:
+                assert answer["neighbours"][0]["id"] == picture["id"]
+                again = asked(service, {"k": K, "metric": metric, "id": picture["id"]}, [])
+                assert listed(again) == expected[path], path
+
+        assert len(list(clients.map(both, sorted(pipelines.queries)))) == len(expected)
