@@ -1,4 +1,4 @@
-"""The index stage: the vectors, pictures and thumbnails of one segment, each in one file in the order of the ids.
+"""The index stage: one segment's vectors in one file, and the nearest neighbours of its pictures within it.
 
 Runs as `python -m stages.index`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
@@ -9,38 +9,40 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.index"))
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from stages.contract import Datum, StageError
 from stages.knn.backend import Vectors
+from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
 from stages.tables.images import Images, merge_images, read_images
 from stages.tables.indexed import write_indexed
+from stages.tables.nearest import Nearest, as_nearest, write_nearest
 from stages.vectors import read_vectors
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads K and METRIC; returns the function that indexes the segment of one datum.
+    """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
     The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
     <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet,
-    thumbnails.arrow and hashes.npy, uint64 (N,); index.json, with the facts of the vectors, and the K and METRIC that
-    searches of the service take.
+    thumbnails.arrow and hashes.npy, uint64 (N,); index.json; knn.npy, NEAREST (N, k'), each picture's
+    k' = min(K, N - 1) nearest others by distance, then id.
     """
     chosen = settings(environment)
 
     def process(datum: Datum) -> None:
         segment = datum.inputs["features"]
-        _index(segment.path, datum.out / Path(segment.repo_path).name, chosen)
+        _index(segment.path, datum.out / Path(segment.repo_path).name, chosen, environment)
 
     return process
 
 
-def _index(source: Path, target: Path, chosen: Settings) -> None:
+def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
     parts = {path: read_images(path) for path in sorted(source.glob("*.parquet"))}
     if not parts:
         raise StageError(
@@ -49,7 +51,6 @@ def _index(source: Path, target: Path, chosen: Settings) -> None:
     images = merge_images(list(parts.values()))
     target.mkdir(parents=True, exist_ok=True)
     vectors = _written(target / "vectors.npy", parts, images)
-    VectorSet(vectors, ids=images.ids)  # refuses those that cannot be compared
     write_indexed(images, target)
     np.save(target / "hashes.npy", np.array(images.hashes, dtype="<u8"))
     facts = {
@@ -64,6 +65,7 @@ def _index(source: Path, target: Path, chosen: Settings) -> None:
         "model": images.model,
     }
     (target / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
+    write_nearest(_neighbours(vectors, images.ids, chosen, environment), target / "knn.npy")
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
@@ -89,3 +91,10 @@ def _mismatch(segment: str) -> StageError:
         f"segment {segment} does not have one vector for each picture; reprocess the features pipeline, "
         "which writes both: lookalike deploy --reprocess features"
     )
+
+
+def _neighbours(vectors: Vectors, ids: Sequence[str], chosen: Settings, environment: Mapping[str, str]) -> Nearest:
+    library = VectorSet(vectors, chosen.metric, ids)
+    searcher = open_searcher(library, chosen, environment)
+    found = searcher.search(library, chosen.k, exclude=np.arange(len(vectors), dtype=np.int64))
+    return as_nearest(found.rows, found.distances)

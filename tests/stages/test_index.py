@@ -20,7 +20,7 @@ from stages.tables.images import Images, merge_images, read_images, write_images
 from stages.tables.indexed import Thumbnails, read_indexed
 
 MODEL = "5eed" * 16
-FILES = ["hashes.npy", "images.parquet", "index.json", "thumbnails.arrow", "vectors.npy"]
+FILES = ["hashes.npy", "images.parquet", "index.json", "knn.npy", "thumbnails.arrow", "vectors.npy"]
 
 
 def write_bucket(
@@ -90,23 +90,31 @@ def test_joins_the_buckets(segment: Path, tmp_path: Path) -> None:
     )
 
 
-def test_the_same_input_gives_the_same_bytes(segment: Path, tmp_path: Path) -> None:
-    one, other = run(segment, tmp_path / "one"), run(segment, tmp_path / "other")
-    assert [(one / name).read_bytes() for name in FILES] == [(other / name).read_bytes() for name in FILES]
+@pytest.mark.parametrize("backend", ["faiss", "sklearn"])
+def test_the_nearest_others_within_the_segment(backend: str, segment: Path, tmp_path: Path) -> None:
+    written = run(segment, tmp_path / "out", {"BACKEND": backend, "K": "5"})
+    nearest = np.load(written / "knn.npy")
+    assert nearest.dtype == np.dtype([("row", "<i4"), ("distance", "<f4")])
+    vectors = np.load(written / "vectors.npy").astype(np.float64)
+    distances = np.sqrt(((vectors[:, None] - vectors[None]) ** 2).sum(axis=2)).astype(np.float32)
+    np.fill_diagonal(distances, np.inf)
+    order = np.argsort(distances, axis=1, kind="stable")[:, :5]
+    assert np.array_equal(nearest["row"], order)
+    assert np.array_equal(nearest["distance"], np.take_along_axis(distances, order, axis=1))
 
 
-def test_more_thumbnails_than_one_batch_holds(tmp_path: Path) -> None:
-    write_bucket(tmp_path / "b", "b0", np.eye(9_000, 2))
-    written = run(tmp_path / "b", tmp_path / "out")
-    thumbnails = Thumbnails(written / "thumbnails.arrow")
-    assert list(thumbnails) == thumbnails[:] == read_images(tmp_path / "b" / "b0.parquet").thumbnails
-    again = run(tmp_path / "b", tmp_path / "again")
-    assert (written / "thumbnails.arrow").read_bytes() == (again / "thumbnails.arrow").read_bytes()
+def test_the_output_is_the_same_for_every_backend(segment: Path, tmp_path: Path) -> None:
+    outputs = [run(segment, tmp_path / each, {"BACKEND": each}) for each in ("faiss", "sklearn", "auto")]
+    for name in FILES:
+        assert len({(output / name).read_bytes() for output in outputs}) == 1
 
 
-def test_index_json_names_the_k_and_metric_of_searches(segment: Path, tmp_path: Path) -> None:
-    facts = json.loads((run(segment, tmp_path / "out", {"K": "7", "METRIC": "cosine"}) / "index.json").read_text())
-    assert (facts["k"], facts["metric"]) == (7, "cosine")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_segment_smaller_than_k(count: int, tmp_path: Path) -> None:
+    write_bucket(tmp_path / "b", "b0", np.eye(count, 4))
+    written = run(tmp_path / "b", tmp_path / "out", {"K": "3"})
+    assert np.load(written / "knn.npy").shape == (count, count - 1)
+    assert json.loads((written / "index.json").read_text())["count"] == count
 
 
 def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:

@@ -67,31 +67,27 @@ def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_pat
         searched(features, tmp_path / backend, {"BACKEND": backend, "METRIC": metric, "K": "5"})
         for backend in ("cuml", "numpy", "auto")
     ]
-    assert {"index/a/vectors.npy", "search/some/a.parquet"} <= found[0].keys()
+    assert {"index/a/knn.npy", "search/some/a.parquet"} <= found[0].keys()
     assert found[0] == found[1] == found[2]
 
 
-def in_a_search(features: Path, place: Path, printed: str, environment: Mapping[str, str]) -> str:
-    """The line that a search prints at its end. printed: an expression."""
-    index = ("-m", "stages.index", f"--input=features={features}::library/a", f"--out={place / 'index'}")
-    python(*index, environment=environment)
-    inputs = f"'--input', 'index={place}/index::a', '--input', 'queries={features}::queries/some'"
-    program = (
-        f"from stages import contract; assert contract.run('stages.search', [{inputs}, '--out', '{place}/out']) == 0\n"
-        f"import sys; maps = open('/proc/self/maps').read(); print({printed})"
-    )
-    return python("-c", program, environment=environment)[-1]
-
-
 @needs_cuml
-def test_search_computes_on_the_gpu(features: Path, tmp_path: Path) -> None:
-    printed = "'cuml' in sys.modules, 'libcuvs' in maps"
-    assert in_a_search(features, tmp_path, printed, {"BACKEND": "auto"}) == "True True"
+def test_index_computes_its_neighbours_on_the_gpu(features: Path, tmp_path: Path) -> None:
+    arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
+    program = (
+        f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
+        "import sys; print('cuml' in sys.modules, 'libcuvs' in open('/proc/self/maps').read())"
+    )
+    assert python("-c", program, environment={"BACKEND": "auto"})[-1] == "True True"
 
 
 def test_a_process_without_a_lease_touches_no_gpu(features: Path, tmp_path: Path) -> None:
-    printed = "[each for each in ('libcuda.so', '/dev/nvidia') if each in maps]"
-    assert in_a_search(features, tmp_path, printed, {"CUDA_VISIBLE_DEVICES": ""}) == "[]"
+    arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
+    program = (
+        f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
+        "print([each for each in ('libcuda.so', '/dev/nvidia') if each in open('/proc/self/maps').read()])"
+    )
+    assert python("-c", program, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "[]"
     seen = "from stages import devices; print(devices.prepare({}), devices.passes_at_once())"
     assert python("-c", seen, environment={"CUDA_VISIBLE_DEVICES": ""})[-1] == "no GPU: computing on the CPU 1"
 

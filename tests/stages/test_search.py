@@ -103,7 +103,7 @@ def library() -> NDArray[np.float32]:
 def segment(tmp_path: Path, library: NDArray[np.float32]) -> Path:
     directory = write_pictures(tmp_path / "index" / "a", ids("a", 90), library)
     (directory / "index.json").write_text("{}\n")
-    np.save(directory / "hashes.npy", np.zeros(90, np.uint64))
+    np.save(directory / "knn.npy", np.zeros(3))
     return directory
 
 
