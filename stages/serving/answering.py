@@ -51,14 +51,28 @@ class Search:
 def search(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Search) -> Result:
     """The nearest pictures to points, float32 (n, d), together. rows: of library pictures, their own rows. Raises
     StageError for a filter that is not valid, and for vectors that are not finite."""
-    within: Mask | None = snapshot.library.paths.rows(asked.filter) if asked.filter else None
     if len(points) == 1:
-        return snapshot.searching.search(
-            points, asked.k, metric=asked.metric, known=rows, within=within, exact=asked.exact
-        )
+        return single(snapshot, points, rows, asked)
     return snapshot.searching.combined(
-        points, asked.k, how=asked.combine, metric=asked.metric, known=rows, within=within, exact=asked.exact
+        points,
+        asked.k,
+        how=asked.combine,
+        metric=asked.metric,
+        known=rows,
+        within=_within(snapshot, asked),
+        exact=asked.exact,
     )
+
+
+def single(snapshot: Snapshot, points: Vectors, rows: Sequence[int | None], asked: Search) -> Result:
+    """The same for each point alone, all with one product."""
+    return snapshot.searching.search(
+        points, asked.k, metric=asked.metric, known=rows, within=_within(snapshot, asked), exact=asked.exact
+    )
+
+
+def _within(snapshot: Snapshot, asked: Search) -> Mask | None:
+    return snapshot.library.paths.rows(asked.filter) if asked.filter else None
 
 
 def answer(

@@ -223,21 +223,18 @@ def _embedded(given: Sequence[tuple[Snapshot, Pixels]]) -> list[Vectors | Except
 def _together(given: _Given) -> object:
     """Equal for searches that one product can answer."""
     search = given.search
-    if len(given.points) > 1 or search.filter:
+    if len(given.points) > 1:
         return object()
-    return given.snapshot.searching, search.metric, search.exact
+    return given.snapshot.searching, search.metric, search.filter, search.exact
 
 
 def _searched(given: Sequence[_Given]) -> list[Result | Exception]:
     first = given[0]
     if len(given) == 1:
         return [answering.search(first.snapshot, first.points, first.rows, first.search)]
+    together = replace(first.search, k=max(each.search.k for each in given))
     points = np.concatenate([each.points for each in given])
-    rows = [row for each in given for row in each.rows]
-    most = max(each.search.k for each in given)
-    found = first.snapshot.searching.search(
-        points, most, metric=first.search.metric, known=rows, exact=first.search.exact
-    )
+    found = answering.single(first.snapshot, points, [row for each in given for row in each.rows], together)
     return [replace(found, topk=_part(found.topk, at, each.search.k)) for at, each in enumerate(given)]
 
 

@@ -1,6 +1,7 @@
 """The contract of the service over HTTP: what each route answers, asked of the real application on a real server."""
 
 import hashlib
+import http.client
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -80,6 +81,16 @@ def test_all_ways_to_ask_for_a_picture_give_the_same_neighbours(service: Service
     assert by_body["neighbours"] == by_form["neighbours"] == by_number["neighbours"] == by_id["neighbours"]
     assert by_id["pictures"][0]["name"] == "trip/north/03.png"
     assert by_form["pictures"][0]["name"] == "0.png"
+
+
+def test_a_body_in_chunks_of_unknown_length_is_a_body(service: Service) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+    pieces = [made(3)[at : at + 1000] for at in range(0, len(made(3)), 1000)]
+    connection.request("POST", "/search?k=1", iter(pieces), {"Content-Type": "image/png"})
+    response = connection.getresponse()
+    assert response.status == 200
+    assert paths(json.loads(response.read())) == ["trip/north/03.png"]
+    connection.close()
 
 
 def test_a_new_picture_is_not_known(service: Service) -> None:

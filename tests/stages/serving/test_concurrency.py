@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -122,6 +124,16 @@ def test_pictures_that_wait_share_a_pass_and_a_product(held: Service, gated: Gat
         assert answer.data["neighbours"][0]["distance"] == 0
     assert held.metric('lookalike_serve_batch_size_sum{work="search"}') == 11
     assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 11
+
+
+def test_searches_with_one_filter_share_a_product(held: Service, gated: Gated) -> None:
+    gated.gate.set()
+    asked = {"requests": [{"pictures": [{"upload": seed}], "filter": "trip/", "k": seed + 1} for seed in range(16)]}
+    files = [made(seed) for seed in range(16)]
+    answers = held.search(asked, files).data["answers"]
+    alone = [held.search({"filter": "trip/", "k": seed + 1}, [files[seed]]).data for seed in range(16)]
+    assert [each["neighbours"] for each in answers] == [each["neighbours"] for each in alone]
+    assert held.metric('lookalike_serve_batch_size_count{work="search"}') < 16 + 16
 
 
 def test_more_requests_than_there_is_room_for_are_told_to_come_again(held: Service, gated: Gated) -> None:
@@ -256,6 +268,19 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
             assert part == (whole["answers"][place] if "answers" in whole else whole)
             seen.add(index)
     assert seen == set(snapshots)
+
+
+def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder: Embedder, tmp_path: Path) -> None:
+    with services.running(State("loading")) as service:
+        service.state = State("ready", snapshot=other_library(embedder, tmp_path))
+        assert service.state.snapshot is not None
+        old = weakref.ref(service.state.snapshot.library)
+        with ThreadPoolExecutor(8) as threads:
+            asked = [threads.submit(service.search, *question(seed)) for seed in range(40)]
+            service.state = State("ready", snapshot=ready)
+            assert {each.result().status for each in asked} == {200}
+        assert service.search(*question(1)).status == 200
+        until(lambda: gc.collect() >= 0 and old() is None)
 
 
 def test_large_answers_hold_their_room_until_they_are_read(ready: Snapshot) -> None:

@@ -20,7 +20,7 @@ from tests.stages.serving.services import Answer, Client, Service, made
 REQUESTS = examples(10_000)
 CLIENTS = 4
 
-GROWTH = 300 << 20
+GROWTH = 100 << 20
 """Bytes that the service and its clients may take more than before, at any moment."""
 
 
