@@ -23,6 +23,7 @@ from tests.e2e.world import Job, MakeWorld, Paint, World, specs, with_environmen
 pytestmark = pytest.mark.timeout(600)
 
 THRESHOLD, WIDER = "0.02", "2"
+GROUPS = ("duplicates", "evaluate")
 BELOW = ("duplicates", "evaluate", "evaluate-sum")
 LABELS = b"source,label\n" + b"".join(b"%d.png,%d\n" % (seed, seed % 3) for seed in range(1, 13))
 
@@ -30,7 +31,7 @@ LABELS = b"source,label\n" + b"".join(b"%d.png,%d\n" % (seed, seed % 3) for seed
 def library_pipelines(threshold: str = THRESHOLD) -> list[Spec]:
     """The pipelines from pictures to their near pictures."""
     usual = [each for each in specs() if each.name in ("preprocess", "features", "index")]
-    opted = {spec.name: spec for group in optional.GROUPS for spec in optional.needed(reading.HERE, group)}
+    opted = {spec.name: spec for group in GROUPS for spec in optional.needed(reading.HERE, group)}
     opted["neighbours"] = with_environment(opted["neighbours"], THRESHOLD=threshold)
     return [*usual, *opted.values()]
 
