@@ -152,8 +152,8 @@ class Following:
             self._become(State("empty", _EMPTY))
             return
         pictures = counted(len(snapshot.library), "picture", "pictures")
-        self._report(f"ready in {time.monotonic() - began:.1f} s: {pictures} of commit {commit.id[:12]}")
         self._become(State("ready", "", snapshot))
+        self._report(f"ready in {time.monotonic() - began:.1f} s: {pictures} of commit {commit.id[:12]}")
 
     def _calibrate(self) -> None:
         held = self._state.snapshot
@@ -173,11 +173,12 @@ class Following:
         self._become(State("failed", reason) if held is None else State("ready", reason, held))
 
     def _become(self, state: State) -> None:
-        if state != self._state and state.message and state.message != self._state.message:
-            self._report(state.message)
+        before = self._state
         with self._changed:
             self._state = state
             self._changed.notify_all()
+        if state.message and state.message != before.message:
+            self._report(state.message)
 
 
 def _without(head: CommitFacts) -> str:

@@ -15,7 +15,6 @@ import pytest
 
 from pipelines.client import protection, services
 from pipelines.client.jobs import Jobs
-from pipelines.library import samples
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import OwnPort
@@ -38,20 +37,6 @@ def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Wo
     made.push(backbones["first"])
     made.add({f"trip/{n}.png": paint(n) for n in range(12)})
     made.settle(made.query("mine.png", paint(3, 1)))
-    return made
-
-
-@pytest.fixture(scope="module")
-def sampled(make_world: MakeWorld, backbones: dict[str, Path]) -> World:
-    """The sample pictures, with the answers of the pipelines to the sample queries."""
-    made = make_world("sampled")
-    made.deploy()
-    made.push(backbones["first"])
-    written = samples.write_samples(made.scratch)
-    library = {f"{samples.LIBRARY}/{path.name}": path.read_bytes() for path in written.library.iterdir()}
-    made.add(library)
-    pictures = {path.name: path.read_bytes() for path in written.queries.iterdir()}
-    made.settle(made.query(samples.QUERIES, pictures))
     return made
 
 
@@ -84,14 +69,10 @@ def nearest(answer: dict[str, Any]) -> Neighbours:
     return [(each["id"], each["distance"], [source["path"] for source in each["sources"]]) for each in found]
 
 
-def told(line: dict[str, Any]) -> Neighbours:
-    """Those of a line of neighbors.jsonl."""
-    return [(each["id"], each["distance"], each["sources"]) for each in line["neighbors"]]
-
-
 def in_batch(world: World, entry: str) -> Neighbours:
-    """Those of the only picture of an entry."""
-    return told(json.loads(world.content("render")[f"/{entry}/neighbors.jsonl"]))
+    """Those of the only picture of an entry, as the pipelines answered."""
+    line = json.loads(world.content("render")[f"/{entry}/neighbors.jsonl"])
+    return [(each["id"], each["distance"], each["sources"]) for each in line["neighbors"]]
 
 
 def eventually(holds: Callable[[], Any]) -> Any:
@@ -155,23 +136,6 @@ def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(world: Wor
         world.settle(world.remove("trip/near.png"))
 
 
-@pytest.mark.parametrize("backend", ["auto", "numpy", "faiss", "sklearn"])
-def test_on_every_backend_the_samples_have_the_answers_of_the_pipelines(
-    sampled: World, monkeypatch: pytest.MonkeyPatch, backend: str
-) -> None:
-    monkeypatch.setenv("BACKEND", backend)
-    lines = sampled.content("render")[f"/{samples.QUERIES}/neighbors.jsonl"].splitlines()
-    expected = {each["query"]: told(each) for each in map(json.loads, lines)}
-    found = {}
-    with serving(sampled) as (_, url):
-        for path in sorted((sampled.scratch / samples.QUERIES).iterdir()):
-            answer = search(url, path.read_bytes())
-            found[answer["pictures"][0]["id"]] = nearest(answer)
-            assert answer["exact"]
-    assert len(found) > 40
-    assert found == expected
-
-
 def test_it_says_what_this_machine_lacks_and_goes_on(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -213,9 +177,20 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
     added = world.add({"trip/near.png": paint(3, 1)})
     eventually(lambda: ((services.status(found) or {}).get("commits") or {}).get("index") == added)
     assert nearest(search(found.url, paint(3, 1), found.headers()))[0][2] == ["trip/near.png"]
+
+    new = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
+    files = ["-keyout", "tls.key", "-out", "tls.crt"]
+    subprocess.run([*new.split(), *files], check=True, capture_output=True, cwd=world.scratch)
+    said = world.lookalike("serve", "--deploy", "--tls-cert", "tls.crt", "--tls-key", "tls.key")
+    assert said.splitlines()[-1] == f"lookalike serve: https://127.0.0.1:{port}"
+    protected = services.deployed(world.connection)
+    assert protected is not None
+    assert protected.trust() is not None
+    assert (services.status(protected) or {})["pictures"] == 13
+
     said = world.lookalike("serve", "--off")
     assert said.splitlines()[-2:] == ["pipeline serve: deleted", "secret lookalike-serve: deleted"]
     assert services.PIPELINE not in Jobs(world.connection).pipelines()
     assert not protection.exists(world.connection)
-    assert not found.token_file.exists()
+    assert not services.token_file(world.connection).exists()
     world.settle(world.remove("trip/near.png"))
