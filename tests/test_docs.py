@@ -31,6 +31,9 @@ from pipelines.library.syncing import Difference
 from pipelines.specifications import optional
 from stages import limits
 from stages.kinds import Kind
+from stages.serving.bounds import Bounds
+from stages.serving.fetching import Limits
+from stages.serving.questions import MOST_NEIGHBOURS, MOST_PICTURES, MOST_REQUESTS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -328,6 +331,18 @@ def test_the_table_of_limits_matches_the_stages() -> None:
             "size of an archive when expanded",
             f"{limits.MIN_EXPANSION_BYTES >> 30} GiB, or {limits.MAX_EXPANSION} times its size if that is more",
         ],
+    ]
+
+
+def test_the_table_of_bounds_matches_the_service() -> None:
+    bounds, fetched = Bounds(), Limits()
+    assert [row[1] for row in rows("docs/serving.md", "| bound |")] == [
+        f"{bounds.body_bytes >> 20} MiB",
+        f"{MOST_REQUESTS}, {MOST_PICTURES}, {MOST_NEIGHBOURS:,}",
+        f"{bounds.requests}, {bounds.bytes >> 30} GiB, {bounds.pictures:,}",
+        f"{bounds.answer:g} s",
+        f"{bounds.idle:g} s, {bounds.whole:g} s",
+        f"{fetched.bytes >> 20} MiB, {fetched.seconds:g} s",
     ]
 
 
