@@ -21,6 +21,7 @@ from stages.serving.asking import Asking
 from stages.serving.bounds import Bounds
 from stages.serving.browsing import Browsing
 from stages.serving.configuration import Configuration
+from stages.serving.decoding import Turns, turns
 from stages.serving.failures import Refusal
 from stages.serving.fetching import Limits
 from stages.serving.measuring import Measured
@@ -155,7 +156,8 @@ class _Service:
         with ExitStack() as room:
             room.enter_context(self._room.request(_length(request, self.bounds.body_bytes)))
             asked = await bodies.asked(request)
-            answers = await _unless_gone(request, [self._answer(each, asked) for each in asked.questions])
+            own = turns()
+            answers = await _unless_gone(request, [self._answer(each, asked, own) for each in asked.questions])
             if asked.several:
                 parts = (encoded(each.as_data()) if isinstance(each, Refusal) else each for each in answers)
                 return _Held(b'{"answers":[%b]}' % b",".join(parts), room.pop_all())
@@ -164,9 +166,9 @@ class _Service:
                 raise only
             return _Held(only, room.pop_all())
 
-    async def _answer(self, question: Question, asked: bodies.Asked) -> bytes | Refusal:
+    async def _answer(self, question: Question, asked: bodies.Asked, own: Turns) -> bytes | Refusal:
         try:
-            return encoded(await self._ask.answer(question, asked.files))
+            return encoded(await self._ask.answer(question, asked.files, own))
         except Refusal as refusal:
             return refusal
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,12 +17,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from stages.contract import StageError
-from stages.framing import Framing, Pixels
+from stages.framing import Pixels
 from stages.knn.backend import Rows, Vectors
 from stages.knn.topk import TopK
-from stages.serving import answering, fetching, uploads
+from stages.serving import answering
 from stages.serving.answering import Picture, Search
 from stages.serving.batching import Batcher, FullError
+from stages.serving.decoding import Decoding, File, Turns
 from stages.serving.failures import Refusal, busy
 from stages.serving.fetching import Limits
 from stages.serving.globs import FilterError
@@ -34,22 +35,11 @@ from stages.serving.snapshots import Snapshot, State
 
 Value = TypeVar("Value")
 
-_DECODERS = 2
-_FETCHERS = 8
-
 _PICTURES_AT_ONCE = 64
 _SEARCHES_AT_ONCE = 64
 
 _WAITING = 512
 """Questions that may wait for a step."""
-
-
-@dataclass(frozen=True)
-class File:
-    """An uploaded file. read: its content, which may be on disk."""
-
-    name: str
-    read: Callable[[], bytes]
 
 
 @dataclass(frozen=True)
@@ -72,13 +62,10 @@ class Asking:
         question."""
         self._state = state
         self._metrics = metrics
-        self._limits = limits
         self._room = room
         self._longest = longest
-        self._decoding = ThreadPoolExecutor(_DECODERS, "decode")
         self._wording = ThreadPoolExecutor(1, "answer")
-        self._fetching = ThreadPoolExecutor(_FETCHERS, "fetch")
-        self._fetched = asyncio.Semaphore(_FETCHERS)  # files fetched and not decoded yet are in memory
+        self._decoding = Decoding(limits)
         sizes = metrics.batches
         self.features = Batcher[tuple[Snapshot, Pixels], Vectors](
             "features", _embedded, _PICTURES_AT_ONCE, _WAITING, sizes.labels("features").observe
@@ -91,9 +78,8 @@ class Asking:
         """Ends all threads; those that fetch, within their limit of time."""
         await self.features.close()
         await self.searches.close()
-        self._fetching.shutdown(wait=False, cancel_futures=True)
-        for threads in (self._decoding, self._wording):
-            await asyncio.to_thread(threads.shutdown, cancel_futures=True)
+        await self._decoding.close()
+        await asyncio.to_thread(self._wording.shutdown, cancel_futures=True)
 
     def snapshot(self) -> Snapshot:
         """The snapshot that answers now. Raises Refusal while there is none."""
@@ -104,8 +90,8 @@ class Asking:
             raise Refusal(409, "empty", state.message)
         raise Refusal(503, state.kind, state.message, 2 if state.kind == "loading" else 10)
 
-    async def answer(self, question: Question, files: Sequence[File]) -> dict[str, Any]:
-        """The answer to a question. Raises Refusal."""
+    async def answer(self, question: Question, files: Sequence[File], turns: Turns) -> dict[str, Any]:
+        """The answer to a question. turns: those of its request. Raises Refusal."""
         snapshot = self.snapshot()
         asked = question.asked(len(files))
         search = Search(
@@ -119,7 +105,7 @@ class Asking:
         try:
             with self._room.asked(len(asked)):
                 async with asyncio.timeout(self._longest):
-                    return await self._answer(snapshot, search, asked, files)
+                    return await self._answer(snapshot, search, asked, files, turns)
         except TimeoutError as error:
             raise Refusal(503, "too-slow", f"the answer took more than {self._longest:g} s: try again", 5) from error
         except FullError as error:
@@ -130,42 +116,28 @@ class Asking:
             raise Refusal(422, "not-searchable", str(error)) from error
 
     async def _answer(
-        self, snapshot: Snapshot, search: Search, asked: Sequence[AskedPicture], files: Sequence[File]
+        self,
+        snapshot: Snapshot,
+        search: Search,
+        asked: Sequence[AskedPicture],
+        files: Sequence[File],
+        turns: Turns,
     ) -> dict[str, Any]:
         seconds: dict[str, float] = {}
         async with self._timed("decode", seconds):
-            seen = await _all([self._picture(snapshot, each, files) for each in asked])
+            seen = await _all([self._decoding.picture(snapshot, each, files, turns) for each in asked])
         async with self._timed("features", seconds):
             points = await self._points(snapshot, seen)
         async with self._timed("search", seconds):
             if search.filter:  # found once and kept, here so that searches of others go on meanwhile
-                await self._run(self._decoding, lambda: snapshot.library.paths.rows(search.filter))
+                await self._decoding.run(lambda: snapshot.library.paths.rows(search.filter))
             rows = [picture.row for picture, _ in seen]
             given = _Given(snapshot, points, rows, search)
             found = await self.searches.ask(_together(given), given, len(points))
             pictures = [picture for picture, _ in seen]
-            whole = await self._run(self._wording, partial(answering.answer, snapshot, search, pictures, points, found))
+            answer = partial(answering.answer, snapshot, search, pictures, points, found)
+            whole = await asyncio.get_running_loop().run_in_executor(self._wording, answer)
         return {**whole, "seconds": {name: round(each, 6) for name, each in seconds.items()}}
-
-    async def _picture(
-        self, snapshot: Snapshot, asked: AskedPicture, files: Sequence[File]
-    ) -> tuple[Picture, Pixels | None]:
-        """A picture and its pixels; None for one of the library, whose vector is known."""
-        if asked.id is not None:
-            return _of_library(snapshot, asked.id), None
-        if asked.url is not None:
-            async with self._fetched:
-                content = await self._run(self._fetching, partial(fetching.fetch, asked.url, self._limits))
-                return await self._decoded(snapshot, asked, File(asked.url, lambda: content))
-        assert asked.upload is not None
-        return await self._decoded(snapshot, asked, files[asked.upload])
-
-    async def _decoded(self, snapshot: Snapshot, asked: AskedPicture, file: File) -> tuple[Picture, Pixels]:
-        name, facts = file.name, snapshot.library.facts
-        framing = Framing(facts.image_size, facts.fit)
-        seen = await self._run(self._decoding, lambda: uploads.seen(name, file.read(), framing, asked.region))
-        row = snapshot.library.row(seen.id)
-        return Picture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels
 
     async def _points(self, snapshot: Snapshot, seen: Sequence[tuple[Picture, Pixels | None]]) -> Vectors:
         """The vectors, float32 (n, d), of pictures that are new, computed, and of those of the library, as it has
@@ -178,9 +150,6 @@ class Asking:
                 for picture, pixels in seen
             ]
         )
-
-    async def _run(self, threads: Executor, work: Callable[[], Value]) -> Value:
-        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
     @asynccontextmanager
     async def _timed(self, step: str, seconds: dict[str, float]) -> AsyncIterator[None]:
@@ -198,15 +167,6 @@ async def _all(works: Sequence[Coroutine[Any, Any, Value]]) -> list[Value]:
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     return [task.result() for task in tasks]
-
-
-def _of_library(snapshot: Snapshot, id: str) -> Picture:
-    library = snapshot.library
-    row = library.row(id)
-    if row is None:
-        raise Refusal(404, "not-in-library", f"the library does not have a picture {id}: was it removed?")
-    source = library.sources(row)[0]
-    return Picture(source.path, id, row, library.hash(row), source.width, source.height)
 
 
 def _rows(picture: Picture) -> Rows:

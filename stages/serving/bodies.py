@@ -14,7 +14,7 @@ from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
 from stages.serving import questions
-from stages.serving.asking import File
+from stages.serving.decoding import File
 from stages.serving.failures import Refusal, bad
 from stages.serving.questions import MOST_PICTURES, Question
 

@@ -270,6 +270,20 @@ def test_a_new_index_under_load_drops_no_request_and_mixes_no_answer(
     assert seen == set(snapshots)
 
 
+def test_a_large_request_does_not_keep_small_ones_waiting(ready: Snapshot) -> None:
+    decoded = 'lookalike_serve_step_seconds_count{step="decode"}'
+    noise = np.random.default_rng(1).integers(0, 256, (600, 800, 3), np.uint8)
+    boxes = [{"upload": 0, "box": [0, 0, 0.5, 0.5 + at / 32]} for at in range(16)]
+    large = {"requests": [{"pictures": boxes, "k": 1}] * 64}
+    with services.running(State("ready", snapshot=ready)) as service, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(service.search, large, [services.file(Image.fromarray(noise), "JPEG")])
+        until(lambda: service.metric('lookalike_serve_waiting{work="features"}') > 0 or service.metric(decoded) > 0)
+        before = service.metric(decoded)
+        assert service.search({"k": 1}, [made(1)]).status == 200
+        assert service.metric(decoded) < before + 32
+        assert asked.result().status == 200
+
+
 def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder: Embedder, tmp_path: Path) -> None:
     with services.running(State("loading")) as service:
         service.state = State("ready", snapshot=other_library(embedder, tmp_path))
