@@ -117,6 +117,14 @@ def test_a_segment_smaller_than_k(count: int, tmp_path: Path) -> None:
     assert json.loads((written / "index.json").read_text())["count"] == count
 
 
+def test_more_thumbnails_than_one_batch_holds(tmp_path: Path) -> None:
+    write_bucket(tmp_path / "b", "b0", np.random.default_rng(1).normal(size=(5_000, 2)))
+    one, other = run(tmp_path / "b", tmp_path / "one"), run(tmp_path / "b", tmp_path / "other")
+    thumbnails = Thumbnails(one / "thumbnails.arrow")
+    assert list(thumbnails) == thumbnails[:] == read_images(tmp_path / "b" / "b0.parquet").thumbnails
+    assert (one / "thumbnails.arrow").read_bytes() == (other / "thumbnails.arrow").read_bytes()
+
+
 def test_names_the_devices_that_computed_the_vectors(tmp_path: Path) -> None:
     for bucket, device in (("a0", "cpu"), ("a1", "NVIDIA L4"), ("a2", "cpu")):
         write_bucket(tmp_path / "a", bucket, np.eye(3), device=device)

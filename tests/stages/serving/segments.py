@@ -7,11 +7,11 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from stages.sources import Source
-from stages.tables.parquet import SOURCES, stored_sources, write_table
+from stages.tables.images import Images
+from stages.tables.indexed import write_indexed
 
 MODEL = "5eed" * 16
 
@@ -26,20 +26,15 @@ def write_segment(
     names: Sequence[str],
     vectors: NDArray[np.floating[Any]],
     sources: Mapping[str, Sequence[Source]] | None = None,
-    facts: Mapping[str, object] = MappingProxyType({}),
+    facts: Mapping[str, Any] = MappingProxyType({}),
+    thumbnails: Sequence[bytes] = (),
+    hashes: Sequence[int] = (),
 ) -> Path:
-    """The directory, now a segment of these pictures. facts: those of index.json that differ from the usual ones."""
+    """The directory, now a segment of these pictures. facts: those of index.json that differ from the usual ones.
+    thumbnails, hashes: made from ids and rows by default."""
     directory.mkdir(parents=True)
     held = sources or {id: [Source(f"trip/{id[:2]}/{id[-6:]}.jpg", id, 640, 480, 1000, "")] for id in names}
-    columns = {
-        "id": list(names),
-        "sources": stored_sources([held[id] for id in names]),
-        "thumbnail": [b""] * len(names),
-        "perceptual_hash": list(range(len(names))),
-    }
-    fields = {"id": pa.string(), "sources": SOURCES, "thumbnail": pa.binary(), "perceptual_hash": pa.uint64()}
-    schema = pa.schema(list(fields.items()))
-    usual = {
+    known = {
         "backbone": "small",
         "count": len(names),
         "devices": ["cpu"],
@@ -49,15 +44,18 @@ def write_segment(
         "k": 3,
         "metric": "euclidean",
         "model": MODEL,
-    }
-    known = {name: str(usual[name]) for name in ("model", "image_size", "fit", "dimension", "backbone")}
-    write_table(columns, schema, known, directory / "images.parquet")
+    } | dict(facts)
+    images = Images(
+        ids=list(names),
+        sources=[held[id] for id in names],
+        thumbnails=thumbnails or [b"jpeg of " + id.encode() for id in names],
+        hashes=hashes or range(len(names)),
+        **{name: known[name] for name in ("model", "image_size", "fit", "dimension", "backbone")},
+    )
+    write_indexed(images, directory)
     np.save(directory / "vectors.npy", vectors.astype(np.float32))
-    np.save(directory / "hashes.npy", np.arange(len(names), dtype="<u8"))
-    (directory / "index.json").write_text(json.dumps(usual | dict(facts)) + "\n")
-    thumbnails = pa.table({"thumbnail": pa.array([b"jpeg of " + id.encode() for id in names], pa.binary())})
-    with pa.OSFile(str(directory / "thumbnails.arrow"), "wb") as file, pa.ipc.new_file(file, thumbnails.schema) as out:
-        out.write_table(thumbnails)
+    np.save(directory / "hashes.npy", np.array(images.hashes, "<u8"))
+    (directory / "index.json").write_text(json.dumps(known) + "\n")
     return directory
 
 
@@ -65,7 +63,7 @@ def write_index(
     root: Path,
     vectors: NDArray[np.floating[Any]],
     segments: str = "02af",
-    facts: Mapping[str, object] = MappingProxyType({}),
+    facts: Mapping[str, Any] = MappingProxyType({}),
 ) -> list[Path]:
     """An index of these vectors, in order, over segments of those names."""
     parts = np.array_split(vectors, len(segments))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 import uvicorn
 from PIL import Image
 
@@ -88,12 +87,15 @@ def _segment(
     spec = embedder.spec
     facts = {"model": spec.sha256, "image_size": spec.image_size, "backbone": spec.described}
     vectors = embedder(np.stack([seen[id].pixels for id in names]))
-    write_segment(directory, names, vectors, sources, facts | {"dimension": spec.dimension})
-    np.save(directory / "hashes.npy", np.array([seen[id].hash for id in names], "<u8"))
-    thumbnails = pa.table({"thumbnail": pa.array([file(Image.fromarray(seen[id].pixels), "JPEG") for id in names])})
-    with pa.OSFile(str(directory / "thumbnails.arrow"), "wb") as to, pa.ipc.new_file(to, thumbnails.schema) as out:
-        out.write_table(thumbnails)
-    return directory
+    return write_segment(
+        directory,
+        names,
+        vectors,
+        sources,
+        facts | {"dimension": spec.dimension},
+        [file(Image.fromarray(seen[id].pixels), "JPEG") for id in names],
+        [seen[id].hash for id in names],
+    )
 
 
 def snapshot(

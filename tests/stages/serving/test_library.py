@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from stages.contract import StageError
@@ -107,7 +108,8 @@ def test_segments_of_two_models(directories: list[Path], tmp_path: Path) -> None
 
 
 def test_ids_out_of_order(tmp_path: Path) -> None:
-    write_segment(tmp_path / "0", ids("0", 2)[::-1], VECTORS[:2])
+    table = write_segment(tmp_path / "0", ids("0", 2), VECTORS[:2]) / "images.parquet"
+    pq.write_table(pq.read_table(table).take([1, 0]), table)
     with pytest.raises(StageError, match="ids of segment 0 are not distinct and sorted"):
         Library.open([tmp_path / "0"])
     write_segment(tmp_path / "1", ids("1", 2), VECTORS[:2])
