@@ -102,6 +102,10 @@ def serve(
     """Search the library in the browser, over HTTP and from Python, until Ctrl-C. Follows new commits.
 
     Only this machine can ask, unless --listen or --behind-proxy say otherwise."""
+    if deploy and off:
+        raise typer.BadParameter("--deploy and --off exclude each other")
+    if listen and port is not None:
+        raise typer.BadParameter("--listen names the port, too: leave --port out")
     if off:
         servicing.off(connected_to_write(address))
         return

@@ -17,6 +17,7 @@ import pytest
 
 from pipelines.client import services
 from pipelines.client.connection import Connection
+from pipelines.client.services import Service
 from tests.command import Command
 
 pytestmark = pytest.mark.late_alone
@@ -39,10 +40,17 @@ def serving(command: Command, *arguments: str | Path) -> Iterator[tuple["subproc
         process.wait()
 
 
-def asked(url: str, path: str, headers: dict[str, str] | None = None) -> tuple[int, str]:
+def asked(
+    url: str, path: str, headers: dict[str, str] | None = None, certificate: Path | None = None
+) -> tuple[int, str]:
     """The status and the body of an answer to GET."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+    trust = Service(url, "", certificate=certificate).trust()
+    connection = (
+        http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=60)
+        if trust is None
+        else http.client.HTTPSConnection(str(parts.hostname), parts.port, timeout=60, context=trust)
+    )
     connection.request("GET", path, headers=headers or {})
     answer = connection.getresponse()
     return answer.status, answer.read().decode()
@@ -116,6 +124,8 @@ def test_others_ask_with_tls_and_a_token(as_user: Connection, command: Command) 
     options = ["--token-file", "token", "--tls-cert", "tls.crt", "--tls-key", "tls.key"]
     with serving(command, "--listen", "0.0.0.0:0", *options) as (process, url):
         assert url.startswith("https://127.0.0.1:")
+        assert asked(url, "/health", certificate=command.directory / "tls.crt")[0] == 200
+        assert asked(url, "/status", certificate=command.directory / "tls.crt")[0] == 401
         found = services.running(as_user)
         assert found is not None
         assert (found.url, found.certificate) == (url, command.directory / "tls.crt")
@@ -147,6 +157,13 @@ def test_a_port_in_use_is_refused_with_the_way_out(as_user: Connection, command:
         said = command.as_process.fails("serve", "--port", port, "--no-browser")
     assert said.startswith(f"port {port} of 127.0.0.1 is in use")
     assert "--port" in said
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--deploy", "--off"], ["--listen", "127.0.0.1:0", "--port", "8000"], ["--port", "70000"]]
+)
+def test_wrong_command_lines(as_user: Connection, command: Command, arguments: list[str]) -> None:
+    assert command.run("serve", *arguments).returncode == 2
 
 
 @pytest.mark.parametrize(
