@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -31,6 +33,12 @@ class Work:
         await asyncio.to_thread(self.begun.acquire)
 
 
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    """Runs to the end, in a thread: tests in a browser leave a loop behind in the main one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, scenario).result()
+
+
 async def waiting(batcher: Batcher[int, int], count: int) -> None:
     while len(batcher) < count:
         await asyncio.sleep(0)
@@ -49,7 +57,7 @@ def test_what_comes_while_a_batch_is_under_way_makes_up_the_next_one() -> None:
         assert work.batches == [[0], [1, 2, 3, 4], [5, 6]]
         await batcher.close()
 
-    asyncio.run(scenario())
+    run(scenario())
 
 
 def test_weights_keys_and_order() -> None:
@@ -68,7 +76,7 @@ def test_weights_keys_and_order() -> None:
         assert sizes == [1, 4, 1, 2, 9, 9]
         await batcher.close()
 
-    asyncio.run(scenario())
+    run(scenario())
 
 
 def test_a_failure_is_only_that_of_those_that_fail_alone() -> None:
@@ -86,7 +94,7 @@ def test_a_failure_is_only_that_of_those_that_fail_alone() -> None:
         assert await batcher.ask("key", 5) == 10
         await batcher.close()
 
-    asyncio.run(scenario())
+    run(scenario())
 
 
 def test_more_than_may_wait_is_refused_and_those_that_went_away_do_not_count() -> None:
@@ -109,7 +117,7 @@ def test_more_than_may_wait_is_refused_and_those_that_went_away_do_not_count() -
         assert work.batches == [[0], [2, 3, 5]]
         await batcher.close()
 
-    asyncio.run(scenario())
+    run(scenario())
 
 
 def test_the_end_cancels_those_that_wait_and_the_thread_ends() -> None:
@@ -126,5 +134,5 @@ def test_the_end_cancels_those_that_wait_and_the_thread_ends() -> None:
         assert asked[1].cancelled() and asked[2].cancelled()
         assert work.batches == [[0]]
 
-    asyncio.run(scenario())
+    run(scenario())
     assert not [each for each in threading.enumerate() if each.name.startswith("ending")]
