@@ -110,10 +110,9 @@ class _Service:
         return Reply({"state": "alive"})
 
     async def ready(self) -> Response:
-        """Whether searches are answered, or would be if there were pictures."""
-        state = self._state()
-        there = state.kind in ("ready", "empty")
-        return Reply({"state": state.kind, "message": state.message}, 200 if there else 503)
+        """Whether searches are answered, or would be if there were pictures. /status tells the reason."""
+        kind = self._state().kind
+        return Reply({"state": kind}, 200 if kind in ("ready", "empty") else 503)
 
     async def status(self) -> Response:
         """The state, the commits, the model, and the limits of requests."""

@@ -138,6 +138,16 @@ def test_what_tells_nothing_about_the_library_is_open(guarded: Service) -> None:
         assert guarded.ask(path).status in (401, 404)
 
 
+def test_open_paths_tell_nothing_of_what_goes_on(guarded: Service) -> None:
+    guarded.state = State("failed", "the secret file of the library is gone")
+    for path in ("/", "/health", "/ready", "/docs", "/openapi.json"):
+        assert "secret" not in guarded.ask(path).body.decode()
+    assert guarded.ask("/ready").data == {"state": "failed"}
+    status = guarded.ask("/status", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert status.data["message"] == "the secret file of the library is gone"
+    guarded.state = LOADING
+
+
 def sign_in(service: Service, body: bytes) -> Answer:
     return service.ask("/session", body, {"Content-Type": "application/json"})
 
