@@ -37,8 +37,9 @@ INTERRUPTED = signal.SIGINT
 _CONNECTIONS = 900
 """Most connections at once; a process may usually open 1,024 files."""
 
-_KEPT = 30
-"""Seconds for which a connection without a request stays open."""
+_KEPT = 75
+"""Seconds for which a connection without a request stays open: longer than proxies keep theirs, which would otherwise
+send a request into one that is just being closed."""
 
 _HEADERS = 64 << 10
 """Most bytes of a request's headers."""
