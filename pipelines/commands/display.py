@@ -84,9 +84,20 @@ def show_answers(sheets: Iterable[Sheet], k: int | None) -> None:
         left = max(0, left - len(found))
 
 
+def show_lines(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Prints answers in the form of lines of neighbors.jsonl, each below its name."""
+    for name, line in answers:
+        say(f"{name}:")
+        _show_neighbours(line)
+
+
 def _show_nearest(sheet: Sheet, query: Mapping[str, Any]) -> None:
     if query["sources"] != [sheet.entry]:
         say(f"  {', '.join(query['sources'])}")
+    _show_neighbours(query)
+
+
+def _show_neighbours(query: Mapping[str, Any]) -> None:
     for each in query["neighbors"]:
         say(f"  {distance(each['distance']):>9}  {', '.join(each['sources'])}")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pipelines.client.local import default_root
-from pipelines.commands import asking, display, progress
+from pipelines.commands import asking, display, progress, searching
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
 from pipelines.commands.options import AddressOption, JsonOption, NearestOption, SheetsOption, WaitOption, path
@@ -107,6 +107,7 @@ def _add_stl10(directory: Path, share: float, seed: int, wait: bool, address: st
     ),
 )
 def query(
+    context: typer.Context,
     paths: Annotated[
         list[Path],
         typer.Argument(parser=path, metavar="PATH", help="Pictures, or directories of them; each is one entry."),
@@ -128,13 +129,22 @@ def query(
             "--with-todays-code", help="With --at: also where stages have changed since, which can take long."
         ),
     ] = False,
+    by_service: Annotated[
+        bool | None,
+        typer.Option(
+            "--service/--pipeline",
+            help="Ask the service that runs for this library, or the pipelines [default: the service if one runs].",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
     address: AddressOption = "",
 ) -> None:
     """Search the library for look-alikes of pictures, list the nearest, and write result sheets.
 
-    The sheets and their files hold all neighbours that are kept, whatever -k is. With --at the sheet of mine.jpg is
-    in results/mine.jpg@COMMIT.
+    Where `lookalike serve` runs for this library it answers at once, with no entry in `queries` and no sheet; --output,
+    --no-wait and --pipeline ask the pipelines. The sheets and their files hold all neighbours that are kept, whatever
+    -k is. With --at the sheet of mine.jpg is in results/mine.jpg@COMMIT.
     """
     if at or with_todays_code:
         if not at:
@@ -147,6 +157,13 @@ def query(
         say_unreadable(answered.asked.unreadable)
         _answer(answered.asked, answered.sheets, k, as_json)
         return
+    if by_service is not False and (by_service or (wait and _is_default(context, "output"))):
+        served = searching.ask(connected(address), paths, k)
+        if served is not None:
+            _answer_of_service(served, as_json)
+            return
+        if by_service:
+            raise LookalikeError("no service answered: start one with `lookalike serve`, or ask without --service")
     connection = connected_to_write(address)
     results.check(k, results.kept(connection) if k else None)
     with progress.counting("putting queries") as report:
@@ -157,6 +174,28 @@ def query(
     conclude(connection, f"put {files(asked.files)} into queries", asked.commit, wait, put)
     sheets = results.export(connection, output, asked.entries) if wait else []
     _answer(asked, sheets, k, as_json)
+
+
+def _answer_of_service(answered: searching.Answered, as_json: bool) -> None:
+    """Prints what the service answered; raises LookalikeError if files could not be read."""
+    say_all(f"skipped {each}" for each in answered.left_out)
+    say_unreadable(answered.unreadable)
+    if as_json:
+        told = {"service": answered.service.url, "commits": answered.commits}
+        unread = {"skipped": answered.left_out, "unreadable": answered.unreadable}
+        say_json({**told, **unread, "queries": [line for _, line in answered.answers]})
+    else:
+        display.show_lines(answered.answers)
+        say(
+            f"answered by {answered.service.words} in {answered.seconds:.1f} s, from commit "
+            f"{answered.commits['index'][:12]}; --pipeline puts the pictures into queries and writes result sheets"
+        )
+    _end(answered.unreadable)
+
+
+def _is_default(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is None or source.name == "DEFAULT"
 
 
 def _answer(asked: queries.Asked, sheets: Sequence[Sheet], k: int | None, as_json: bool) -> None:

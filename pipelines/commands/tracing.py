@@ -11,13 +11,15 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from pipelines.client.connection import Connection
+from pipelines.client.moments import commit_at
 from pipelines.client.outages import outlasting
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected
 from pipelines.commands.options import AddressOption, JsonOption
 from pipelines.commands.terminal import console, near, say, say_json
-from pipelines.explaining.tracing import pages, traces, walk, words
-from pipelines.explaining.tracing.traces import Origin, Step, Trace
+from pipelines.explaining.tracing import indexed, pages, traces, walk, words
+from pipelines.explaining.tracing.traces import Origin, PictureTrace, Step, Trace
 from pipelines.library.results import directory_name
 from stages.wording import visible
 
@@ -29,10 +31,13 @@ app = App()
         "lookalike trace mine.jpg",
         "lookalike trace mine.jpg --rank 2 --at 2026-11-01",
         "lookalike trace sample-queries --query astronaut-1.png --json",
+        "lookalike trace --picture holiday/beach.jpg",
     ),
 )
 def trace(
-    entry: Annotated[str, typer.Argument(metavar="ENTRY", help="A query entry by name, see `lookalike results`.")],
+    entry: Annotated[
+        str, typer.Argument(metavar="ENTRY", help="A query entry by name, see `lookalike results`.", show_default=False)
+    ] = "",
     query: Annotated[
         str,
         typer.Option(
@@ -43,6 +48,10 @@ def trace(
     at: Annotated[
         str, typer.Option(metavar="COMMIT|DATE", help="The answer of then: a commit's id, an ancestor, or a date.")
     ] = "",
+    picture: Annotated[
+        str,
+        typer.Option(metavar="NAME|ID", help="In place of an entry: a picture of the library, by name or by id."),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR|FILE", help="Where the page goes [default: results]."),
@@ -52,10 +61,16 @@ def trace(
 ) -> None:
     """Follow a neighbour back: every file, datum, job, model and commit that led to it, as a tree and as a page.
 
-    With --json, the page is written only if --output names its place.
+    With --picture, a picture of the library is followed to its files, as it stands in the index. With --json, the page
+    is written only if --output names its place.
     """
+    if bool(entry) == bool(picture):
+        raise typer.BadParameter("name an entry, or a picture of the library with --picture")
     connection = connected(address)
-    found = outlasting(connection, partial(walk.trace, connection, entry, query, rank, at))
+    if picture:
+        found: Trace | PictureTrace = outlasting(connection, partial(_picture, connection, picture, at))
+    else:
+        found = outlasting(connection, partial(walk.trace, connection, entry, query, rank, at))
     page = None if as_json and output is None else _written(found, output or Path("results"))
     if as_json:
         say_json(traces.as_data(found))
@@ -65,15 +80,23 @@ def trace(
         say(f"page: {near(page)}")
 
 
-def _written(found: Trace, output: Path) -> Path:
+def _picture(connection: Connection, picture: str, at: str) -> PictureTrace:
+    id_, name, commit = indexed.find(connection, picture, commit_at(connection, at) if at else "")
+    return walk.picture(connection, id_, name, commit)
+
+
+def _written(found: Trace | PictureTrace, output: Path) -> Path:
     """Writes the page to a file, or to a directory in the entry's own; returns its path."""
     path = output
     if output.suffix.lower() not in (".html", ".htm"):
-        name = words.name(found.query.names, found.query.id).rpartition("/")[2]
-        safe = re.sub(r"[^\w.-]+", "-", name)[-80:].strip("-.") or words.short(found.query.id)
-        path = output / directory_name(found.entry) / f"trace-{safe}-{found.rank}.html"
+        pictured = found.query if isinstance(found, Trace) else found.picture
+        name = words.name(pictured.names, pictured.id).rpartition("/")[2]
+        safe = re.sub(r"[^\w.-]+", "-", name)[-80:].strip("-.") or words.short(pictured.id)
+        of_entry = f"{directory_name(found.entry)}/trace-{safe}-{found.rank}" if isinstance(found, Trace) else ""
+        path = output / f"{of_entry or f'trace-{safe}'}.html"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(pages.page(found), encoding="utf-8")
+    page = pages.page(found) if isinstance(found, Trace) else pages.picture_page(found)
+    path.write_text(page, encoding="utf-8")
     return path
 
 
@@ -87,11 +110,16 @@ class _Node:
     made_from: Sequence["_Node"] = ()
 
 
-def _show(found: Trace) -> None:
-    console.print(f"[bold]{escape(visible(words.title(found)))}[/]", highlight=False, emoji=False, soft_wrap=True)
-    say(f"{words.answer(found)}; commit {found.commit} of {words.moment(found.began)}")
+def _show(found: Trace | PictureTrace) -> None:
+    if isinstance(found, Trace):
+        title, what, tree = words.title(found), words.answer(found), _tree(found)
+    else:
+        title, what = words.name(found.picture.names, found.picture.id), f"picture {words.short(found.picture.id)}"
+        tree = _picture_tree(found)
+    console.print(f"[bold]{escape(visible(title))}[/]", highlight=False, emoji=False, soft_wrap=True)
+    say(f"{what}; commit {found.commit} of {words.moment(found.began)}")
     say("")
-    for line in _lines(_tree(found)):
+    for line in _lines(tree):
         console.print(line, highlight=False, emoji=False, soft_wrap=True)
     say("")
     failed = [each.statement for each in found.checks if not each.holds]
@@ -110,6 +138,14 @@ def _tree(found: Trace) -> _Node:
     library = [_features(*each, again) for each in words.by_features(found.neighbour)]
     index = _step(found.index, library)
     return _step(found.render, [_step(found.search, [*asked, index])])
+
+
+def _picture_tree(found: PictureTrace) -> _Node:
+    """The path from the index back to the files."""
+    model = _Node("models", found.model.name, [f"hash {words.short(found.model.sha256)}", *words.put(found.model.file)])
+    again = _Node("models", f"{found.model.name}, as above", [])
+    made = [_features(*each, again if at else model) for at, each in enumerate(words.by_features(found.picture))]
+    return _step(found.index, made)
 
 
 def _features(step: Step, origins: Sequence[Origin], model: _Node) -> _Node:

@@ -18,7 +18,6 @@ from pipelines.client.repository import Put
 from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing.pages import picture_page
 from pipelines.explaining.tracing.traces import Origin, Trace, as_data
-from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from tests.e2e.world import MakeWorld, Paint, World, specs
@@ -131,6 +130,23 @@ def test_a_picture_of_the_index_is_followed_as_in_an_answer(told: Told) -> None:
     assert "data:image/jpeg;base64," in page
     with pytest.raises(LookalikeError, match=r"has no segment with the picture zzzz"):
         picture(told.world.connection, "zzzz", "pack.zip/in/a.png", told.commits["many"])
+
+
+def test_a_picture_of_the_library_is_traced_by_name_or_id(told: Told) -> None:
+    world, commit = told.world, told.commits["many"]
+    said = json.loads(world.lookalike("trace", "--picture", "pack.zip/in/a.png", "--at", commit, "--json"))
+    assert said["picture"]["names"] == ["pack.zip/in/a.png"]
+    assert said["gaps"] == []
+    followed = picture(world.connection, said["picture"]["id"], "pack.zip/in/a.png", said["commit"])
+    assert json.loads(json.dumps(as_data(followed))) == said
+    by_id = json.loads(world.lookalike("trace", "--picture", said["picture"]["id"][:20], "--at", commit, "--json"))
+    assert by_id == said
+    lines = world.lookalike("trace", "--picture", "./pack.zip/in/a.png").splitlines()
+    assert lines[0] == "pack.zip/in/a.png"
+    assert lines[1].startswith(f"picture {said['picture']['id'][:12]}; commit ")
+    page = lines[-1].removeprefix("page: ")
+    assert "<h1>pack.zip/in/a.png</h1>" in (world.scratch / page).read_text()
+    assert "has no picture none.png" in world.lookalike("trace", "--picture", "none.png", fails=True)
 
 
 def test_every_source_of_a_picture_is_followed(told: Told) -> None:

@@ -18,7 +18,7 @@ from pipelines.library.samples import open_photograph
 from tests.command import Typed
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = ("localpachd", "pipelines", "speclang", "specs", "stages")
+SOURCES = ("localpachd", "lookalike", "pipelines", "speclang", "specs", "stages")
 DOCUMENTS = ("LICENSE", "README.md", "pyproject.toml")
 
 

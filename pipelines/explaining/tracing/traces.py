@@ -166,12 +166,17 @@ class PictureTrace:
         """The links that could not be followed, as sentences."""
         return list(dict.fromkeys(_gaps(self.steps, [self.picture], self.model)))
 
+    @property
+    def seconds(self) -> float:
+        """The time of all its steps, as far as recorded."""
+        return sum(step.seconds or 0.0 for step in self.steps)
 
-def as_data(trace: Trace) -> dict[str, Any]:
+
+def as_data(trace: Trace | PictureTrace) -> dict[str, Any]:
     """The trace as values of JSON, see docs/explaining.md. Without the thumbnails; times as in RFC 3339."""
     data: dict[str, Any] = _plain(asdict(trace))
-    for picture in (data["query"], data["neighbour"]):
-        del picture["thumbnail"]
+    for name in ("query", "neighbour", "picture"):
+        data.get(name, {}).pop("thumbnail", None)
     return {**data, "gaps": trace.gaps, "seconds": trace.seconds}
 
 

@@ -1,0 +1,73 @@
+"""The history of a library as rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from lookalike.rows import Rows, table
+from pipelines.explaining.changes.history import Change
+from stages import wording
+
+_SHORT = 12
+"""Digits of an id: enough for `Library.at`."""
+
+
+class Changes(Rows[Change]):
+    """Changes of the library, the newest first; see `lookalike history`."""
+
+    schema = pa.schema(
+        [
+            pa.field("commit", pa.string(), nullable=False),
+            pa.field("started", pa.timestamp("us", tz="UTC"), nullable=False),
+            pa.field("repo", pa.string(), nullable=False),
+            pa.field("author", pa.string(), nullable=False),
+            pa.field("description", pa.string(), nullable=False),
+            ("added", pa.int64()),
+            ("changed", pa.int64()),
+            ("removed", pa.int64()),
+            ("answers_changed", pa.int64()),
+        ]
+    )
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        super().__init__(changes)
+
+    def record(self, row: Change) -> dict[str, Any]:
+        """See Rows."""
+        pictures = row.pictures
+        return {
+            "commit": row.id,
+            "started": row.started,
+            "repo": row.repo,
+            "author": row.author,
+            "description": row.description,
+            "added": None if pictures is None else len(pictures.added),
+            "changed": None if pictures is None else len(pictures.changed),
+            "removed": None if pictures is None else len(pictures.removed),
+            "answers_changed": None if row.answers is None else row.answers.changed,
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join("  ".join(line).rstrip() for line in self._lines())
+
+    def _repr_html_(self) -> str:
+        return table(("commit", "when", "what", "by", "pictures", "answers"), self._lines())
+
+    def _lines(self) -> list[list[str]]:
+        found = []
+        for each in self:
+            values = self.record(each)
+            numbers = [f"{values[name]:,} {name}" for name in ("added", "changed", "removed") if values[name]]
+            answers = values["answers_changed"]
+            found.append(
+                [
+                    each.id[:_SHORT],
+                    f"{each.started:%Y-%m-%d %H:%M} UTC",
+                    each.repo,
+                    wording.visible(": ".join(filter(None, (each.author, each.description)))),
+                    ", ".join(numbers),
+                    "" if answers is None else f"{answers:,} changed",
+                ]
+            )
+        return found

@@ -1,0 +1,51 @@
+"""Results as tables: for pandas, for Arrow, and for people who read them in a notebook."""
+
+import html
+import importlib
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from pipelines.errors import LookalikeError
+
+Row = TypeVar("Row")
+
+
+class Rows(Sequence[Row], Generic[Row]):
+    """A sequence of rows, which subclasses describe by `schema` and `record`."""
+
+    schema: pa.Schema
+    """The columns of `to_arrow`."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = tuple(rows)
+
+    def record(self, row: Row) -> dict[str, Any]:
+        """A row's values by the names of the columns."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._rows[place]
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as a table of Arrow, with the columns of `schema`."""
+        return pa.Table.from_pylist([self.record(each) for each in self._rows], schema=self.schema)
+
+    def to_pandas(self) -> Any:
+        """The rows as a pandas.DataFrame with the columns of `schema`. Raises LookalikeError without pandas."""
+        try:
+            importlib.import_module("pandas")
+        except ImportError as error:
+            raise LookalikeError("pandas is not installed in this environment: pip install pandas") from error
+        return self.to_arrow().to_pandas()
+
+
+def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in HTML. All texts are escaped."""
+    head = "".join(f"<th>{html.escape(each)}</th>" for each in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in lines)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,187 @@
+"""The package for Python, and `lookalike query`, with real pipelines and a real service."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import lookalike
+from lookalike import LookalikeError
+from pipelines.client.commits import Commits
+from pipelines.client.repository import Repository
+from tests.command import Command
+from tests.e2e.world import MakeWorld, Paint, World
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Services and caches of these tests alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("STATE", "CACHE"):
+            patch.setenv(f"XDG_{name}_HOME", str(tmp_path_factory.mktemp(name.lower())))
+        yield
+
+
+@pytest.fixture(scope="module")
+def world(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> World:
+    """A library of twelve pictures, and a query that is near one of them."""
+    made = make_world("python")
+    made.deploy()
+    made.push(backbones["first"])
+    made.add({f"trip/{n}.png": paint(n) for n in range(12)})
+    made.settle(made.query("mine.png", paint(3, 1)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(world: World) -> Iterator[World]:
+    """The same while `lookalike serve` runs."""
+    command = Command(world.scratch, {"PACHD_ADDRESS": world.pachd.address, "PACH_CONFIG": str(world.scratch / "none")})
+    process = command.start("serve", "--port", "0", "--no-browser", stderr=subprocess.STDOUT)
+    try:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any(line.startswith("ready in ") for line in lines)
+        yield world
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def in_batch(world: World) -> dict[str, Any]:
+    """The line of the pipelines' answer to mine.png."""
+    ((_, content),) = world.repo("render").read_all("/mine.png/neighbors.jsonl")
+    found: dict[str, Any] = json.loads(content)
+    return found
+
+
+def test_a_library_is_searched_with_anything_that_is_a_picture(served: World, paint: Paint, tmp_path: Path) -> None:
+    file = tmp_path / "mine.png"
+    file.write_bytes(paint(3, 1))
+    with lookalike.Library.open(served.pachd.address) as library:
+        found = library.search(file, k=4)
+        batch = in_batch(served)["neighbors"]
+        assert [(each.id, np.float32(each.distance), list(each.paths)) for each in found[:3]] == [
+            (each["id"], np.float32(each["distance"]), each["sources"]) for each in batch
+        ]
+        assert (len(found), found[0].path, found.metric, found.exact) == (4, "trip/3.png", "euclidean", True)
+        assert found.commits["index"] == served.newest("index")
+        with file.open("rb") as opened, Image.open(file) as picture:
+            pixels = np.asarray(picture)
+            for given in (str(file), file.read_bytes(), opened, picture, pixels):
+                assert [each.id for each in library.search(given, k=4)] == [each.id for each in found]
+        for known in (found[1], found[1].id, [found[1]]):
+            again = library.search(known, k=2)
+            assert (again[0].id, again[0].distance, again[0].same) == (found[1].id, 0, True)
+        both = library.search([file, found[1]], k=3, combine="all")
+        assert both.answer["combine"] == "all"
+        assert library.search(file, box=(0, 0, 0.5, 0.5)).answer["pictures"][0]["known"] is False
+        assert library.search(file, filter="nowhere/").to_arrow().num_rows == 0
+        assert library.original(found[0]) == paint(3)
+        library.original(found[0].id, tmp_path / "original.png")
+        assert (tmp_path / "original.png").read_bytes() == paint(3)
+        assert found[0].thumbnail.startswith(b"\xff\xd8")
+
+
+def test_what_cannot_be_searched_for_is_said(served: World, tmp_path: Path) -> None:
+    (tmp_path / "text.png").write_text("no picture")
+    with lookalike.Library.open(served.pachd.address) as library:
+        for given, reason in (
+            (tmp_path / "none.png", "none.png: No such file"),
+            (tmp_path / "text.png", "neither JPEG, PNG"),
+            ([], "no picture to search for in an empty list"),
+            (12, "a int is not a picture"),
+            (np.zeros((3, 3)), "float64"),
+            ("f" * 64, "does not have a picture"),
+        ):
+            with pytest.raises(LookalikeError, match=reason):
+                library.search(given)  # type: ignore[arg-type]
+        with pytest.raises(LookalikeError, match="k"):
+            library.search(b"", k=0)
+
+
+def test_the_library_is_changed_and_asked_as_it_was(served: World, paint: Paint, tmp_path: Path) -> None:
+    (tmp_path / "later.png").write_bytes(paint(40))
+    with lookalike.Library.open(served.pachd.address, report=lambda _: None) as library:
+        commit = library.add(tmp_path / "later.png")
+        assert served.newest("index") == commit
+        history = library.history(limit=3)
+        table = history.to_arrow()
+        assert table["commit"][0].as_py() == commit
+        assert table["added"][0].as_py() == 1
+        assert commit[:12] in repr(history)
+        assert commit[:12] in history._repr_html_()
+        with library.at(f"{commit}^") as before:
+            found = before.search(paint(40), k=20)
+            assert "later.png" not in [each.path for each in found]
+            assert len(found) == 12
+            assert commit[:12] not in repr(before)
+    served.settle(served.remove("later.png"))
+
+
+def test_a_library_without_a_service_starts_its_own(
+    world: World, paint: Paint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(world.scratch / "elsewhere"))  # where none is registered
+    said: list[str] = []
+    with lookalike.Library.open(world.pachd.address, report=said.append) as library:
+        assert library.search(paint(5), k=1)[0].path == "trip/5.png"
+        assert said[0].startswith("starting a service for this library")
+        own = library._own
+        assert own is not None
+    assert own._process.poll() is not None
+
+
+def test_a_library_by_the_address_of_its_service(served: World, paint: Paint) -> None:
+    with lookalike.Library.open(served.pachd.address) as found:
+        url = found._searching().service.url
+    with lookalike.Library.open(url) as library:
+        assert library.search(paint(5), k=1)[0].path == "trip/5.png"
+        assert url in repr(library)
+        for forbidden in (library.history, lambda: library.at("master^"), lambda: library.add("x.png")):
+            with pytest.raises(LookalikeError, match="name Pachyderm's address"):
+                forbidden()
+    with pytest.raises(LookalikeError, match=r"http://127\.0\.0\.1:1 does not answer"):
+        lookalike.Library.open("http://127.0.0.1:1")
+
+
+def test_a_query_is_answered_by_the_service_and_leaves_nothing(served: World, paint: Paint) -> None:
+    (served.scratch / "asked.png").write_bytes(paint(3, 1))
+    before = Commits(served.connection, "queries").newest()
+    said = served.lookalike("query", "asked.png", "-k", "2")
+    lines = said.splitlines()
+    assert lines[0] == "asked.png:"
+    assert lines[1].endswith("  trip/3.png")
+    assert len(lines) == 4
+    assert lines[3].startswith("answered by the service at http://127.0.0.1:")
+    assert "--pipeline puts the pictures into queries" in lines[3]
+    told = json.loads(served.lookalike("query", "asked.png", "--json"))
+    batch = in_batch(served)
+    (line,) = told["queries"]
+    assert line == batch | {"sources": ["asked.png"]}
+    assert told["commits"]["index"] == served.newest("index")
+    assert Commits(served.connection, "queries").newest() == before
+
+
+def test_a_query_goes_to_the_pipelines_where_the_service_cannot_take_it(served: World, paint: Paint) -> None:
+    (served.scratch / "put.png").write_bytes(paint(4, 1))
+    assert "put 1 file into queries" in served.lookalike("query", "put.png", "--pipeline")
+    assert "put 1 file into queries" in served.lookalike("query", "put.png", "--output", "elsewhere")
+    (served.scratch / "text.png").write_text("no picture")
+    said = served.lookalike("query", "text.png")
+    assert "did not answer (text.png: neither JPEG" in said
+    assert "asking the pipelines" in said
+    assert Repository(served.connection, "queries").exists("/text.png")
+
+
+def test_a_query_insists_on_the_service_if_told_to(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(world.scratch / "elsewhere"))
+    (world.scratch / "asked.png").write_bytes(b"")
+    assert "start one with `lookalike serve`" in world.lookalike("query", "asked.png", "--service", fails=True)

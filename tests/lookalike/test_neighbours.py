@@ -1,0 +1,121 @@
+"""Answers as rows: for pandas, for Arrow, and as tiles in a notebook."""
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lookalike.neighbours import Neighbours
+from pipelines.errors import LookalikeError
+
+HOSTILE = "trip/<script>alert(1)<script>\"'&\u202e.png"
+
+
+def answer(**changes: Any) -> dict[str, Any]:
+    """A service's answer with two neighbours."""
+    first = {
+        "rank": 1,
+        "id": "a" * 64,
+        "distance": 0.52996075,
+        "similarity": 97.25,
+        "same": False,
+        "near": True,
+        "group": 1,
+        "sources": [{"path": HOSTILE}, {"path": "copies/\udcff.png"}],
+    }
+    second = first | {"rank": 2, "id": "b" * 64, "distance": 1.25, "similarity": None, "near": False, "group": 2}
+    found = {
+        "neighbours": [first, second],
+        "commits": {"project": "default", "index": "1" * 32, "library": "2" * 32, "model": "3" * 32},
+        "model": {"described": "small at 32 px", "sha256": "5eed" * 16},
+        "metric": "euclidean",
+        "exact": True,
+        "recall": None,
+    }
+    return found | changes
+
+
+def thumbnail(id: str) -> bytes:
+    return b"\xff\xd8" + id[:1].encode()
+
+
+def gone(id: str) -> bytes:
+    raise LookalikeError("gone")
+
+
+class Read(HTMLParser):
+    """Reads the elements and the text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.sources: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.sources += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_a_neighbour_has_its_facts() -> None:
+    found = Neighbours(answer(), thumbnail)
+    assert len(found) == 2
+    assert (found[0].path, found[0].distance, found[0].near) == (HOSTILE, 0.52996075, True)
+    assert [each.rank for each in found] == [1, 2]
+    assert found[-1].thumbnail == b"\xff\xd8b"
+    assert found.model == "small at 32 px"
+    assert repr(found).splitlines()[1] == f"   1     0.5300  {HOSTILE}"
+
+
+def test_arrow_and_pandas_have_one_row_for_each() -> None:
+    found = Neighbours(answer(), thumbnail)
+    table = found.to_arrow()
+    assert table.schema == Neighbours.schema
+    assert table["distance"].type == pa.float32()
+    assert table["paths"][0].as_py() == [HOSTILE, "copies/?.png"]
+    assert table["similarity"].to_pylist() == [97.25, None]
+    frame = found.to_pandas()
+    assert list(frame.columns) == Neighbours.schema.names
+    assert str(frame["distance"].dtype) == "float32"
+    assert frame["rank"].tolist() == [1, 2]
+    assert frame["similarity"].isna().tolist() == [False, True]
+
+
+def test_an_answer_without_neighbours_is_a_table_with_the_same_columns() -> None:
+    found = Neighbours(answer(neighbours=[]), thumbnail)
+    assert found.to_arrow().schema == Neighbours.schema
+    assert list(found.to_pandas().columns) == Neighbours.schema.names
+    assert "0 pictures" in repr(found)
+
+
+def test_the_tiles_load_nothing_and_names_are_text() -> None:
+    read = Read(Neighbours(answer(), thumbnail)._repr_html_())
+    assert "script" not in read.tags
+    assert read.tags.count("img") == 2
+    assert all(source.startswith("data:image/jpeg;base64,") for source in read.sources)
+    assert "<script>alert(1)" in read.text
+    assert "\u202e" not in read.text
+    assert "near-duplicate" in read.text
+    assert "97.2 %" in read.text or "97.3 %" in read.text
+    assert "+1" in read.text
+
+
+def test_the_tiles_do_without_thumbnails_that_are_gone() -> None:
+    page = Neighbours(answer(exact=False, recall=0.97), gone)._repr_html_()
+    assert "img" not in Read(page).tags
+    assert re.search("0[.]5300", page)
+    assert "approximate" in page
+
+
+def test_a_table_needs_pandas_only_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    found = Neighbours(answer(), thumbnail)
+    assert found.to_arrow().num_rows == 2
+    with pytest.raises(LookalikeError, match="pip install pandas"):
+        found.to_pandas()
