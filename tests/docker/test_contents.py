@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import urllib.request
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -94,6 +95,25 @@ def test_the_service_has_all_that_it_imports_late() -> None:
     names = {each.stem for each in found.modules}
     assert {"serve", "program", "app", "embedding", "backbonefile", "backbones", "exact"} <= names
     assert PROJECT / "stages" / "serving" / "page" / "index.html" in data(found.modules)
+
+
+def test_the_service_listens_with_the_files_of_its_image_alone(tmp_path: Path) -> None:
+    copy = [sys.executable, str(PROJECT / "docker" / "contents.py"), "serve", "--to", str(tmp_path / "code")]
+    subprocess.run(copy, check=True)
+    variables = {"PACHD_ADDRESS": "grpc://127.0.0.1:1", "LISTEN": "127.0.0.1:0", "HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-P", "-m", "stages.serve"],
+        cwd=tmp_path,
+        env={**variables, "PYTHONPATH": str(tmp_path / "code")},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("serve: ").strip()
+        with urllib.request.urlopen(f"{url}/", timeout=60) as answer:
+            assert "<title>" in answer.read().decode()
+        process.terminate()
+    assert process.returncode == 0
 
 
 def test_modules_chosen_at_run_time_are_included(tmp_path: Path) -> None:
