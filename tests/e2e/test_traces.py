@@ -18,6 +18,7 @@ from pipelines.client.repository import Put
 from pipelines.errors import LookalikeError
 from pipelines.explaining.tracing.pages import picture_page
 from pipelines.explaining.tracing.traces import Origin, Trace, as_data
+from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from tests.e2e.world import MakeWorld, Paint, World, specs

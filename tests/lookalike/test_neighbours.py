@@ -1,6 +1,7 @@
 """Answers as rows: for pandas, for Arrow, and as tiles in a notebook."""
 
 import re
+import sys
 from html.parser import HTMLParser
 from typing import Any
 
@@ -114,8 +115,7 @@ def test_the_tiles_do_without_thumbnails_that_are_gone() -> None:
 
 
 def test_a_table_needs_pandas_only_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     found = Neighbours(answer(), thumbnail)
-    assert found.to_arrow().num_rows == 2
+    monkeypatch.setitem(sys.modules, "pandas", None)  # makes its import fail
     with pytest.raises(LookalikeError, match="pip install pandas"):
         found.to_pandas()
