@@ -7,8 +7,8 @@ from pipelines.specifications.reading import Spec
 
 
 def specifications() -> list[Spec]:
-    """Every specification, upstream first."""
-    changed = overlays.apply([overlays.load(OVERLAY)], drafts.find([reading.HERE]))
+    """Those that every library has, upstream first."""
+    changed = overlays.apply([overlays.load(OVERLAY)], drafts.find(spec.path for spec in reading.load()))
     return reading.ordered(draft.spec() for draft in changed)
 
 
