@@ -339,7 +339,7 @@ def test_the_table_of_bounds_matches_the_service() -> None:
     assert [row[1] for row in rows("docs/serving.md", "| bound |")] == [
         f"{bounds.body_bytes >> 20} MiB",
         f"{MOST_REQUESTS}, {MOST_PICTURES}, {MOST_NEIGHBOURS:,}",
-        f"{bounds.requests}, {bounds.bytes >> 30} GiB, {bounds.pictures:,}",
+        f"{bounds.requests}, {bounds.bytes >> 20} MiB, {bounds.pictures:,}",
         f"{bounds.answer:g} s",
         f"{bounds.idle:g} s, {bounds.whole:g} s",
         f"{fetched.bytes >> 20} MiB, {fetched.seconds:g} s",

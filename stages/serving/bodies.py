@@ -9,6 +9,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO
 
 from fastapi import Request
+from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -71,8 +72,11 @@ async def _alone(request: Request) -> File:
 
 
 async def _multipart(request: Request) -> Asked:
+    _, options = parse_options_header(request.headers["content-type"])
+    if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"us-ascii"):  # of some, decoding takes for ever
+        raise bad("the form is not in UTF-8")
     try:
-        form = await request.form(max_files=MOST_PICTURES + 1, max_fields=MOST_PICTURES, max_part_size=_MOST_JSON)
+        form = await request.form(max_files=MOST_PICTURES, max_fields=MOST_PICTURES, max_part_size=_MOST_JSON)
     except HTTPException as error:
         raise bad(f"the form is not valid: {error.detail}") from error
     files: list[File] = []
@@ -81,11 +85,11 @@ async def _multipart(request: Request) -> Asked:
         if name == "picture" and isinstance(value, UploadFile):
             files.append(File(value.filename or "", _Reader(value.file)))
         elif name == "request" and text is None:
+            if isinstance(value, UploadFile) and (value.size or 0) > _MOST_JSON:
+                raise Refusal(413, "too-large", f"the JSON has more than {_MOST_JSON:,} bytes")
             text = await value.read() if isinstance(value, UploadFile) else value.encode()
         else:
             raise bad(f"the form has a part {name[:60]!r}: its parts are request, once, and picture, with files")
-    if len(files) > MOST_PICTURES:
-        raise bad(f"{len(files)} files: send at most {MOST_PICTURES}")
     if text is None:
         if not files:
             raise bad("the form has neither a picture nor a request")

@@ -14,7 +14,7 @@ class Bounds:
 
     body_bytes: int = 64 << 20
     requests: int = 512
-    bytes: int = 1 << 30
+    bytes: int = 512 << 20
     pictures: int = 2048
     idle: float = 30.0
     whole: float = 300.0

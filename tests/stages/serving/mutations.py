@@ -46,7 +46,16 @@ NAMES = (
 """Names of headers."""
 
 VALUES = (
-    *("", "x", "application/json", "multipart/form-data", "multipart/form-data; boundary=line", "image/png", "\xe9"),
+    *(
+        "",
+        "x",
+        "application/json",
+        "multipart/form-data",
+        "multipart/form-data; boundary=line",
+        "multipart/form-data; boundary=line; charset=utf-7",
+        "image/png",
+        "\xe9",
+    ),
     *("text/plain", "image/", "*/*", "null", "0", "a" * 1000, "application/json; charset=utf-16", "gzip", "bytes=0-"),
 )
 """Values of headers."""

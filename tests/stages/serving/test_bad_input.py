@@ -251,6 +251,25 @@ def test_forms_whose_type_is_not_valid(service: Service, kind: str) -> None:
     assert 400 <= answer.status < 500 and answer.code
 
 
+@pytest.mark.parametrize("charset", ["punycode", "idna", "utf-7", "unicode_escape", "utf-16", "zlib", "nonsense"])
+def test_forms_in_other_encodings(service: Service, charset: str) -> None:
+    """Decoding a megabyte of Punycode takes minutes."""
+    text = b"a" * 500_000 + b"-" + b"zz" * 200_000
+    body = form(b'Content-Disposition: form-data; name="request"\r\n\r\n' + text, ABOUT + b"x")
+    kind = {"Content-Type": f"multipart/form-data; boundary=line; charset={charset}"}
+    refused(service.ask("/search", body, kind), 400, "bad-request", "UTF-8")
+    assert service.ask("/search", *services.form({"k": 1}, [made(1)])).status == 200
+
+
+def test_json_in_a_form_is_as_small_as_elsewhere(service: Service) -> None:
+    """A file of 64 MiB of brackets would take gigabytes once it is parsed."""
+    brackets = b"[" + b"[]," * (1 << 20) + b"[]]"
+    about = b'Content-Disposition: form-data; name="request"; filename="a.json"\r\n\r\n'
+    refused(service.ask("/search", form(about + brackets), FORM), 413, "too-large")
+    asked = form(about + b'{"k": 2}', ABOUT + made(1))
+    assert len(service.ask("/search", asked, FORM).data["neighbours"]) == 2
+
+
 def test_a_large_header_of_a_part_takes_no_memory(service: Service) -> None:
     body = form(b"X-Large: " + b"y" * (40 << 20) + b"\r\n" + ABOUT + b"x")
     with Peak() as peak:
