@@ -159,11 +159,14 @@ class _Service:
             answers = await _unless_gone(request, [self._answer(each, asked, own) for each in asked.questions])
             if asked.several:
                 parts = (encoded(each.as_data()) if isinstance(each, Refusal) else each for each in answers)
-                return _Held(b'{"answers":[%b]}' % b",".join(parts), room.pop_all())
-            (only,) = answers
-            if isinstance(only, Refusal):
-                raise only
-            return _Held(only, room.pop_all())
+                content = b'{"answers":[%b]}' % b",".join(parts)
+            else:
+                (only,) = answers
+                if isinstance(only, Refusal):
+                    raise only
+                content = only
+            room.enter_context(self._room.answer(len(content)))
+            return _Held(content, room.pop_all())
 
     async def _answer(self, question: Question, asked: bodies.Asked, own: Turns) -> bytes | Refusal:
         try:

@@ -8,6 +8,9 @@ from pathlib import Path
 
 _LOGGERS = ("uvicorn.error", "asyncio", "python_multipart")
 
+_STALLED = "ASGI callable returned without completing response"
+"""What uvicorn says of a client that did not take its response, see stages.serving.transfer."""
+
 
 @contextlib.contextmanager
 def errors_as_lines(report: Callable[[str], None]) -> Iterator[None]:
@@ -34,6 +37,8 @@ class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         text = record.getMessage()
+        if text.startswith(_STALLED):
+            return
         if error is not None:
             at = traceback.extract_tb(error.__traceback__)[-1:]
             where = "".join(f" in {Path(each.filename).name}, line {each.lineno}" for each in at)

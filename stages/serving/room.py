@@ -32,6 +32,17 @@ class Room:
             self.bytes -= bytes
 
     @contextmanager
+    def answer(self, bytes: int) -> Iterator[None]:
+        """Room for an answer of so many bytes, which a slow client holds in memory. Raises Refusal if there is none."""
+        if self.bytes and self.bytes + bytes > self._bounds.bytes:
+            raise busy()
+        self.bytes += bytes
+        try:
+            yield
+        finally:
+            self.bytes -= bytes
+
+    @contextmanager
     def asked(self, pictures: int) -> Iterator[None]:
         """Room for so many pictures, which are decoded. Raises Refusal if there is none."""
         if self.pictures and self.pictures + pictures > self._bounds.pictures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import socket
@@ -21,6 +22,7 @@ from PIL import Image
 
 from stages.contract import StageError
 from stages.serving.bounds import Bounds
+from stages.serving.loglines import errors_as_lines
 from stages.serving.snapshots import Snapshot, State
 from tests.stages.serving import services
 from tests.stages.serving.services import Answer, Service, made
@@ -297,22 +299,47 @@ def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder:
         until(lambda: gc.collect() >= 0 and old() is None)
 
 
-def test_large_answers_hold_their_room_until_they_are_read(ready: Snapshot) -> None:
-    """A client that does not read its answer neither takes memory for ever nor stops the others."""
-    bounds = Bounds(requests=2, idle=0.5)
-    wanted = json.dumps({"requests": [{"id": ready.library.id(0), "k": 156}] * 64}).encode()
-    with services.running(State("ready", snapshot=ready), bounds=bounds) as service:
-        lazy = []
-        for _ in range(2):
-            connection = socket.socket()
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.connect(("127.0.0.1", service.port))
-            connection.sendall(request(wanted, {"Content-Type": "application/json"}))
-            lazy.append(connection)
-        until(lambda: service.metric(ANSWERED) == 2)
-        assert service.search({"id": ready.library.id(0)}).status == 200
-        for connection in lazy:
-            connection.close()
+@pytest.fixture(scope="module")
+def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> State:
+    """A library of one picture with so many sources that 64 answers are 12 MB, more than a socket holds."""
+    root = tmp_path_factory.mktemp("copied")
+    library = services.library(root / "index", embedder, {f"{'long/' * 40}{at:03}.png": made(1) for at in range(500)})
+    return State("ready", snapshot=services.snapshot(library, embedder, root / "cache"))
+
+
+def large(state: State) -> tuple[bytes, Mapping[str, str]]:
+    """A request with a large answer."""
+    assert state.snapshot is not None
+    asked = {"requests": [{"id": state.snapshot.library.id(0)}] * 64}
+    return json.dumps(asked).encode(), {"Content-Type": "application/json"}
+
+
+@contextlib.contextmanager
+def unread(service: Service) -> Iterator[None]:
+    """Asks for a large answer, and does not read it until the end of the block."""
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", service.port))
+        connection.sendall(request(*large(service.state)))
+        yield
+
+
+def test_clients_that_do_not_read_their_answers_are_given_up(copied: State) -> None:
+    lines: list[str] = []
+    with services.running(copied, bounds=Bounds(requests=2, idle=0.5)) as service, errors_as_lines(lines.append):
+        with unread(service), unread(service):
+            until(lambda: service.metric(ANSWERED) == 2)
+        assert service.search({"k": 1}, [made(1)]).status == 200
+        assert len(service.ask("/search", *large(copied)).data["answers"]) == 64
+    assert lines == []
+
+
+def test_answers_that_are_not_read_yet_take_room(copied: State) -> None:
+    with services.running(copied, bounds=Bounds(bytes=20_000_000)) as service:
+        with unread(service):
+            until(lambda: service.ask("/search", *large(copied)).status == 429)
+            assert service.search({"k": 1}, [made(1)]).status == 200
+        until(lambda: service.ask("/search", *large(copied)).status == 200)
 
 
 def test_the_threads_of_a_service_end_with_it(ready: Snapshot) -> None:

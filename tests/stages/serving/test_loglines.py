@@ -10,6 +10,7 @@ def test_errors_are_one_line_and_warnings_none() -> None:
     with errors_as_lines(lines.append):
         logging.getLogger("python_multipart.multipart").warning("Found invalid character 13")
         logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+        logging.getLogger("uvicorn.error").error("ASGI callable returned without completing response.")
         assert lines == []
         logging.getLogger("uvicorn.error").error("cannot\nlisten")
         try:
