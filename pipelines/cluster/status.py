@@ -81,7 +81,7 @@ def read(connection: Connection, usual: Sequence[str], namespace: str = "", opti
     said, unknown = _troubles(connection, namespace)
     troubles = {name: (said or {}).get(f"{connection.project}/{name}", ()) for name in there}
     newest = {name: jobs.newest(name) for name in there if name in names or _wants_gpus(there[name])}
-    queues = {name: jobs.queue(name) for name in newest}
+    queues = {name: _queue(jobs, there[name]) for name in newest}
     running = {name for name, queue in queues.items() if any(job.state == "running" for job in queue)}
     idle = {name for name, queue in queues.items() if not queue}
     waits: dict[str, Wait] = GpuWaits(connection).look(there, running, idle, troubles)
@@ -101,6 +101,17 @@ def _reasons(waits: Waits, there: Mapping[str, Any], current: Mapping[str, Job])
     found = {name: waits.reason(there[name], job, current) for name, job in current.items()}
     stopped = {name: Wait("paused", STOPPED.format(name)) for name, info in there.items() if info.stopped}
     return stopped | {name: wait for name, wait in found.items() if wait is not None}
+
+
+def _queue(jobs: Jobs, info: Any) -> list[Job]:
+    """The jobs of a pipeline that have not ended, newest first. Of a service's only the newest counts: the others end
+    for it."""
+    found = jobs.queue(info.pipeline.name)
+    return found[:1] if _is_service(info) else found
+
+
+def _is_service(info: Any) -> bool:
+    return bool(info.details.HasField("service"))
 
 
 def _wants_gpus(info: Any) -> bool:
@@ -133,7 +144,8 @@ def _pipeline(
     current = found.current
     if current is not None:
         failures = Datums(connection, current).failed(MOST_FAILURES) if current.failed else []
-        current = Jobs(connection).with_workers(current)
+        if not _is_service(info):  # whose only datum says nothing
+            current = Jobs(connection).with_workers(current)
         found = replace(found, failures=failures)
         found = replace(found, ahead=[current, *found.ahead[1:]]) if found.ahead else replace(found, job=current)
     if for_gpus is not None:

@@ -80,7 +80,7 @@ class Waits:
             return wait
         queue = outlasting(self._connection, partial(self._jobs.queue, job.pipeline))
         ahead = older(queue, job)
-        if not ahead:
+        if not ahead or info.details.HasField("service"):  # whose newest job ends the others
             return self._upstream(job, current)
         deeper = None if ahead[0].started else self._upstream(ahead[0], {})
         newer = f", superseded by the newer commit {queue[0].id[:12]}," if queue[0].id != job.id else ""

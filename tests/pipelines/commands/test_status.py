@@ -8,6 +8,7 @@ import pytest
 
 from pipelines.client.connection import Connection
 from pipelines.client.deployment import deploy
+from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import reading
 from stages.backbonespec import BackboneSpec, Weights, format_spec
@@ -93,3 +94,23 @@ def test_the_addresses_of_services_are_told(
     transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
     pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
     assert f"open      http://127.0.0.1:{port}\n" in command.says("status")
+
+
+def test_a_service_waits_behind_none_of_its_jobs(
+    as_user: Connection, command: Command, tmp_path: Path, own_port: OwnPort
+) -> None:
+    """The older job ends for the newer one, and its datum is never done."""
+    images = Repository(as_user, "images")
+    as_user.client.create_repo("images", project_name=as_user.project)
+    written = images.write([Put("/a", b"a")])
+    list(as_user.client.wait_commit(written))
+    port = own_port()
+    service = {"internal_port": port, "external_port": port}
+    transform = {"image": "shell:1", "cmd": ["sleep", "60"]}
+    pipeline(as_user, tmp_path, "serve", service=service, transform=transform)
+    with as_user.client.commit("images", "master", project_name=as_user.project):
+        states = [job.state for job in Jobs(as_user).last("serve", 2)]
+        said = command.says("status")
+    assert len(states) == 2
+    assert "waits behind" not in said
+    assert "serve is at work" not in said
