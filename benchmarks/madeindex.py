@@ -31,6 +31,7 @@ class MadeIndex:
 
     pictures: int
     seed: int = 0
+    model: str = "5eed" * 16
 
     def count(self, segment: str) -> int:
         """The number of a segment's pictures."""
@@ -71,7 +72,7 @@ class MadeIndex:
             sources=[(Source(f"library/{id[:12]}.jpg", id, 640, 480, 90_000),) for id in ids],
             thumbnails=[noise.bytes(_THUMBNAIL) for _ in ids],
             hashes=hashes.tolist(),
-            model="5eed" * 16,
+            model=self.model,
             image_size=224,
             fit="pad",
             dimension=DIMENSION,

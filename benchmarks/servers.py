@@ -81,6 +81,16 @@ def bare(*arguments: str) -> Iterator[Server]:
 
 
 @contextmanager
+def http_peer(*arguments: str) -> Iterator[Server]:
+    """One of the servers of `benchmarks.httppeers`."""
+    with (
+        tempfile.TemporaryDirectory(prefix="peer-") as directory,
+        _running(("benchmarks.httppeers", *arguments), Path(directory)) as server,
+    ):
+        yield server
+
+
+@contextmanager
 def _running(module: tuple[str, ...], directory: Path) -> Iterator[Server]:
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(

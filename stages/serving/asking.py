@@ -35,7 +35,9 @@ from stages.serving.snapshots import Snapshot, State
 
 Value = TypeVar("Value")
 
-_PICTURES_AT_ONCE = 64
+_PICTURES_AT_ONCE = 32
+"""As many as a forward pass takes: with more, some passes would be half empty while others wait."""
+
 _SEARCHES_AT_ONCE = 64
 
 _WAITING = 512
