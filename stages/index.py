@@ -9,13 +9,16 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.index"))
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from stages.contract import Datum, StageError
+from stages.knn import codes
 from stages.knn.backend import Vectors
+from stages.knn.codes import Coded
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
@@ -31,7 +34,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
     The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
     <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet,
     thumbnails.arrow and hashes.npy, uint64 (N,); index.json; knn.npy, NEAREST (N, k'), each picture's
-    k' = min(K, N - 1) nearest others by distance, then id.
+    k' = min(K, N - 1) nearest others by distance, then id; with an approximate ALGORITHM also codes.bin, if the segment
+    is large enough.
     """
     chosen = settings(environment)
 
@@ -64,8 +68,11 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
         "metric": chosen.metric,
         "model": images.model,
     }
+    library = VectorSet(vectors, chosen.metric, images.ids)
+    coded = _coded(library, target / codes.FILE, chosen, environment)
+    facts |= {} if coded is None else {"codes": coded.as_data()}
     (target / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
-    write_nearest(_neighbours(vectors, images.ids, chosen, environment), target / "knn.npy")
+    write_nearest(_neighbours(library, target / codes.FILE, coded, chosen, environment), target / "knn.npy")
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
@@ -93,8 +100,18 @@ def _mismatch(segment: str) -> StageError:
     )
 
 
-def _neighbours(vectors: Vectors, ids: Sequence[str], chosen: Settings, environment: Mapping[str, str]) -> Nearest:
-    library = VectorSet(vectors, chosen.metric, ids)
-    searcher = open_searcher(library, chosen, environment)
-    found = searcher.search(library, chosen.k, exclude=np.arange(len(vectors), dtype=np.int64))
+def _coded(library: VectorSet, path: Path, chosen: Settings, environment: Mapping[str, str]) -> Coded | None:
+    """Writes the codes of an approximate algorithm; None without one, and for a segment that is too small."""
+    if chosen.algorithm == "exact":
+        return None
+    exact = open_searcher(library, replace(chosen, algorithm="exact"), environment)
+    return codes.write(library, chosen.algorithm, exact, path)
+
+
+def _neighbours(
+    library: VectorSet, path: Path, coded: Coded | None, chosen: Settings, environment: Mapping[str, str]
+) -> Nearest:
+    held = None if coded is None else codes.opened(path, coded, len(library), library.dimension)
+    searcher = open_searcher(library, chosen, environment, codes=held)
+    found = searcher.search(library, chosen.k, exclude=np.arange(len(library), dtype=np.int64))
     return as_nearest(found.rows, found.distances)

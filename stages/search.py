@@ -18,6 +18,7 @@ import numpy as np
 from stages import segments
 from stages.contract import Datum, Input, StageError, spool
 from stages.inputcache import InputCache
+from stages.knn.codes import Codes
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.topk import NONE, Searcher, TopK, itself_first
@@ -92,10 +93,20 @@ class Search:
 def _read_segment(index: Input, chosen: Settings, environment: Mapping[str, str]) -> Segment:
     images = segments.read_table(index)
     vectors = segments.read_points(index, len(images), images.dimension)
-    searcher = open_searcher(VectorSet(vectors, chosen.metric, images.ids), chosen, environment)
+    library = VectorSet(vectors, chosen.metric, images.ids)
+    searcher = open_searcher(library, chosen, environment, codes=_codes(index, chosen))
     rows = {id: row for row, id in enumerate(images.ids)}
     thumbnails = segments.read_thumbnails(index, len(images))
     return Segment(segments.name_of(index), images, thumbnails, rows, searcher)
+
+
+def _codes(index: Input, chosen: Settings) -> Codes | None:
+    """The segment's codes, if the search asks for these."""
+    if chosen.algorithm == "exact":
+        return None
+    facts = segments.read_facts(index)
+    held = facts.codes and (facts.codes.algorithm, facts.codes.metric)
+    return segments.read_codes(index, facts) if held == (chosen.algorithm, chosen.metric) else None
 
 
 def _read_queries(queries: Input, chosen: Settings) -> Queries | None:

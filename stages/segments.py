@@ -15,7 +15,9 @@ import numpy as np
 
 from stages.contract import Input, StageError, spool
 from stages.hashes import Hashes
+from stages.knn import codes
 from stages.knn.backend import Vectors
+from stages.knn.codes import Coded, Codes
 from stages.tables.images import OfVectors
 from stages.tables.indexed import TABLE, THUMBNAILS, Indexed, Thumbnails, read_indexed
 from stages.vectors import read_vectors
@@ -31,6 +33,7 @@ class Facts(OfVectors):
     fit: str
     dimension: int
     backbone: str
+    codes: Coded | None = None  # facts about codes.bin, if there are any
 
 
 def name_of(index: Input) -> str:
@@ -42,7 +45,8 @@ def read_facts(index: Input) -> Facts:
     """The segment's facts. Raises StageError if it has none."""
     try:
         held = json.loads(_file(index, "index.json").read_bytes())
-        return Facts(**{name: kind(held[name]) for name, kind in Facts.__annotations__.items()})
+        plain = {name: kind(held[name]) for name, kind in Facts.__annotations__.items() if name != "codes"}
+        return Facts(**plain, codes=codes.from_data(held.get("codes")))
     except (ValueError, KeyError, TypeError) as error:
         raise StageError(
             f"the index.json of segment {index.repo_path} is not one that the index stage wrote; {_AGAIN}"
@@ -85,6 +89,14 @@ def read_hashes(index: Input) -> Hashes:
     except (ValueError, EOFError, AttributeError) as error:
         raise StageError(f"the hashes.npy of segment {index.repo_path} cannot be read ({error}); {_AGAIN}") from error
     return found
+
+
+def read_codes(index: Input, facts: Facts) -> Codes | None:
+    """The segment's codes, memory-mapped; None if it has none. Raises StageError for those of other vectors."""
+    if facts.codes is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return codes.opened(spool(_file(index, codes.FILE), Path(directory)), facts.codes, facts.count, facts.dimension)
 
 
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"

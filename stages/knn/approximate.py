@@ -20,6 +20,15 @@ SAMPLE = 200
 _QUERY_BLOCK = 4096
 
 
+def ranked(library: VectorSet, backend: Backend, queries: VectorSet, k: int, exclude: Rows) -> TopK:
+    """The k nearest of few queries among the candidates of a backend, by true distances. exclude: see Searcher."""
+    count = min(k + EXTRA + 1, len(library))
+    _approximate, rows = backend.candidates(queries.prepared, count)
+    query, column = np.nonzero((rows != NONE) & (rows != exclude[:, None]))
+    row = rows[query, column]
+    return merge(empty(len(queries), k), query, queries.distances(query, library, row), row)
+
+
 class Approximate:
     """Searches among the candidates of an approximate backend, and reports the share of exact neighbours that it
     found."""
@@ -37,7 +46,13 @@ class Approximate:
         if exclude is None:
             exclude = np.full(len(queries), NONE, dtype=np.int64)
         parts = [
-            self._block(queries.part(slice(start, start + _QUERY_BLOCK)), k, exclude[start : start + _QUERY_BLOCK])
+            ranked(
+                self._library,
+                self._backend,
+                queries.part(slice(start, start + _QUERY_BLOCK)),
+                k,
+                exclude[start : start + _QUERY_BLOCK],
+            )
             for start in range(0, len(queries), _QUERY_BLOCK)
         ]
         columns = min(k, len(self._library))
@@ -49,13 +64,6 @@ class Approximate:
         )
         self._measure(found, queries, k, exclude)
         return found
-
-    def _block(self, queries: VectorSet, k: int, exclude: Rows) -> TopK:
-        count = min(k + EXTRA + 1, len(self._library))
-        _approximate, rows = self._backend.candidates(queries.prepared, count)
-        query, column = np.nonzero((rows != NONE) & (rows != exclude[:, None]))
-        row = rows[query, column]
-        return merge(empty(len(queries), k), query, queries.distances(query, self._library, row), row)
 
     def _measure(self, found: TopK, queries: VectorSet, k: int, exclude: Rows) -> None:
         sample = np.unique(np.linspace(0, len(queries) - 1, SAMPLE).astype(np.int64))

@@ -74,9 +74,11 @@ def open_searcher(
     report: Callable[[str], None] = print,
     machine: Machine = MACHINE,
     batching: Batching = BATCHING,
+    codes: Backend | None = None,
 ) -> Searcher:
     """A searcher of the library (at least one vector) by the settings; its metric is the library's.
 
+    codes: of the library, which save an approximate search its training, except on a GPU that is asked for.
     report takes lines for the log: why a GPU that is there is not used, and the recall of approximate search.
     Raises StageError if the requested backend is not available.
     """
@@ -87,8 +89,9 @@ def open_searcher(
     if len(library) < FEWEST:
         report(f"{len(library)} vectors are too few for {settings.algorithm}: searching exactly")
         return exact
-    backend = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
-    return Approximate(library, backend, exact, report)
+    if codes is None or settings.backend == "cuml":
+        codes = _open(library.prepared, settings.backend, settings.algorithm, environment, report, machine)
+    return Approximate(library, codes, exact, report)
 
 
 def open_backend(

@@ -11,14 +11,16 @@ import numpy as np
 from stages import segments
 from stages.contract import Input, StageError
 from stages.hashes import Hashes
+from stages.knn import codes
 from stages.knn.backend import Rows, Vectors
+from stages.knn.codes import Coded, Codes
 from stages.sources import Source
 from stages.tables.images import OfVectors
 from stages.tables.indexed import COLUMNS, TABLE, THUMBNAILS, Thumbnails
 from stages.tables.parquet import read_table, true_sources
 
-FILES = ("hashes.npy", TABLE, "index.json", THUMBNAILS, "vectors.npy")
-"""The files of a segment that are needed to serve it."""
+FILES = (codes.FILE, "hashes.npy", TABLE, "index.json", THUMBNAILS, "vectors.npy")
+"""The files of a segment that are served; all but the codes are needed."""
 
 _ID = 64  # hex digits
 _AGAIN = "reprocess the index pipeline: lookalike deploy --reprocess index"
@@ -56,6 +58,8 @@ class Mapped:
     ids: Ids
     sources_column: Any
     thumbnails: Thumbnails
+    codes: Codes | None = None
+    coded: Coded | None = None  # the facts about them
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -119,9 +123,18 @@ def opened(directory: Path, key: str = "") -> Mapped:
             f"segment {directory.name} has {len(hashes)} hashes and {len(thumbnails)} thumbnails for {len(ids)} "
             f"pictures; {_AGAIN}"
         )
-    sources = table["sources"].combine_chunks()
+    known = segments.read_facts(index)
     return Mapped(
-        directory.name, key or _identity(directory / "vectors.npy"), facts, vectors, hashes, ids, sources, thumbnails
+        name=directory.name,
+        key=key or _identity(directory / "vectors.npy"),
+        facts=facts,
+        vectors=vectors,
+        hashes=hashes,
+        ids=ids,
+        sources_column=table["sources"].combine_chunks(),
+        thumbnails=thumbnails,
+        codes=segments.read_codes(index, known),
+        coded=known.codes,
     )
 
 

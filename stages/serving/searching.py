@@ -5,21 +5,28 @@ the library first among its own neighbours.
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from stages.knn.approximate import ranked
 from stages.knn.backend import Distances, Mask, Rows, Vectors
 from stages.knn.bounded import nearest
+from stages.knn.codes import Codes
 from stages.knn.questions import Combination, Part, Questions, measured
 from stages.knn.settings import Settings
 from stages.knn.threads import in_threads
 from stages.knn.topk import NONE, TopK, empty, itself_first, merge, widened
 from stages.knn.vectorset import VectorSet
 from stages.serving.library import Library
+from stages.serving.mapped import Mapped
 from stages.serving.prepared import Opener, Prepared
+
+SLOW = 0.06
+"""Seconds: if exact answers took longer, codes answer those who do not insist, where the index has codes."""
 
 _one_search = threading.Lock()
 """Searches have all cores to themselves, one after the other: the threads of BLAS are the process's."""
@@ -50,15 +57,19 @@ class Searching:
         environment: Mapping[str, str],
         report: Callable[[str], None] = print,
         reuse: "Searching | None" = None,
+        slow: float = SLOW,
     ) -> None:
         """reuse: of an earlier commit of the index, whose unchanged segments are taken over, prepared as they are.
-        report: takes lines for the log. Raises StageError if the vectors or the backend cannot be used."""
+        report: takes lines for the log. slow: see SLOW. Raises StageError if the vectors or the backend cannot be
+        used."""
         self._library = library
         self._settings = settings
         self._opener = Opener(settings, environment, report)
         keys = {each.key for each in library.segments}
         kept: dict[tuple[str, str], Prepared] = {} if reuse is None else reuse._segments  # by key and metric
         self._segments: dict[tuple[str, str], Prepared] = {key: each for key, each in kept.items() if key[0] in keys}
+        self._slow = slow
+        self._took = 0.0, 0  # seconds of the last exact answer to one question, and the copies that there were
         self._closing = threading.Event()
         self._made: dict[str, list[Prepared]] = {}
         self._copying: dict[str, threading.Thread] = {}
@@ -85,13 +96,16 @@ class Searching:
         """
         asked = self._asked(points, metric)
         itself = _itself(known, len(points), within)
+        recall = None if within is not None or not self._prefers_codes(exact) else self._recall(asked.metric)
         with _one_search:
             segments = self._of(asked.metric)
-            if within is None and segments[0].searcher is not None:
-                found = self._by_segment(segments, asked, k, itself)
+            if recall is not None:
+                found = self._by_codes(segments, asked, k, itself)
             else:
-                found = nearest(self._parts(segments), Questions.single(asked, itself), k, within)
-        return Result(itself_first(found, itself, self._columns(k, within)), True, None)
+                began = time.monotonic()
+                found = self._exactly(segments, asked, k, itself, within)
+                self._took = (time.monotonic() - began) / max(1, len(points)), self._copies()
+        return Result(itself_first(found, itself, self._columns(k, within)), recall is None, recall)
 
     def combined(
         self,
@@ -124,8 +138,8 @@ class Searching:
 
     @property
     def exact(self) -> bool:
-        """Whether searches are exact unless they ask for codes."""
-        return True
+        """Whether searches in the index's metric are exact now, unless they ask for codes."""
+        return self._recall(self._library.facts.metric) is None or not self._prefers_codes(None)
 
     def prepared(self, timeout: float | None = None) -> bool:
         """Waits until all copies for faster answers are made; returns whether they are."""
@@ -159,6 +173,44 @@ class Searching:
             self._copying[metric].start()
         return self._made[metric]
 
+    def _prefers_codes(self, exact: bool | None) -> bool:
+        """Whether codes answer where there are any. Exact answers are tried again once there are more copies."""
+        seconds, copies = self._took
+        return seconds > self._slow and copies == self._copies() if exact is None else not exact
+
+    def _copies(self) -> int:
+        return sum(each.copy is not None for each in self._segments.values())
+
+    def _recall(self, metric: str) -> float | None:
+        """The share of neighbours that codes find in that metric, over all pictures; None without codes."""
+        if not any(_codes(each, metric) for each in self._library.segments):
+            return None
+        found = [each.coded.recall if each.coded and _codes(each, metric) else 1.0 for each in self._library.segments]
+        sizes = [len(each) for each in self._library.segments]
+        return float(np.average(found, weights=sizes))
+
+    def _exactly(
+        self, segments: Sequence[Prepared], asked: VectorSet, k: int, itself: Rows, within: Mask | None
+    ) -> TopK:
+        if within is None and segments[0].searcher is not None:
+            return self._by_segment(segments, asked, k, itself)
+        return nearest(self._parts(segments), Questions.single(asked, itself), k, within)
+
+    def _by_codes(self, segments: Sequence[Prepared], asked: VectorSet, k: int, itself: Rows) -> TopK:
+        """Each segment by its codes, those without any exactly."""
+        merged = empty(len(asked), self._columns(k, None))
+        for each, mapped, part in zip(segments, self._library.segments, self._parts(segments), strict=True):
+            held = _codes(mapped, asked.metric)
+            inside = (itself >= part.start) & (itself < part.start + len(mapped))
+            own = np.where(inside, itself - part.start, NONE)
+            if held is None:
+                found = nearest([replace(part, start=0)], Questions.single(asked, own), k, None)
+            else:
+                found = ranked(each.points, held, asked, k, own)
+            query, rank = np.nonzero(found.rows != NONE)
+            merged = merge(merged, query, found.distances[query, rank], found.rows[query, rank] + part.start)
+        return merged
+
     def _parts(self, segments: Sequence[Prepared]) -> list[Part]:
         starts = self._library.starts
         return [Part(starts[at], each.points, each.copy or each.bounding) for at, each in enumerate(segments)]
@@ -173,6 +225,11 @@ class Searching:
             query, rank = np.nonzero(found.rows != NONE)
             merged = merge(merged, query, found.distances[query, rank], found.rows[query, rank] + start)
         return merged
+
+
+def _codes(segment: Mapped, metric: str) -> Codes | None:
+    """The codes of a segment, if they are of that metric."""
+    return segment.codes if segment.coded is not None and segment.coded.metric == metric else None
 
 
 def _itself(known: Sequence[int | None] | None, count: int, within: Mask | None) -> Rows:

@@ -1,0 +1,222 @@
+"""Codes of a library: their bytes, their recall, and the searches of the stage and the service by them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from stages import index, search
+from stages.contract import Datum, Input, StageError
+from stages.knn import codes
+from stages.knn.approximate import ranked
+from stages.knn.codes import Coded
+from stages.knn.factory import open_searcher
+from stages.knn.settings import Settings
+from stages.knn.topk import NONE
+from stages.knn.vectorset import VectorSet
+from stages.serving.library import Library
+from stages.serving.searching import Searching
+from stages.sources import Source
+from stages.tables.images import Images, write_images
+from stages.tables.neighbours import read_neighbours
+
+COUNT, DIMENSION = 5_000, 24
+CPU = {"CUDA_VISIBLE_DEVICES": ""}
+ALGORITHMS = ("ivfflat", "ivfpq")
+
+
+@pytest.fixture(scope="module")
+def vectors() -> NDArray[np.float32]:
+    """Vectors around forty centres, as those of pictures of some kinds are."""
+    random = np.random.default_rng(0)
+    centres = random.normal(size=(40, DIMENSION)).astype(np.float32)
+    spread = 0.5 * random.standard_normal((COUNT, DIMENSION), np.float32)
+    found: NDArray[np.float32] = centres[random.integers(40, size=COUNT)] + spread
+    return found
+
+
+def written(library: VectorSet, algorithm: str, path: Path) -> Coded:
+    exact = open_searcher(library, Settings(metric=library.metric), CPU)
+    found = codes.write(library, algorithm, exact, path)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_most_neighbours_are_found_and_their_distances_are_true(
+    algorithm: str, metric: str, vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    library = VectorSet(vectors, metric)
+    coded = written(library, algorithm, tmp_path / "codes.bin")
+    assert (coded.algorithm, coded.metric, coded.lists, coded.probes) == (algorithm, metric, 71, 8)
+    assert coded.recall > 0.9
+    held = codes.opened(tmp_path / "codes.bin", coded, COUNT, DIMENSION)
+    (tmp_path / "codes.bin").unlink()
+    queries, nobody = library.part(np.arange(0, COUNT, 50)), np.full(100, NONE, np.int64)
+    found = ranked(library, held, queries, 10, nobody)
+    true = open_searcher(library, Settings(metric=metric), CPU).search(queries, 10, nobody)
+    same = found.rows[:, :, None] == true.rows[:, None, :]
+    assert same.any(axis=2).mean() > 0.9
+    query, column, other = np.nonzero(same)
+    assert np.array_equal(found.distances[query, column], true.distances[query, other])
+
+
+def test_all_lists_and_all_candidates_are_the_exact_answer(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+    library = VectorSet(vectors)
+    held = codes.opened(tmp_path / "codes.bin", written(library, "ivfflat", tmp_path / "codes.bin"), COUNT, DIMENSION)
+    held._index.nprobe = 71
+    queries, nobody = library.part(np.arange(20)), np.full(20, NONE, np.int64)
+    found = ranked(library, held, queries, 40, nobody)
+    true = open_searcher(library, Settings(), CPU).search(queries, 40, nobody)
+    assert np.array_equal(found.rows[:, :10], true.rows[:, :10])
+    assert np.array_equal(found.distances[:, :10], true.distances[:, :10])
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_the_bytes_do_not_depend_on_the_number_of_threads(
+    algorithm: str, vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    np.save(tmp_path / "vectors.npy", vectors)
+    program = (
+        "import sys, numpy as np, pathlib\n"
+        "from stages.knn import codes; from stages.knn.vectorset import VectorSet\n"
+        "from stages.knn.factory import open_searcher; from stages.knn.settings import Settings\n"
+        "library = VectorSet(np.load(sys.argv[1]))\n"
+        "codes.write(library, sys.argv[2], open_searcher(library, Settings(), {}), pathlib.Path(sys.argv[3]))\n"
+    )
+    found = set()
+    for threads in ("1", "2"):
+        to = tmp_path / threads
+        command = [sys.executable, "-c", program, str(tmp_path / "vectors.npy"), algorithm, str(to)]
+        subprocess.run(command, check=True, env={**os.environ, **CPU, "OMP_NUM_THREADS": threads})
+        found.add(to.read_bytes())
+    assert len(found) == 1
+
+
+def test_a_small_library_has_no_codes(tmp_path: Path) -> None:
+    library = VectorSet(np.eye(40, dtype=np.float32))
+    assert codes.write(library, "ivfpq", open_searcher(library, Settings(), CPU), tmp_path / "codes.bin") is None
+    assert not (tmp_path / "codes.bin").exists()
+
+
+def test_codes_that_are_damaged_or_of_others(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+    path = tmp_path / "codes.bin"
+    coded = written(VectorSet(vectors), "ivfflat", path)
+    with pytest.raises(StageError, match=r"has codes of 5000 vectors of 24 dimensions, not of 5000 of 25"):
+        codes.opened(path, coded, COUNT, DIMENSION + 1)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], b"", b"no codes" * 1000):
+        path.write_bytes(content)
+        with pytest.raises(StageError, match=r"codes\.bin is not a file of codes: reprocess the index"):
+            codes.opened(path, coded, COUNT, DIMENSION)
+
+
+def test_facts_of_another_version_are_none() -> None:
+    coded = Coded("ivfpq", "cosine", 71, 8, 4544, 0.97)
+    assert codes.from_data(coded.as_data()) == coded
+    assert codes.from_data(None) is None
+    assert codes.from_data({"algorithm": "ivfpq", "cells": 3}) is None
+
+
+def segment(root: Path, vectors: NDArray[np.float32], environment: Mapping[str, str]) -> Path:
+    """The segment a of an index, as the stage writes it."""
+    ids = [f"a{row:063x}" for row in range(len(vectors))]
+    images = Images(
+        ids=ids,
+        sources=[(Source(f"trip/{row:05}.jpg", ids[row]),) for row in range(len(ids))],
+        thumbnails=[b"jpeg"] * len(ids),
+        hashes=[0] * len(ids),
+        model="5eed" * 16,
+        image_size=96,
+        fit="pad",
+        dimension=vectors.shape[1],
+        devices=("cpu",),
+    )
+    (root / "a").mkdir(parents=True)
+    write_images(images, root / "a" / "part.parquet")
+    np.save(root / "a" / "part.npy", vectors)
+    index.start(CPU | dict(environment))(
+        Datum({"features": Input("features", root / "a", "library/a", "")}, root / "index")
+    )
+    return root / "index" / "a"
+
+
+def asked(root: Path, vectors: NDArray[np.float32]) -> Path:
+    """An entry of queries that are near the library's pictures."""
+    ids = [f"b{row:063x}" for row in range(len(vectors))]
+    entry = root / "queries" / "e"
+    entry.mkdir(parents=True)
+    images = Images(
+        ids, [()] * len(ids), [b""] * len(ids), [0] * len(ids), "5eed" * 16, 96, "pad", DIMENSION, "", ("cpu",)
+    )
+    write_images(images, entry / "images.parquet")
+    np.save(entry / "vectors.npy", vectors)
+    return entry
+
+
+def test_the_stages_write_codes_on_request_and_search_by_them(
+    vectors: NDArray[np.float32], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = {"ALGORITHM": "ivfflat", "K": "5"}
+    coded = segment(tmp_path, vectors, chosen)
+    assert (coded / "codes.bin").exists()
+    assert not (segment(tmp_path / "exact", vectors, {}) / "codes.bin").exists()
+    entry = asked(tmp_path, vectors[:50] + np.float32(0.01))
+    inputs = {"index": Input("index", coded, "a", ""), "queries": Input("queries", entry, "queries/e", "")}
+    capsys.readouterr()
+    search.start(CPU | chosen)(Datum(inputs, tmp_path / "out"))
+    assert "codes ivfflat: approximate, as asked; recall@5 " in capsys.readouterr().out
+    found = read_neighbours(tmp_path / "out" / "e" / "a.parquet")
+    search.start(CPU | {"K": "5"})(Datum(inputs, tmp_path / "exact"))
+    exact = read_neighbours(tmp_path / "exact" / "e" / "a.parquet")
+    assert np.mean([mine == true for mine, true in zip(found.ids, exact.ids, strict=True)]) > 0.9
+    (coded / "codes.bin").write_bytes(b"damaged")
+    with pytest.raises(StageError, match=r"codes\.bin is not a file of codes"):
+        search.start(CPU | chosen)(Datum(inputs, tmp_path / "damaged"))
+
+
+def test_the_service_answers_by_codes_when_asked_or_when_exact_answers_are_slow(
+    vectors: NDArray[np.float32], tmp_path: Path
+) -> None:
+    library = Library.open([segment(tmp_path, vectors, {"ALGORITHM": "ivfflat"})])
+    point, known = vectors[7:8], [7]
+    quick = Searching(library, Settings(), CPU, slow=1e6)
+    assert quick.prepared(60)
+    assert quick.exact
+    true = quick.search(point, 9, known=known)
+    assert (true.exact, true.recall) == (True, None)
+    coded = quick.search(point, 9, known=known, exact=False)
+    assert not coded.exact
+    assert coded.recall is not None
+    assert coded.recall > 0.9
+    assert (coded.topk.rows[0, 0], coded.topk.distances[0, 0]) == (7, 0)
+    common = np.isin(coded.topk.rows[0], true.topk.rows[0])
+    assert common.mean() > 0.8
+    slow = Searching(library, Settings(), CPU, slow=0.0)
+    assert slow.prepared(60)
+    assert slow.search(point, 9).exact  # how long it takes is not known before
+    assert not slow.exact
+    assert not slow.search(point, 9).exact
+    assert slow.search(point, 9, exact=True).exact
+    assert slow.search(point, 9, metric="cosine").exact  # these codes are of the other metric
+    within = np.zeros(COUNT, np.bool_)
+    within[:20] = True
+    assert slow.search(point, 9, within=within, exact=False).exact
+    assert slow.combined(vectors[:2], 9, how="all", exact=False).exact
+    for each in (quick, slow):
+        each.close()
+
+
+def test_the_service_answers_exactly_without_codes(vectors: NDArray[np.float32], tmp_path: Path) -> None:
+    library = Library.open([segment(tmp_path, vectors[:100], {"ALGORITHM": "ivfpq"})])
+    searching = Searching(library, Settings(), CPU, slow=0.0)
+    for exact in (None, False, True):
+        assert searching.search(vectors[:1], 5, exact=exact).exact
+    assert searching.exact
+    searching.close()
