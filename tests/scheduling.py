@@ -26,6 +26,7 @@ TENSORFLOW = (
     "tests/stages/serving/test_browsing.py",
     "tests/stages/serving/test_bad_input.py",
     "tests/stages/serving/test_concurrency.py",
+    "tests/stages/serving/test_following.py",
     "tests/stages/serving/test_equality.py",
     "tests/stages/serving/test_mutations.py",
     "tests/stages/serving/test_urls.py",
