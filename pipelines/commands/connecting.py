@@ -19,15 +19,15 @@ _LONGEST = 100
 
 
 class _Waiting:
-    """Says each reason once."""
+    """Says each reason once, and again after another: a server can go away twice within a second."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._said = ""
 
     def __call__(self, reason: str) -> None:
         interrupts.check()
-        if reason and reason not in self._said:
-            self._said.add(reason)
+        if reason and reason != self._said:
+            self._said = reason
             say(reason)
 
 
