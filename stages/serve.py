@@ -5,6 +5,7 @@ All that it needs comes from variables and from a directory of secrets: see stag
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -35,8 +36,9 @@ def main() -> NoReturn:
     except (Exception, SystemExit) as failure:
         print(f"serve: {' '.join(reason(failure).split())}", file=sys.stderr)
         status = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):  # whoever read it has gone
+            stream.flush()
     os._exit(status)  # the interpreter would wait for a model that is still being loaded
 
 

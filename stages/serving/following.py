@@ -6,6 +6,7 @@ as a whole. Knows no files and no HTTP.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -153,7 +154,7 @@ class Following:
             return
         pictures = counted(len(snapshot.library), "picture", "pictures")
         self._become(State("ready", "", snapshot))
-        self._report(f"ready in {time.monotonic() - began:.1f} s: {pictures} of commit {commit.id[:12]}")
+        self._tell(f"ready in {time.monotonic() - began:.1f} s: {pictures} of commit {commit.id[:12]}")
 
     def _calibrate(self) -> None:
         held = self._state.snapshot
@@ -178,7 +179,11 @@ class Following:
             self._state = state
             self._changed.notify_all()
         if state.message and state.message != before.message:
-            self._report(state.message)
+            self._tell(state.message)
+
+    def _tell(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # nobody reads the log any more, and the service goes on
+            self._report(line)
 
 
 def _without(head: CommitFacts) -> str:

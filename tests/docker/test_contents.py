@@ -113,6 +113,7 @@ def test_the_service_listens_with_the_files_of_its_image_alone(tmp_path: Path) -
         with urllib.request.urlopen(f"{url}/", timeout=60) as answer:
             assert "<title>" in answer.read().decode()
         process.terminate()
+        process.communicate(timeout=60)
     assert process.returncode == 0
 
 
