@@ -116,11 +116,13 @@ function renew() {
 /** Puts the page and the focus where they were before going on, or at the beginning of what is new. */
 function restore(back, first, asking) {
   const { scroll, id } = back ? navigation.place() : { scroll: 0, id: null };
-  const left = id && document.querySelector(`.tile[data-id="${CSS.escape(id)}"] a`);
+  // The other view may have a tile of the same picture, hidden.
+  const left = id && byId(asking ? "tiles" : "browse").querySelector(`.tile[data-id="${CSS.escape(id)}"] a`);
   const lost = document.activeElement === document.body || !document.activeElement?.checkVisibility();
   if (left) left.focus({ preventScroll: true });
   else if (lost && !first) document.querySelector(asking ? "#title" : "#browse h2")?.focus({ preventScroll: true });
   scrollTo(0, scroll);
+  if (left) left.scrollIntoView({ block: "nearest" }); // tiles that were not drawn yet have estimated heights
 }
 
 /** Folders below what was typed so far, to propose; null where they cannot be had. */

@@ -90,13 +90,14 @@ def test_a_hundred_thousand_pictures_come_a_page_at_a_time(large: Service, opene
     assert names == [f"{rows[at]:06}.jpg" for at in (0, 119, 120, 359)]
     # Going on and back finds the same place, with what was loaded.
     tiles[300].locator("a.picture").scroll_into_view_if_needed()
-    place = tab.page.evaluate("scrollY")
-    assert place > 1000
+    assert tab.page.evaluate("scrollY") > 1000
     tiles[300].locator("a.picture").click()
     tab.answered(f"{rows[300]:06}.jpg", tiles=12)
     tab.page.go_back()
     expect(shown).to_have_count(360, timeout=WAIT)
-    tab.page.wait_for_function("place => Math.abs(scrollY - place) < 300", arg=place)
+    left = shown.nth(300).locator("a.picture")
+    expect(left).to_be_focused(timeout=WAIT)
+    expect(left).to_be_in_viewport()
 
 
 def test_many_folders_and_their_covers(large: Service, opened: Open) -> None:
