@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,7 +11,7 @@ from itertools import islice
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -19,20 +21,27 @@ from lookalike.neighbours import Neighbour, Neighbours
 from lookalike.ownservice import OwnService
 from lookalike.pictures import Box, Given, asked
 from pipelines.client import choosing, services
+from pipelines.client.commits import Commits
 from pipelines.client.connection import Connection, connect
 from pipelines.client.failures import cause, explain
 from pipelines.client.jobs import Jobs
 from pipelines.client.moments import commit_at
 from pipelines.client.outages import outlasting
-from pipelines.client.searches import Searches
+from pipelines.client.searches import SearchError, Searches
 from pipelines.client.services import Service
+from pipelines.cluster import status
 from pipelines.errors import LookalikeError
 from pipelines.explaining.changes.history import Changes as History
 from pipelines.explaining.timetravel import past
 from pipelines.library import ingest, pictures
 from pipelines.library.kept import Kept, default_place
+from pipelines.library.snapshots import REPO
 
 _K = 5
+_CATCHES_UP_WITHIN = 30.0
+_LOOK_EVERY = 0.1
+
+_Answer = TypeVar("_Answer")
 
 
 class Library:
@@ -40,21 +49,31 @@ class Library:
     at whose end a service that it started ends."""
 
     def __init__(
-        self, connection: Connection | None, service: Service | None, commit: str, report: Callable[[str], None]
+        self,
+        connection: Connection | None,
+        service: Service | None,
+        report: Callable[[str], None],
+        found: tuple[str, Path] = ("", Path()),
+        commit: str = "",
     ) -> None:
         """connection: to Pachyderm, None for a library that is known by its service alone. service: None to start one
-        with the first search."""
+        with the first search. found: the address that Pachyderm was found by, and the directory. commit: the one whose
+        answers to give, "" for the newest."""
         self._connection = connection
+        self._found = found
         self._commit = commit
         self._report = report
+        self._lock = threading.Lock()
         self._own: OwnService | None = None
         self._searches = None if service is None else Searches(service)
+        self._name = connection.address if connection is not None else service.url if service is not None else ""
 
     @classmethod
     def open(
         cls,
         address: str = "",
         *,
+        token: str = "",
         token_file: "str | PathLike[str] | None" = None,
         certificate: "str | PathLike[str] | None" = None,
         report: Callable[[str], None] = print,
@@ -63,17 +82,17 @@ class Library:
 
         address: that of Pachyderm, grpc://HOST:PORT, by default the one that the command `lookalike` would take in this
         directory; searches are answered by the service that runs for it, or by one that is started with the first
-        search. Or that of a service, https://HOST, which is all that a search needs. token_file, certificate: those of
-        that service, the certificate in PEM if it is its own. report: takes lines about what takes long. Raises
-        LookalikeError if it cannot be reached.
+        search. Or that of a service, https://HOST, which is all that a search needs. token, token_file: the token
+        of that service, or the file that holds it. certificate: the service's own, in PEM, if it is not one that this
+        machine trusts. report: takes lines about what takes long. Raises LookalikeError if it cannot be reached.
         """
-        token = None if token_file is None else Path(token_file)
-        trusted = None if certificate is None else Path(certificate)
         if address.startswith(("http://", "https://")):
-            return cls(None, _reached(address, token, trusted), "", report)
+            kept = None if token_file is None else Path(token_file)
+            trusted = None if certificate is None else Path(certificate)
+            return cls(None, _reached(Service(_plain(address), "", kept, trusted, token=token)), report)
         with _explained():
             connection = connect(choosing.target(address), lambda reason: report(reason) if reason else None)
-            return cls(connection, services.running(connection), "", report)
+            return cls(connection, services.running(connection), report, (address, Path.cwd()))
 
     def __enter__(self) -> "Library":
         return self
@@ -84,12 +103,10 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection to the service, and the service itself if it was started for this library."""
-        if self._searches is not None:
-            self._searches.close()
-        if self._own is not None:
-            self._own.close()
-            self._own = self._searches = None
+        """Ends the connection to the service, and the service itself if it was started for this library. A search
+        afterwards opens them again."""
+        with self._lock:
+            self._leave()
 
     def search(
         self,
@@ -110,44 +127,61 @@ class Library:
         must match. box: the region of the picture to search for. exact: False for approximate answers where the index
         has codes, None for what is fast enough. Raises LookalikeError, with the reason.
         """
-        searches = self._searching()
-        answer = searches.search(
-            asked(picture, box),
-            k=k,
-            metric=metric,
-            filter=filter or None,
-            max_distance=max_distance,
-            combine=combine,
-            exact=exact,
-        )
-        return Neighbours(answer, searches.thumbnail)
+        question = asked(picture, box)
+
+        def found(searches: Searches) -> Neighbours:
+            answer = searches.search(
+                question,
+                k=k,
+                metric=metric,
+                filter=filter or None,
+                max_distance=max_distance,
+                combine=combine,
+                exact=exact,
+            )
+            return Neighbours(answer, searches.thumbnail)
+
+        return self._by_a_service(found)
 
     def original(self, picture: "Neighbour | str", to: "str | PathLike[str] | None" = None, source: int = 0) -> bytes:
         """The file that a picture of the library came from, by a neighbour or an id. source: which of its paths. to: a
         path to write the file to. Raises LookalikeError if it is gone."""
         id_ = picture.id if isinstance(picture, Neighbour) else picture
-        file = io.BytesIO()
-        self._searching().original(id_, file, source)
-        content = file.getvalue()
+
+        def read(searches: Searches) -> bytes:
+            file = io.BytesIO()
+            searches.original(id_, file, source)
+            return file.getvalue()
+
+        content = self._by_a_service(read)
         if to is not None:
             Path(to).write_bytes(content)
         return content
 
     def add(self, *paths: "str | PathLike[str]", wait: bool = True) -> str:
         """Puts pictures, directories or archives into the library, as `lookalike add` does; those of the same name are
-        replaced. wait: until they can be found. Returns the id of the commit. Raises LookalikeError for files that
-        cannot be read, after the others were put, and for jobs that did not succeed."""
+        replaced. wait: until they can be found. Returns the id of the commit. Raises LookalikeError, after the others
+        were put, for files that cannot be read or that turn out not to be pictures, and for jobs that did not
+        succeed."""
         connection = replace(self._pachyderm("add pictures"), doing="lookalike.Library.add")
         found = pictures.find([Path(each) for each in paths])
         with _explained():
             written = ingest.add(connection, found.sources)
             jobs = Jobs(connection).watch([written.commit], lambda *_: None) if wait and written.commit else []
+            rejected = status.rejections(connection) if jobs else []
         for job in jobs:
             if job.state != "success":
                 raise LookalikeError(f"{job.pipeline} did not succeed: {job.reason or 'see `lookalike status`'}")
-        unreadable = {**found.unreadable, **written.unreadable}
-        for path, reason in unreadable.items():
-            raise LookalikeError(f"cannot read {path}: {reason}; {len(unreadable)} of the files were left out")
+        if jobs:
+            self._catch_up(connection, written.commit)
+        names = set(written.names)
+        left_out = {f"cannot read {path}": why for path, why in {**found.unreadable, **written.unreadable}.items()}
+        left_out |= {
+            f"{each.source} is rejected": each.reason for each in rejected if each.repo == REPO and each.is_in(names)
+        }
+        for what, reason in left_out.items():
+            more = f"; so are {len(left_out) - 1} more of the files left out" if len(left_out) > 1 else ""
+            raise LookalikeError(f"{what}: {reason}{more}")
         return written.commit
 
     def history(self, limit: int = 20, answers: bool = True) -> Changes:
@@ -169,19 +203,61 @@ class Library:
         connection = self._pachyderm("go back in time")
         with _explained():
             commit = past.answering(connection, outlasting(connection, partial(commit_at, connection, moment)))
-        return Library(connection, None, commit, self._report)
+        return Library(connection, None, self._report, self._found, commit)
 
     def __repr__(self) -> str:
-        where = self._connection.address if self._connection is not None else self._searching().service.url
-        return f"<lookalike.Library {where}{f' at {self._commit[:12]}' if self._commit else ''}>"
+        return f"<lookalike.Library {self._name}{f' at {self._commit[:12]}' if self._commit else ''}>"
 
-    def _searching(self) -> Searches:
-        if self._searches is None:
-            connection = self._pachyderm("search")
-            self._report("starting a service for this library; `lookalike serve` in a terminal keeps one running")
-            self._own = OwnService(connection, self._commit, self._report)
-            self._searches = Searches(self._own.service)
-        return self._searches
+    def _by_a_service(self, ask: Callable[[Searches], _Answer]) -> _Answer:
+        """What a service answers. One that has ended is replaced by another, once."""
+        searches = self._searching()
+        try:
+            return ask(searches)
+        except SearchError as error:
+            if error.answered or self._connection is None:
+                raise
+            return ask(self._searching(ended=searches))
+
+    def _searching(self, ended: Searches | None = None) -> Searches:
+        """Asks the service that this library knows, unless it has ended, or another."""
+        with self._lock:
+            if self._searches is None or self._searches is ended:
+                self._leave()
+                self._searches = Searches(self._service())
+            return self._searches
+
+    def _catch_up(self, connection: Connection, commit: str) -> None:
+        """Waits until the service that this library asks, if there is one, answers from a commit or a later one."""
+        until = time.monotonic() + _CATCHES_UP_WITHIN
+        index = Commits(connection, "index")
+        while self._searches is not None and time.monotonic() < until:
+            said = services.status(self._searches.service)
+            if said is None:
+                return  # it has ended: another begins with the newest
+            with _explained():
+                newest = outlasting(connection, index.newest)
+            if (said["commits"] or {}).get("index") in (commit, newest):
+                return
+            time.sleep(_LOOK_EVERY)
+
+    def _service(self) -> Service:
+        """A service that runs for this library, or a new one."""
+        connection = self._pachyderm("search")
+        with _explained():
+            running = None if self._commit else services.running(connection)
+        if running is not None:
+            return running
+        self._report("starting a service for this library; `lookalike serve` in a terminal keeps one running")
+        self._own = OwnService(*self._found, self._commit, self._report)
+        return self._own.service
+
+    def _leave(self) -> None:
+        if self._searches is not None:
+            self._searches.close()
+        if self._own is not None:
+            self._own.close()
+        if self._connection is not None:  # otherwise the service is all that is known
+            self._own = self._searches = None
 
     def _pachyderm(self, what: str) -> Connection:
         if self._connection is None:
@@ -201,10 +277,14 @@ def _explained() -> Iterator[None]:
         raise LookalikeError(str(error) if failed is None else explain(failed)) from error
 
 
-def _reached(url: str, token: Path | None, certificate: Path | None) -> Service:
-    """The service at a URL. Raises LookalikeError if it does not answer."""
+def _plain(url: str) -> str:
+    """The URL without its path."""
     parts = urlsplit(url)
-    plain = f"{parts.scheme}://{parts.netloc}"
-    found = Service(plain, f"the service at {plain}", token, certificate)
-    with Searches(found) as searches:
-        return replace(found, status=searches.status())
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _reached(service: Service) -> Service:
+    """The service with its status. Raises LookalikeError if it does not answer."""
+    named = replace(service, words=f"the service at {service.url}")
+    with Searches(named) as searches:
+        return replace(named, status=searches.status())

@@ -3,16 +3,27 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 
 from pipelines.client import services
-from pipelines.client.connection import Connection
 from pipelines.client.services import Service
 from pipelines.errors import LookalikeError
 
-_PROGRAM = "from pipelines.cli import main; main()"
+# The pipe to its standard input is closed when this Python ends, in whichever way. A session of its own keeps it from
+# hearing Ctrl-C, which in a notebook or a shell is meant for what runs there.
+_PROGRAM = """
+import os, signal, threading
+def watch():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=watch, daemon=True).start()
+from pipelines.cli import main
+main()
+"""
 _ANNOUNCED = "lookalike serve: "
 
 _WITHIN = 180.0
@@ -25,64 +36,75 @@ _END_WITHIN = 10.0
 class OwnService:
     """A process that serves a library on a free port of this machine."""
 
-    def __init__(self, connection: Connection, at: str = "", report: Callable[[str], None] = lambda _: None) -> None:
-        """Starts it, and waits until it answers. at: the commit to serve, "" to follow the newest. report: takes the
-        lines that it says. Raises LookalikeError with its reason if it does not start."""
+    def __init__(
+        self, address: str, directory: Path, at: str = "", report: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Starts it, and waits until it answers. address, directory: the library as the command finds it, by a name or,
+        for "", from a directory. at: the commit to serve, "" to follow the newest. report: takes the lines that it says
+        until then. Raises LookalikeError with its reason if it does not start."""
         arguments = [sys.executable, "-c", _PROGRAM, "serve", "--port", "0", "--no-browser"]
-        arguments += ["--address", connection.address] + (["--at", at] if at else [])
-        self._process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "1000"},
-        )
+        arguments += [*(["--address", address] if address else []), *(["--at", at] if at else [])]
+        self._report = report
+        self._lines: list[str] = []
+        with tempfile.NamedTemporaryFile(prefix="lookalike-") as said:
+            # A file, not a pipe: nobody reads what it says later.
+            self._said = Path(said.name).open(encoding="utf-8", errors="replace")  # noqa: SIM115  closed by close
+            self._process = subprocess.Popen(
+                arguments,
+                stdin=subprocess.PIPE,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                cwd=directory,
+                start_new_session=True,
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "COLUMNS": "1000"},
+            )
         self._end = weakref.finalize(self, _end, self._process)
         try:
-            self.service = self._ready(report)
+            self.service = self._ready()
         except BaseException:
             self.close()
             raise
+        finally:
+            self._said.close()
 
     def close(self) -> None:
         """Ends the process."""
         self._end()
 
-    def _ready(self, report: Callable[[str], None]) -> Service:
-        found = Service(self._url(report), "the service of this library")
+    def _ready(self) -> Service:
         until = time.monotonic() + _WITHIN
         while time.monotonic() < until:
-            said = services.status(found)
+            ended = self._process.poll() is not None  # before its last lines are read
+            url = self._url()
+            if ended:
+                reason = " ".join(self._lines) or "it ended without a word"
+                raise LookalikeError(f"the service of this library did not start: {reason}")
+            found = Service(url, "the service of this library")
+            said = services.status(found) if url else None
             if said is not None and said["state"] in ("ready", "empty"):
                 return Service(found.url, found.words, status=said)
             if said is not None and said["state"] == "failed":
                 raise LookalikeError(str(said["message"]))
-            if self._process.poll() is not None:
-                raise LookalikeError("the service of this library has ended: `lookalike serve` tells why")
             time.sleep(_LOOK_EVERY)
         raise LookalikeError(f"the service of this library did not answer within {_WITHIN:.0f} s")
 
-    def _url(self, report: Callable[[str], None]) -> str:
-        """The address that the process announces."""
-        lines: list[str] = []
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(_ANNOUNCED):
-                return line.removeprefix(_ANNOUNCED).strip()
-            lines.append(line.strip())
-            report(lines[-1])
-        reason = " ".join(filter(None, lines)) or "it ended without a word"
-        raise LookalikeError(f"the service of this library did not start: {reason}")
+    def _url(self) -> str:
+        """The address that the process has announced, "" before. Reports its other lines, each once."""
+        self._said.seek(0)
+        whole = [line.strip() for line in self._said if line.endswith("\n")]
+        lines = [line for line in whole if line and not line.startswith(_ANNOUNCED)]
+        for line in lines[len(self._lines) :]:
+            self._report(line)
+        self._lines = lines
+        return next((line.removeprefix(_ANNOUNCED) for line in whole if line.startswith(_ANNOUNCED)), "")
 
 
-def _end(process: "subprocess.Popen[str]") -> None:
+def _end(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
         process.wait(_END_WITHIN)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
+    if process.stdin is not None:
+        process.stdin.close()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 from urllib.parse import urlencode, urlsplit
 
-from pipelines.client.services import Service, is_loopback
+from pipelines.client.services import Service
 from pipelines.errors import LookalikeError
 
 _WITHIN = 90.0
@@ -37,9 +37,9 @@ class SearchError(LookalikeError):
         self.code = code
 
     @property
-    def about_the_question(self) -> bool:
-        """Whether the question itself was refused, so that another service would refuse it, too."""
-        return 400 <= self.status < 500 and self.status not in (401, 403, 429)
+    def answered(self) -> bool:
+        """Whether a service said so itself; otherwise none is there that can be asked."""
+        return self.status > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class Searches:
         trust = self.service.trust()
         if trust is not None:
             return http.client.HTTPSConnection(host, parts.port, timeout=_WITHIN, context=trust)
-        if self.service.token_file is not None and not is_loopback(host):
+        if self.service.exposes_its_token:
             raise SearchError(f"{self.service.url} has no TLS, so its token would be readable on the way: use https")
         return http.client.HTTPConnection(host, parts.port, timeout=_WITHIN)
 

@@ -12,7 +12,7 @@ import os
 import ssl
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,21 +42,29 @@ _MOST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service that answers: its URL without a path, the file of its token (None if it needs none), the certificate by
-    which it is known (None if it has no TLS, or one that this machine trusts anyway), and `status`, its answer to
-    GET /status. `words` name it in messages."""
+    """A service that answers: its URL without a path, the file of its token or the token itself (neither if it needs
+    none), the certificate by which it is known (None if it has no TLS, or one that this machine trusts anyway), and
+    `status`, its answer to GET /status. `words` name it in messages."""
 
     url: str
     words: str
     token_file: Path | None = None
     certificate: Path | None = None
     status: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    token: str = field(default="", repr=False)
 
     def headers(self) -> dict[str, str]:
         """The headers that authorise a request; none without a token. Raises OSError if the token's file is gone."""
-        if self.token_file is None:
-            return {}
-        return {"Authorization": f"Bearer {self.token_file.read_text(encoding='ascii').strip()}"}
+        token = self.token
+        if not token and self.token_file is not None:
+            token = self.token_file.read_text(encoding="ascii").strip()
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    @property
+    def exposes_its_token(self) -> bool:
+        """Whether others could read the token on its way: to another machine, without TLS."""
+        parts = urlsplit(self.url)
+        return bool(self.token or self.token_file) and parts.scheme != "https" and not is_loopback(parts.hostname or "")
 
     def trust(self) -> ssl.SSLContext | None:
         """For https: what to verify the service with. A certificate that is given must be the service's own, under
@@ -194,7 +202,7 @@ def status(service: Service) -> dict[str, Any] | None:
     """The answer of a service to GET /status; None for none, or one that is not a service's. Its token is never sent
     where others could read it."""
     parts = urlsplit(service.url)
-    if parts.hostname is None or (parts.scheme != "https" and service.token_file and not is_loopback(parts.hostname)):
+    if parts.hostname is None or service.exposes_its_token:
         return None
     try:
         trust = service.trust()
@@ -218,7 +226,7 @@ def _answering(service: Service, project: str) -> Service | None:
     # None while the first index is loaded.
     if said is None or (said["commits"] or {}).get("project", project) != project:
         return None
-    return Service(service.url, service.words, service.token_file, service.certificate, said)
+    return replace(service, status=said)
 
 
 def _registered() -> Path:

@@ -1,7 +1,7 @@
 """The status: every pipeline with its running and newest jobs, reasons of failures, rejected files, empty repos."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -60,6 +60,12 @@ class Rejection:
     source: str
     stage: str
     reason: str
+
+    def is_in(self, names: Set[str]) -> bool:
+        """Whether its name is one of these true names, or below one."""
+        parts = self.source.split("/")
+        above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+        return not names.isdisjoint(above)
 
 
 @dataclass(frozen=True, slots=True)

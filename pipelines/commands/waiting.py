@@ -22,9 +22,7 @@ class Put:
 
     def holds(self, rejection: Rejection) -> bool:
         """Whether a rejected file is one of these, or is in one."""
-        parts = rejection.source.split("/")
-        above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
-        return rejection.repo == self.repo and not frozenset(above).isdisjoint(self.names)
+        return rejection.repo == self.repo and rejection.is_in(self.names)
 
 
 def conclude(connection: Connection, done: str, commit: str, wanted: bool, *put: Put) -> list[Rejection]:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ from PIL import Image
 
 import lookalike
 from lookalike import LookalikeError
+from pipelines.client import services
 from pipelines.client.commits import Commits
 from pipelines.client.repository import Repository
+from pipelines.client.services import Service
+from tests import containers
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
 
@@ -126,17 +130,63 @@ def test_the_library_is_changed_and_asked_as_it_was(served: World, paint: Paint,
     served.settle(served.remove("later.png"))
 
 
-def test_a_library_without_a_service_starts_its_own(
-    world: World, paint: Paint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(world.scratch / "elsewhere"))  # where none is registered
+@pytest.fixture
+def unregistered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No service is registered on this machine."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "elsewhere"))
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_library_without_a_service_starts_its_own_and_another_when_it_has_ended(world: World, paint: Paint) -> None:
     said: list[str] = []
     with lookalike.Library.open(world.pachd.address, report=said.append) as library:
         assert library.search(paint(5), k=1)[0].path == "trip/5.png"
+        first = library._own
+        assert first is not None
         assert said[0].startswith("starting a service for this library")
-        own = library._own
-        assert own is not None
-    assert own._process.poll() is not None
+        first._process.kill()
+        first._process.wait()
+        assert library.search(paint(6), k=1)[0].path == "trip/6.png"
+        assert len([line for line in said if line.startswith("starting a service")]) == 2
+        second = library._own
+        assert second is not None
+        library.close()
+        assert second._process.poll() is not None
+        assert library.search(paint(7), k=1)[0].path == "trip/7.png"
+
+
+_ASKING = """
+import lookalike, sys
+library = lookalike.Library.open(sys.argv[1], report=lambda _: None)
+library.search("{}", k=1)
+print(library._searching().service.url, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.usefixtures("unregistered")
+def test_a_service_of_its_own_ends_with_a_python_that_is_killed(world: World, paint: Paint, tmp_path: Path) -> None:
+    picture = tmp_path / "mine.png"
+    picture.write_bytes(paint(5))
+    arguments = [sys.executable, "-c", _ASKING.format(picture), world.pachd.address]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        service = Service(process.stdout.readline().strip(), "the service")
+        assert services.status(service) is not None
+        process.kill()
+    assert containers.eventually(lambda: services.status(service) is None)
+
+
+def test_files_that_are_not_pictures_are_said_when_they_are_added(served: World, paint: Paint, tmp_path: Path) -> None:
+    added = tmp_path / "added"
+    added.mkdir()
+    (added / "kept.png").write_bytes(paint(41))
+    (added / "broken.png").write_bytes(paint(42)[:200])
+    with lookalike.Library.open(served.pachd.address) as library:
+        with pytest.raises(LookalikeError, match=r"broken\.png is rejected: .+"):
+            library.add(added)
+        assert library.search(paint(41), k=1)[0].path == "added/kept.png"
+    served.settle(served.remove("added/kept.png", "added/broken.png"))
 
 
 def test_a_library_by_the_address_of_its_service(served: World, paint: Paint) -> None:
