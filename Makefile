@@ -41,7 +41,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality copies serving peers towers lint stubs format lock wheel images clean
+.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality copies serving codes peers towers lint stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -113,6 +113,9 @@ copies: $(READY) ## Measure finding copies of pictures beside imagededup, which 
 
 serving: $(READY) ## Measure the service over HTTP beside FAISS; two minutes; ARGS="--pictures 10000" selects the size.
 	@$(BIN)/python -m benchmarks.serving $(ARGS)
+
+codes: $(READY) ## Measure searches of a million pictures by codes beside exact ones; five minutes, 10 GB of memory.
+	@$(BIN)/python -m benchmarks.codes $(ARGS)
 
 peers: $(READY) ## Compare adding one picture with DVC and Snakemake, which the first run installs separately.
 	@$(BIN)/python -m benchmarks.peers $(ARGS)

@@ -1,0 +1,113 @@
+"""Searches of a large library by the codes of its index, beside exact ones: `python -m benchmarks.codes --help`.
+
+The index is made, and opened as the service opens it; one question at a time, by the vector of a library picture.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import program
+from benchmarks.madeindex import DIMENSION, SEGMENTS, MadeIndex
+from benchmarks.program import positive
+from benchmarks.report import Line, Result, Row, line, timed
+from benchmarks.trees import status_mib
+from stages.knn import codes
+from stages.knn.factory import open_searcher
+from stages.knn.settings import ALGORITHMS, Settings
+from stages.knn.vectorset import VectorSet
+from stages.serving.library import Library
+from stages.serving.searching import SLOW, Searching
+from stages.serving.searching import Result as Found
+
+PACKAGES = ("numpy", "faiss", "onnxruntime")
+
+_K = 10
+_QUESTIONS = 200
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measures a library of the size that the arguments (the command line's by default) name, and prints the table."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.codes", description="Measures searches by codes beside exact ones."
+    )
+    parser.add_argument("--pictures", type=positive, default=1_000_000, metavar="N", help="size of the library")
+    parser.add_argument("--algorithm", choices=ALGORITHMS[1:], default="ivfflat", help="of the codes")
+    given = program.parse(parser, (), arguments)
+    given.sections = [f"{given.pictures:,} pictures, {given.algorithm}"]
+    program.exit_on_sigterm()
+    program.run(given, lambda name: measure(name, given.pictures, given.algorithm), PACKAGES, beside="exact")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    seconds: float
+    bytes: int
+
+
+def measure(name: str, pictures: int, algorithm: str) -> Result:
+    """Writes an index with codes, and asks it for the neighbours of some of its pictures in both ways."""
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        written = [_segment(MadeIndex(pictures), Path(scratch), each, algorithm) for each in SEGMENTS]
+        library = Library.open([Path(scratch, each) for each in SEGMENTS])
+        searching = Searching(library, Settings(), {})
+        searching.prepared()
+        rows = np.random.default_rng(0).integers(len(library), size=_QUESTIONS).tolist()
+        exact, exact_times = _asked(searching, library, rows, exact=True)
+        coded, coded_times = _asked(searching, library, rows, exact=False)
+        searching.close()
+    hits = [np.isin(one.topk.rows[0], other.topk.rows[0]).mean() for one, other in zip(exact, coded, strict=True)]
+    stated = coded[0].recall or 0.0
+    spent, size = sum(each.seconds for each in written), sum(each.bytes for each in written)
+    middle, middle_exact = (1000 * statistics.median(each) for each in (coded_times, exact_times))
+    late, late_exact = (1000 * statistics.quantiles(each, n=20)[-1] for each in (coded_times, exact_times))
+    usual = late_exact if middle_exact < 1000 * SLOW else late
+    lines = (
+        line("one question: median", middle, middle_exact, "ms"),
+        line("one question: 95th percentile", late, late_exact, "ms"),
+        line("one question, as the service chooses: 95th percentile", usual, None, "ms", "60 ms", usual < 60),
+        Line(f"recall@{_K}, of these questions", f"{np.mean(hits):.4f}", f"{stated:.4f} stated"),
+        line("codes", size / 2**20, pictures * DIMENSION * 4 / 2**20, "MiB"),
+        line("writing them, one thread, with their recall", spent, None, "s"),
+        line("memory of this process", status_mib("self", "VmRSS"), None, "MiB"),
+    )
+    rows_ = (Row(name, "codes", late / 1000), Row(name, "exact", late_exact / 1000), Row(name, "written", spent))
+    return Result(rows_, lines)
+
+
+def _segment(index: MadeIndex, root: Path, segment: str, algorithm: str) -> _Written:
+    """Writes a segment, and its codes as the stage index does."""
+    print(f"  segment {segment} ...", file=sys.stderr, flush=True)
+    place = index.write(root, segment)
+    library = VectorSet(np.load(place / "vectors.npy", mmap_mode="r"))
+    exact = open_searcher(library, Settings(), {}, lambda _: None)
+    found: list[codes.Coded | None] = []
+    seconds = timed(lambda: found.append(codes.write(library, algorithm, exact, place / codes.FILE)))
+    facts = json.loads((place / "index.json").read_text())
+    if found[0] is not None:
+        facts["codes"] = found[0].as_data()
+    (place / "index.json").write_text(json.dumps(facts))
+    return _Written(seconds, (place / codes.FILE).stat().st_size if found[0] is not None else 0)
+
+
+def _asked(searching: Searching, library: Library, rows: Sequence[int], exact: bool) -> tuple[list[Found], list[float]]:
+    found: list[Found] = []
+    times = []
+    for row in rows:
+        point = library.vectors(np.array([row]))
+        times.append(timed(lambda point=point, row=row: found.append(  # type: ignore[misc]
+            searching.search(point, _K, known=[row], exact=exact)
+        )))  # fmt: skip
+    return found, times
+
+
+if __name__ == "__main__":
+    sys.exit(main())
