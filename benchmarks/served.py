@@ -28,6 +28,11 @@ class Served:
         """The most memory held since the start, in MiB."""
         return status_mib(self.process.pid, "VmHWM")
 
+    @property
+    def private(self) -> float:
+        """The memory that it holds now apart from pages of files, in MiB."""
+        return status_mib(self.process.pid, "RssAnon")
+
     def passed(self) -> tuple[float, float]:
         """The pictures that the model has seen, and the times that it computed some together."""
         with urlopen(f"{self.url}/metrics") as answer:

@@ -76,6 +76,7 @@ class Figures:
     imported: float  # seconds of a bare import of TensorFlow
     ready: float  # seconds until the service answers
     peak: float  # MiB
+    private: float  # MiB, without pages of files, at the end
     batch: float  # pictures in each pass of the crowd, on average
 
 
@@ -101,7 +102,8 @@ def run(name: str, size: int, seconds: float) -> Result:
         peers = [_peer(arguments, by_id, seconds) for arguments in (("flat", str(place / "index")), ("bare",))]
     alone, crowd = zip(found.by_id, *peers, strict=True)
     rate, decoding, imported = (passes[each] for each in ("rate", "decoding", "imported"))
-    figures = Figures(alone, crowd, found.uploads, rate, decoding, imported, ours.ready, found.peak, found.batch)
+    memory = found.peak, found.private
+    figures = Figures(alone, crowd, found.uploads, rate, decoding, imported, ours.ready, *memory, found.batch)
     return _result(name, size, figures)
 
 
@@ -153,11 +155,13 @@ def _passes(backbone: Path) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Loads:
-    """The loads of the service, each alone and from a crowd; its peak memory, in MiB, and the pictures in a pass."""
+    """The loads of the service, each alone and from a crowd; its peak memory and what
+    of it is its own at the end, in MiB, and the pictures in a pass."""
 
     by_id: tuple[Taken, Taken]
     uploads: tuple[Taken, Taken]
     peak: float
+    private: float
     batch: float
 
 
@@ -173,8 +177,7 @@ def _loads(ours: Served, by_id: list[bytes], uploads: list[bytes], seconds: floa
     crowd_uploads = measure(Load(ours.port, _JPEG, uploads, _CLIENTS, seconds))
     after = ours.passed()
     batch = (after[0] - before[0]) / max(1.0, after[1] - before[1])
-    peak = ours.peak
-    return _Loads((alone, crowd), (alone_uploads, crowd_uploads), peak, batch)
+    return _Loads((alone, crowd), (alone_uploads, crowd_uploads), ours.peak, ours.private, batch)
 
 
 def _warm(port: int, by_id: list[bytes]) -> None:
@@ -241,6 +244,7 @@ def _process(found: Figures, vectors: float) -> Iterator[Line]:
     yield line("ready, beside a bare import of TensorFlow", found.ready, found.imported, "s", "2 s more", soon)
     small = found.peak <= vectors + _BESIDE * 1024
     yield line("peak memory, beside the vectors", found.peak, vectors, "MiB", f"{_BESIDE} GiB more", small)
+    yield line("memory of its own afterwards, without pages of files", found.private, None, "MiB")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """One segment of the index, memory-mapped: facts, vectors, hashes, ids, sources and thumbnails. Searches nothing."""
 
 import json
+import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,11 @@ class Mapped:
         """The thumbnail in that row."""
         found: bytes = self.thumbnails[row]
         return found
+
+    def release(self) -> None:
+        """Takes the vectors out of this process's memory; what is read of them later comes back from the file."""
+        if isinstance(self.vectors, np.memmap):
+            self.vectors._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
     def paths(self) -> tuple[Any, Rows]:
         """The stored paths (see stages.tables.parquet) of all sources, an Arrow array, and how many of them each row

@@ -16,12 +16,13 @@ from stages.serving.mapped import IdsAsText, Mapped
 
 @dataclass
 class Prepared:
-    """The vectors of a segment in one metric, and what searches them.
+    """A segment with its vectors in one metric, and what searches them.
 
     searcher: of the backend that was asked for, if it only proposes candidates. bounding: bounds all distances. copy:
     the same faster; None until it is made, or if that is not possible. settled: whether this is decided.
     """
 
+    segment: Mapped
     points: VectorSet
     searcher: Searcher | None
     bounding: Bounding
@@ -44,12 +45,13 @@ class Opener:
             points = VectorSet(segment.vectors, metric, IdsAsText(segment.ids))
             backend = open_backend(points.prepared, self.settings, self.environment, self.report, self.machine)
             if isinstance(backend, Bounding):
-                return Prepared(points, None, backend, settled=self.settings.backend != "auto")
+                return Prepared(segment, points, None, backend, settled=self.settings.backend != "auto")
             bounding = open_bounding(points.prepared, self.machine)
-        return Prepared(points, Exact(points, backend), bounding, settled=True)
+        return Prepared(segment, points, Exact(points, backend), bounding, settled=True)
 
     def copy(self, segments: Sequence[Prepared], closing: threading.Event) -> None:
-        """Makes the copies of those segments that lack them, until closing is set."""
+        """Makes the copies of those segments that lack them, until closing is set. Of the vectors themselves a search
+        then reads few, so they leave the memory."""
         centre = next((each.copy.centre for each in segments if each.copy is not None), None)
         for each in segments:
             if closing.is_set():
@@ -61,3 +63,5 @@ class Opener:
                 centre = copy.centre
                 each.copy = copy if copy.usable else None
                 each.settled = True
+                if each.copy is not None:
+                    each.segment.release()

@@ -18,6 +18,7 @@ import uvicorn
 
 from stages.contract import StageError
 from stages.filecache import FileCache
+from stages.serving import allocator
 from stages.serving.app import application
 from stages.serving.configuration import Configuration
 from stages.serving.connections import Connection
@@ -65,6 +66,7 @@ def run(
     announce: takes the URL once it can be asked. report: takes lines for the log, from any thread. mounted: see
     Opening. Raises StageError if the address cannot be listened on.
     """
+    allocator.settle()
     try:
         server = Pachyderm(configuration.server)
     except PachydermError as error:

@@ -18,6 +18,7 @@ from stages.serving.searching import Searching
 from stages.tables.images import Images, write_images
 from stages.tables.neighbours import read_neighbours
 from tests.stages.knn.oracle import brute
+from tests.stages.serving.memory import resident_of
 from tests.stages.serving.segments import MODEL, write_index
 
 Mask = NDArray[np.bool_]
@@ -246,6 +247,19 @@ def test_unchanged_segments_are_taken_over(tmp_path: Path) -> None:
         assert same(after.search(QUERIES, 4, metric=metric).topk, TopK(distances, rows))
     assert [one is other for one, other in zip(before._made["cosine"], after._made["cosine"], strict=True)] == kept
     assert {key for key, _ in after._segments} == {each.key for each in library.segments}
+
+
+def test_vectors_leave_the_memory_once_they_are_copied(tmp_path: Path) -> None:
+    index = write_index(tmp_path / "index", vectors(4096, 512))
+    library = Library.open(index)
+    made = Searching(library, Settings(), CPU)
+    assert made.prepared(60)
+    files = [each / "vectors.npy" for each in index]
+    size = sum(each.stat().st_size for each in files)
+    assert sum(map(resident_of, files)) < size / 8
+    found = made.search(vectors(4096, 512)[[3]], 4096, known=[3])
+    assert found.topk.rows[0, 0] == 3
+    assert sum(map(resident_of, files)) > size / 2
 
 
 def test_a_closed_one_still_answers(library: Library) -> None:
