@@ -143,11 +143,20 @@ def test_the_data_of_other_packages_are_not_included() -> None:
     assert data(contents(["stages.render"]).modules) == frozenset()
 
 
+def kept() -> list[str]:
+    """What .dockerignore admits to the build context."""
+    return [line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+
+
+def test_the_build_context_needs_no_directory_by_a_pattern() -> None:
+    # Docker's builder without BuildKit does not look into directories that it excludes, unless an exception names them.
+    assert not [pattern for pattern in kept() if "*" in pattern.rpartition("/")[0]]
+
+
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_the_build_context_is_enough(name: str, tmp_path: Path) -> None:
     context, image = tmp_path / "context", tmp_path / "image"
-    kept = [line[1:] for line in (PROJECT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
-    found = [path for pattern in kept for path in PROJECT.glob(pattern)]
+    found = [path for pattern in kept() for path in PROJECT.glob(pattern)]
     for path in [each for top in found for each in (top.rglob("*") if top.is_dir() else [top]) if each.is_file()]:
         copy = context / path.relative_to(PROJECT)
         copy.parent.mkdir(parents=True, exist_ok=True)
