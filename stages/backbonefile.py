@@ -1,6 +1,6 @@
-"""The file of a backbone, backbone.keras, as an archive: its identity, and its damage. Does not know Keras.
+"""The file of a backbone, backbone.keras, as an archive: its identity, its damage, and equal bytes for equal models.
 
-So the features stage finds a damaged file before it imports TensorFlow.
+Does not know Keras, so the features stage finds a damaged file before it imports TensorFlow.
 """
 
 import hashlib
@@ -86,6 +86,21 @@ def canonical(config: Any) -> Any:
         return [walk(item) for item in value] if isinstance(value, list) else value
 
     return walk(config)
+
+
+def normalise(source: Path, target: Path) -> None:
+    """Rewrites a .keras file so that equal models give equal bytes: no dates, no memory addresses, one order."""
+    with zipfile.ZipFile(source) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["config.json"] = json.dumps(canonical(json.loads(members["config.json"])), sort_keys=True).encode()
+    version = json.loads(members["metadata.json"])["keras_version"]
+    members["metadata.json"] = json.dumps({"keras_version": version}).encode()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(members):
+            entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
+            entry.create_system = 3  # the same on every operating system
+            entry.external_attr = 0o644 << 16
+            archive.writestr(entry, members[name])
 
 
 def _weights(hdf5: bytes) -> dict[str, list[Any]]:

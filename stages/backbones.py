@@ -4,15 +4,13 @@ Equal models give equal bytes, so pushing one again changes nothing. Knows no ar
 """
 
 import hashlib
-import json
 import tempfile
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import keras
 
-from stages.backbonefile import canonical, check, foreign, identity
+from stages.backbonefile import check, foreign, identity, normalise
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
 
@@ -51,7 +49,7 @@ def save_backbone(model: keras.Model, spec: BackboneSpec, directory: Path) -> Ba
     with tempfile.TemporaryDirectory() as scratch:
         saved = Path(scratch) / MODEL_FILE
         model.save(saved)
-        _normalise(saved, directory / MODEL_FILE)
+        normalise(saved, directory / MODEL_FILE)
     spec = replace(spec, sha256=identity(directory / MODEL_FILE, spec))
     (directory / SPEC_FILE).write_text(format_spec(spec))
     return spec
@@ -109,18 +107,3 @@ def sha256_of_numbers(model: keras.Model) -> str:
     for values in model.get_weights():
         digest.update(f"{values.dtype}{values.shape}".encode() + values.tobytes())
     return digest.hexdigest()
-
-
-def _normalise(source: Path, target: Path) -> None:
-    """Rewrites a .keras file so that equal models give equal bytes: no dates, no memory addresses, one order."""
-    with zipfile.ZipFile(source) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    members["config.json"] = json.dumps(canonical(json.loads(members["config.json"])), sort_keys=True).encode()
-    version = json.loads(members["metadata.json"])["keras_version"]
-    members["metadata.json"] = json.dumps({"keras_version": version}).encode()
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(members):
-            entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-            entry.create_system = 3  # the same on every operating system
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, members[name])

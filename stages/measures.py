@@ -21,12 +21,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from stages import shares
+
 RESAMPLES = 1000
 """Most resamples of an interval; fewer where they would take too long."""
 
 _FEWEST = 100
 _WORK = 2 << 30  # numbers that all resamples together may touch
-_Z = 1.959963984540054  # of 95 %
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,17 +122,14 @@ def estimate(judged: Judged, ks: Sequence[int]) -> Estimates:
     resamples = int(np.clip(_WORK // (values.size + 1), _FEWEST, RESAMPLES))
     digest = hashlib.sha256(groups.right.tobytes() + groups.labels.tobytes() + numbers.tobytes()).digest()
     lot = np.random.Generator(np.random.PCG64(int.from_bytes(digest[:16], "big")))
-    shares = numbers / len(judged)
-    drawn = np.stack([_means(lot.multinomial(len(judged), shares), values, starts) for _ in range(resamples)])
+    of_all = numbers / len(judged)
+    drawn = np.stack([_means(lot.multinomial(len(judged), of_all), values, starts) for _ in range(resamples)])
     return Estimates(_with_intervals(micro, drawn[:, 0]), _with_intervals(macro, drawn[:, 1]), resamples)
 
 
 def wilson(right: int, of: int) -> Estimate:
     """A share with Wilson's 95 % interval, which holds for few cases as well."""
-    share = right / of
-    centre = (share + _Z**2 / (2 * of)) / (1 + _Z**2 / of)
-    half = _Z / (1 + _Z**2 / of) * float(np.sqrt(share * (1 - share) / of + _Z**2 / (4 * of**2)))
-    return Estimate(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+    return Estimate(*shares.wilson(right, of))
 
 
 def _grouped(judged: Judged) -> tuple[Judged, npt.NDArray[np.int64]]:

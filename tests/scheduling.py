@@ -17,6 +17,8 @@ TENSORFLOW = (
     "tests/stages/test_features.py",
     "tests/stages/test_precision.py",
     "tests/stages/test_zoo.py",
+    "tests/stages/classify/test_archive.py",
+    "tests/stages/classify/test_classifier.py",
     "tests/stages/serving/page/test_access.py",
     "tests/stages/serving/page/test_answers.py",
     "tests/stages/serving/page/test_asking.py",

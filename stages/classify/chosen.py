@@ -1,0 +1,75 @@
+"""The description of a chosen classifier, `labels.json`: what lies beside its model.keras, and explains its outputs.
+
+Only the standard library. Knows no network and no choice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from stages.classify.runs import FORMAT, Backbone, Run, Score, Takes
+from stages.contract import StageError
+
+FILE = "labels.json"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The run that was chosen, and its facts.
+
+    labels: of the network's outputs, in their order. takes: its inputs, vectors of the backbone or pictures as the
+    backbone takes them.
+    """
+
+    run: str
+    labels: Sequence[str]
+    takes: Takes
+    backbone: Backbone
+    cross_validation: Score
+    held_out: Score | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """The description as JSON values."""
+        return {"format": FORMAT, **asdict(self), "labels": list(self.labels)}
+
+
+def of_run(run: Run) -> Chosen:
+    """The description of a successful run's model. Raises ValueError for a failed one."""
+    if run.failure or run.backbone is None or run.cross_validation is None:
+        raise ValueError(f"the run {run.name} has no model")
+    return Chosen(run.name, tuple(run.labels), run.takes, run.backbone, run.cross_validation, run.held_out)
+
+
+def written(chosen: Chosen) -> bytes:
+    """The content of labels.json; equal descriptions give equal bytes."""
+    return (json.dumps(chosen.as_data(), indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
+def parse(content: bytes | str) -> Chosen:
+    """The description in the content of labels.json. Raises StageError for anything else, and for another format."""
+    try:
+        data = json.loads(content)
+        found = data.pop("format")
+        if found != FORMAT:
+            raise StageError(
+                f"{FILE} has the format {found}, which this version of lookalike does not know: use the version that "
+                "wrote it"
+            )
+        if data["takes"] not in ("vectors", "pictures") or not all(isinstance(each, str) for each in data["labels"]):
+            raise ValueError("a field is of the wrong type")
+        return Chosen(
+            **data
+            | {
+                "labels": tuple(data["labels"]),
+                "backbone": Backbone(**data["backbone"]),
+                "cross_validation": Score(**data["cross_validation"]),
+                "held_out": None if data["held_out"] is None else Score(**data["held_out"]),
+            }
+        )
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise StageError(
+            f"{FILE} is not the description of a classifier that lookalike wrote ({type(error).__name__}: {error})"
+        ) from error

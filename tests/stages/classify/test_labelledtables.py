@@ -1,0 +1,78 @@
+"""Tables of labelled pictures and of predictions: values back, equal bytes, other files refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stages.contract import StageError
+from stages.tables.labelled import Labelled, read_labelled, write_labelled
+from stages.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions, read_predictions, write_predictions
+
+IDS = ["0a" * 32, "0b" * 32]
+LABELLED = Labelled(
+    ids=IDS,
+    sources=["cats/\udcff.jpg", "dogs/é.jpg"],
+    labels=["cat", "hérisson"],
+    thumbnails=[b"\xff\xd8one", b"\xff\xd8two"],
+    model="cd" * 32,
+    image_size=224,
+    fit="pad",
+    dimension=1280,
+    backbone="efficientnet-lite0 at 224 px",
+    devices=("cpu",),
+    held_out=0.2,
+)
+PREDICTIONS = Predictions(
+    ids=IDS,
+    sources=LABELLED.sources,
+    labels=LABELLED.labels,
+    splits=[CROSS_VALIDATION, HELD_OUT],
+    predicted=["cat", "cat"],
+    probabilities=np.array([0.75, 0.5], np.float32),
+    true_probabilities=np.array([0.75, 0.25], np.float32),
+)
+
+
+def test_labelled_pictures_are_read_back(tmp_path: Path) -> None:
+    write_labelled(LABELLED, tmp_path / "a.parquet")
+    write_labelled(LABELLED, tmp_path / "b.parquet")
+    assert read_labelled(tmp_path / "a.parquet") == LABELLED
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_a_table_may_be_empty(tmp_path: Path) -> None:
+    empty = Labelled([], [], [], [], "cd" * 32, 224, "pad", 1280)
+    write_labelled(empty, tmp_path / "a.parquet")
+    assert read_labelled(tmp_path / "a.parquet") == empty
+
+
+def test_predictions_are_read_back(tmp_path: Path) -> None:
+    write_predictions(PREDICTIONS, tmp_path / "a.parquet")
+    write_predictions(PREDICTIONS, tmp_path / "b.parquet")
+    found = read_predictions(tmp_path / "a.parquet")
+    assert (found.ids, found.sources, found.labels) == (IDS, PREDICTIONS.sources, PREDICTIONS.labels)
+    assert (found.splits, found.predicted) == (PREDICTIONS.splits, PREDICTIONS.predicted)
+    np.testing.assert_array_equal(found.probabilities, PREDICTIONS.probabilities)
+    np.testing.assert_array_equal(found.true_probabilities, PREDICTIONS.true_probabilities)
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_each_refuses_the_others_table(tmp_path: Path) -> None:
+    write_labelled(LABELLED, tmp_path / "a.parquet")
+    write_predictions(PREDICTIONS, tmp_path / "b.parquet")
+    with pytest.raises(
+        StageError, match="a.parquet is not a table that this version of lookalike wrote: it lacks split"
+    ):
+        read_predictions(tmp_path / "a.parquet")
+    with pytest.raises(StageError, match="b.parquet is not a table that this version .* lacks thumbnail, model"):
+        read_labelled(tmp_path / "b.parquet")
+
+
+def test_rows_are_distinct_and_sorted() -> None:
+    with pytest.raises(ValueError, match="distinct and sorted"):
+        Labelled(IDS[::-1], ["a", "b"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
+    with pytest.raises(ValueError, match="differ in length"):
+        Labelled(IDS, ["a"], ["a", "b"], [b"", b""], "m", 1, "pad", 1)
