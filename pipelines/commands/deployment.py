@@ -195,7 +195,7 @@ def _asked_for(found: Sequence[Draft], connection: Connection, settings: Sequenc
         name = setting.partition("=")[0]
         others = [draft for draft in found if name in draft.get("transform", "env", default={})]
         if not any(draft in kept for draft in others):
-            first = f"`{optional.command(others[0].path)}`"
+            first = f"`{optional.command(optional.group(others[0].path))}`"
             raise typer.BadParameter(f"{name} is a variable of {others[0].name}, which {first} deploys: do that first")
     return kept
 

@@ -20,14 +20,18 @@ _MANY = 50_000
 _LONG = 30.0
 """Seconds that are."""
 
+_COMPARES = "neighbours"
+"""The pipeline that compares all pictures."""
+
 
 def ready(connection: Connection, group: str, wait: bool = True) -> bool:
     """Has a group's pipelines deployed, and waits for their jobs unless told otherwise; returns whether the output is
     that of the newest commits. Says what it does. Raises LookalikeError if they cannot be deployed or a job fails."""
     if not deploying.deployed(connection, group):
         deploying.check(connection, group)
-        say(f"deploying the pipelines that this needs; `lookalike {group} --off` deletes them again")
-        _say_expected(connection)
+        say(f"deploying the pipelines that this needs; `{optional.removal(group)}` deletes them again")
+        if any(spec.name == _COMPARES for spec in optional.needed(own.current(), group)):
+            _say_expected(connection)
         deploying.deploy(connection, group, lambda each: say(f"{each.kind} {each.name}: {each.action}"))
     names = [spec.name for spec in optional.needed(own.current(), group)]
     found = Jobs(connection)

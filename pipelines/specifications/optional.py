@@ -8,18 +8,42 @@ from pathlib import Path
 from pipelines.specifications import reading
 from pipelines.specifications.reading import HERE, Spec
 
-GROUPS = ("duplicates", "evaluate", "serve")
+DIRECTORIES = ("duplicates", "evaluate", "serve", "classify")
 """The sub-directories of a directory of specifications that hold opt-in ones."""
+
+GROUPS = (*DIRECTORIES, "classify-serve")
+"""The groups: a sub-directory is one, but for the service in it that has the name of a group of its own."""
+
+_COMMANDS = {
+    "serve": "lookalike serve --deploy",
+    "classify": "lookalike classify train",
+    "classify-serve": "lookalike classify serve --deploy",
+}
+"""The commands that deploy groups, where these are not called as the group is."""
+
+_REMOVALS = {"classify": "lookalike classify off", "classify-serve": "lookalike classify serve --off"}
 
 
 def group(path: Path) -> str:
     """The group of a specification file, "" for one that every library has."""
-    return path.parent.name if path.parent.name in GROUPS else ""
+    if path.parent.name not in DIRECTORIES:
+        return ""
+    return path.stem if path.stem in GROUPS and path.stem not in DIRECTORIES else path.parent.name
 
 
-def command(path: Path) -> str:
-    """The command that deploys an opt-in specification file."""
-    return "lookalike serve --deploy" if group(path) == "serve" else f"lookalike {group(path)}"
+def directory(path: Path) -> str:
+    """The sub-directory of a specification file, "" for one that every library has."""
+    return path.parent.name if group(path) else ""
+
+
+def command(wanted: str) -> str:
+    """The command that deploys a group."""
+    return _COMMANDS.get(wanted, f"lookalike {wanted}")
+
+
+def removal(wanted: str) -> str:
+    """The command that deletes a group again."""
+    return _REMOVALS.get(wanted, f"lookalike {wanted} --off")
 
 
 def files(directory: Path) -> list[Path]:
@@ -54,4 +78,4 @@ def names(directory: Path) -> list[str]:
 
 
 def _in_group(directory: Path, name: str) -> list[Path]:
-    return sorted((directory / name).glob("*.json"))
+    return sorted(path for each in DIRECTORIES for path in (directory / each).glob("*.json") if group(path) == name)

@@ -7,6 +7,7 @@ pipelines of the same image, which the server knows, everything that is not as t
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pipelines.checks import suite
@@ -23,11 +24,22 @@ from pipelines.specifications import drafts, optional, own, reading
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.findings import Level
 from pipelines.specifications.reading import Spec, leaves
+from stages.classify import parameters
+from stages.classify.parameters import Parameters
 
 LABELS = "labels"
 LABELS_FILE = "/labels.csv"
 LABELS_HEADER = b"source,label,name\n"
 """The columns of a file of labels. A cross with an empty repo has no datums, so it gets a file with these alone."""
+
+PARAMETERS = "parameters"
+DEFAULT_RUN = "linear"
+
+_FIRST_FILES = {
+    LABELS: (LABELS_FILE, LABELS_HEADER),
+    PARAMETERS: (f"/{DEFAULT_RUN}{parameters.SUFFIX}", parameters.written(Parameters(DEFAULT_RUN))),
+}
+"""The path and the content of the file that a repo for a cross gets while it is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,8 @@ def deploy(
     again: bool = False,
 ) -> Sequence[str]:
     """Creates the pipelines that a group needs and that are missing, and the repos that they read; returns the ids of
-    the commits whose jobs compute their first output. For `evaluate`, the repo of labels gets a file if it has none.
+    the commits whose jobs compute their first output. Empty repos of labels and of parameters that they read get a
+    first file: labels that name no picture, and the default parameters.
 
     patch: changes the specifications, and with it those that are there are updated. again: these are started again,
     even if nothing else has changed.
@@ -90,8 +103,9 @@ def deploy(
     found = [takeover.as_deployed(drafts.read(spec.path), base, there) for spec in missing]
     found = [draft if patch is None else draft.patched(patch) for draft in found]
     _check(connection, found)
-    if any(LABELS in spec.repos for spec in missing):
-        _ensure_labels(connection)
+    for repo in _FIRST_FILES:
+        if any(repo in spec.repos for spec in missing):
+            ensure_filled(connection, repo)
     names = [spec.name for spec in missing if again]
     done = deployment.deploy(connection, [draft.spec() for draft in found], report, names)
     jobs = (Jobs(connection).newest(each.name) for each in done if each.kind == "pipeline")
@@ -116,6 +130,16 @@ def remove(connection: Connection, group: str) -> list[Deployed]:
     return done
 
 
+def ensure_filled(connection: Connection, repo: str) -> str:
+    """Makes the repo of labels or of parameters, and gives it its first file if it is empty; returns the commit of that
+    file, "" if there are files."""
+    deployment.make_repo(connection, repo)
+    repository = Repository(connection, repo)
+    if outlasting(connection, partial(repository.exists, "/")):
+        return ""
+    return repository.write([Put(*_FIRST_FILES[repo])])
+
+
 def _reads(info: Any) -> set[str]:
     return {leaf.repo for leaf in leaves(info.details.input)}
 
@@ -134,10 +158,3 @@ def _check(connection: Connection, found: Sequence[Draft]) -> None:
     for finding in report.findings:
         fix = f": {finding.flaw.fix}" if finding.flaw.fix else ""
         raise LookalikeError(f"{finding.pipeline or 'the pipelines'}: {finding.place}: {finding.flaw.why}{fix}")
-
-
-def _ensure_labels(connection: Connection) -> None:
-    deployment.make_repo(connection, LABELS)
-    repository = Repository(connection, LABELS)
-    if not repository.exists("/"):
-        repository.write([Put(LABELS_FILE, LABELS_HEADER)])

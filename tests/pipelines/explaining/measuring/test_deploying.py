@@ -10,11 +10,13 @@ import pytest
 from pipelines.client import deployment
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
-from pipelines.client.repository import Put, Repository
+from pipelines.client.repository import Put, Remove, Repository
 from pipelines.commands.optional import ready
 from pipelines.errors import LookalikeError
 from pipelines.explaining.measuring import deploying
 from pipelines.specifications import drafts, optional, overlays, own, reading
+from stages.classify import parameters
+from stages.classify.parameters import Parameters
 from tests.command import Command
 
 COPY = ["cp -r /pfs/in/. /pfs/out"]
@@ -89,6 +91,21 @@ def test_a_group_needs_what_its_pipelines_read_in_other_groups(here: Connection)
     assert [each.name for each in optional.needed(own.current(), "evaluate")] == ["neighbours", "evaluate"]
 
 
+def test_the_service_of_a_group_is_a_group_of_its_own(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"classify/one": document("one", "images"), "classify/classify-serve": document("classify-serve", "one")},
+    )
+    here = tmp_path / "specs"
+    assert [each.name for each in optional.needed(here, "classify")] == ["one"]
+    assert [each.name for each in optional.needed(here, "classify-serve")] == ["one", "classify-serve"]
+    service = here / "classify" / "classify-serve.json"
+    assert (optional.group(service), optional.directory(service)) == ("classify-serve", "classify")
+    assert optional.command("classify-serve") == "lookalike classify serve --deploy"
+    assert optional.removal("classify") == "lookalike classify off"
+    assert set(optional.files(here)) == {*here.rglob("*.json")}
+
+
 def test_a_deployment_leaves_the_opt_in_pipelines_out_until_they_exist(here: Connection, tmp_path: Path) -> None:
     command = Command(tmp_path)
     command.says("deploy")
@@ -125,6 +142,18 @@ def test_labels_get_a_file_so_that_the_cross_has_datums(here: Connection, wait_f
     Repository(here, "labels").write([Put("/labels.csv", b"source,label\na,1\n")])
     deploying.deploy(here, "evaluate")
     assert Repository(here, "labels").read("/labels.csv") == b"source,label\na,1\n"
+
+
+def test_parameters_get_the_default_run_so_that_the_cross_has_datums(here: Connection, tmp_path: Path) -> None:
+    write(tmp_path, {"classify/train": document("train", "parameters")})
+    deploying.deploy(here, "classify")
+    (name, content), *more = Repository(here, "parameters").read_all("/*")
+    assert (name, more) == ("/linear.json", [])
+    assert parameters.parse("linear.json", content) == Parameters("linear")
+    deploying.remove(here, "classify")
+    Repository(here, "parameters").write([Remove("/linear.json"), Put("/mine.json", b"{}")])
+    deploying.deploy(here, "classify")
+    assert [*Repository(here, "parameters").list()] == ["/mine.json"]
 
 
 def place(connection: Connection, name: str) -> Any:
@@ -214,8 +243,8 @@ def test_a_directory_without_the_groups_has_the_shipped_ones(tmp_path: Path) -> 
     (tmp_path / "evaluate").mkdir()
     (tmp_path / "evaluate" / "mine.json").write_text(json.dumps(document("mine", "neighbours")))
     shipped = sorted((reading.HERE / "duplicates").glob("*.json"))
-    serve = reading.HERE / "serve" / "serve.json"
-    assert optional.opted(tmp_path) == [*shipped, tmp_path / "evaluate" / "mine.json", serve]
+    further = [reading.HERE / "serve" / "serve.json", *sorted((reading.HERE / "classify").glob("*.json"))]
+    assert set(optional.opted(tmp_path)) == {*shipped, tmp_path / "evaluate" / "mine.json", *further}
 
 
 def test_the_work_for_a_large_library_is_told(
