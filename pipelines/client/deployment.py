@@ -13,6 +13,7 @@ from pipelines.client import imagesizes, owners
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Job, Jobs
 from pipelines.client.outages import outlasting
+from pipelines.client.rewiring import rewired
 from pipelines.client.transactions import transaction
 from pipelines.errors import LookalikeError
 from pipelines.specifications.reading import SOURCES, Spec, sources
@@ -46,7 +47,8 @@ def deploy(
 ) -> list[Deployed]:
     """Creates the repos that no pipeline writes and the pipelines that are missing, and updates those whose
     specification has changed. A pipeline with another command, environment or image is reprocessed: Pachyderm itself
-    would keep the old results. So are the pipelines named in `again`. keep_size: whether a size of pictures that was
+    would keep the old results. So are the pipelines named in `again`. Those that are to read other branches, or are
+    crossed with a schedule, are stopped for the moment of their update. keep_size: whether a size of pictures that was
     pushed with a backbone stays, unless the specifications have changed theirs since."""
     done: list[Deployed] = []
 
@@ -58,10 +60,10 @@ def deploy(
     for repo in sources(specs):
         if repo not in there:
             note("repo", repo, make_repo(connection, repo))
-    for spec in specs:
-        note(
-            "pipeline", spec.name, _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size)
-        )
+    with rewired(connection, specs, there):
+        for spec in specs:
+            action = _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size)
+            note("pipeline", spec.name, action)
     return done
 
 

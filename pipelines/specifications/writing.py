@@ -16,9 +16,9 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 def write(
     directory: Path, drafts: Sequence[Draft], overlays: Sequence[Overlay], further: Mapping[str, str] = _NONE
 ) -> list[Path]:
-    """Writes a file for each specification, opt-in ones in the sub-directories that they come from, the texts of further
-    files by their names, and the ImageCache if an overlay has one; returns their paths. Raises LookalikeError, with
-    nothing written, where that would put a file in place of one that was read."""
+    """Writes a file for each specification, opt-in ones in the sub-directories that they come from, the texts of
+    further files by their names, and the ImageCache if an overlay has one; returns their paths. Raises LookalikeError,
+    with nothing written, where that would put a file in place of one that was read."""
     texts = {
         f"{Path(optional.directory(draft.path), draft.path.stem)}.json": json.dumps(draft.document, indent=2) + "\n"
         for draft in drafts

@@ -6,7 +6,7 @@ from python_pachyderm import Client
 from python_pachyderm.proto.v2.pfs import pfs_pb2
 from python_pachyderm.proto.v2.pps import pps_pb2
 
-from tests.parity.places import MakeInput, Place
+from tests.parity.places import MakeInput, Place, until
 
 NEVER = pps_pb2.Input(cron=pps_pb2.CronInput(name="tick", spec="@never"))
 
@@ -69,6 +69,21 @@ def test_an_input_with_a_trigger_has_a_branch_of_its_own(place: Place, pfs: Make
     branch = info.details.input.pfs.branch
     assert branch == f"{name}-trigger-1"
     assert client.inspect_branch(repo, branch).trigger.branch == "master"
+
+
+def test_an_input_with_a_trigger_follows_the_output_of_a_pipeline(place: Place, pfs: MakeInput, client: Client) -> None:
+    repo = place.repo()
+    first = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(repo, name="in"))
+    trigger = pfs_pb2.Trigger(branch="master", commits=1)
+    second = place.pipeline("cp /pfs/in/* /pfs/out/", input=pfs(first, name="in", branch="held", trigger=trigger))
+    for name, seen in (("a", ["/a"]), ("b", ["/a", "/b"])):
+        put = place.put(repo, **{name: name})
+        place.job(first, put)
+        until(lambda put=put: client.inspect_branch(first, "held").head.id == put)  # type: ignore[misc]
+        newest = next(iter(client.list_job(pipeline_name=second)))
+        assert newest.job.id != put  # the trigger's is a step of its own
+        assert place.job(second, newest.job.id).state == pps_pb2.JOB_SUCCESS
+        assert place.paths(second) == seen
 
 
 def test_an_invalid_trigger_is_refused(place: Place, client: Client) -> None:
