@@ -19,8 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.contract import Datum, Input, StageError, spool
-from stages.labelling import UNLABELLED, Pictures, first_sources, read_pictures
-from stages.labels import Labels, unite
+from stages.labelling import UNLABELLED, Pictures, first_sources, read_labels, read_pictures
 from stages.parameters import integer
 from stages.ranking import Side, rank
 from stages.tables.nearest import read_nearest
@@ -90,12 +89,7 @@ def write(out: Path, left: str, pictures: Pictures, queries: npt.NDArray[np.int6
 def _read(labels: Path, pictures: Path) -> Pictures:
     with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
         into = Path(directory)
-        return read_pictures(_spooled(pictures, into), _labels(labels, into))
-
-
-def _labels(repo: Path, into: Path) -> Labels:
-    files = sorted(path for path in repo.rglob("*") if not path.is_dir())
-    return unite((path.relative_to(repo).as_posix(), spool(path, into).read_bytes()) for path in files)
+        return read_pictures(_spooled(pictures, into), read_labels(labels, into))
 
 
 def _spooled(pictures: Path, into: Path) -> list[Path]:

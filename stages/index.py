@@ -15,17 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.contract import Datum, StageError
+from stages.contract import Datum
 from stages.knn import codes
 from stages.knn.backend import Vectors
 from stages.knn.codes import Coded
 from stages.knn.factory import open_searcher
 from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
-from stages.tables.images import Images, merge_images, read_images
+from stages.merging import Segment, read_segment
 from stages.tables.indexed import write_indexed
 from stages.tables.nearest import Nearest, as_nearest, write_nearest
-from stages.vectors import read_vectors
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
@@ -47,14 +46,10 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
 
 
 def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[str, str]) -> None:
-    parts = {path: read_images(path) for path in sorted(source.glob("*.parquet"))}
-    if not parts:
-        raise StageError(
-            f"{source.name} does not hold pictures: it should be a directory that the features stage wrote"
-        )
-    images = merge_images(list(parts.values()))
+    segment = read_segment(source)
+    images = segment.images
     target.mkdir(parents=True, exist_ok=True)
-    vectors = _written(target / "vectors.npy", parts, images)
+    vectors = _written(target / "vectors.npy", segment)
     write_indexed(images, target)
     np.save(target / "hashes.npy", np.array(images.hashes, dtype="<u8"))
     facts = {
@@ -76,28 +71,12 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
-def _written(path: Path, parts: Mapping[Path, Images], images: Images) -> Vectors:
-    """Copies the parts' vectors into one file in the order of the images; returns them, memory-mapped.
-
-    A picture in several parts has the same vector in all of them: equal pixels, one model, batches of one shape.
-    """
-    shape = (len(images), images.dimension)
-    together = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
-    rows = {id: row for row, id in enumerate(images.ids)}
-    for table, part in parts.items():
-        vectors = read_vectors(table.with_suffix(".npy"), images.dimension)
-        if len(vectors) != len(part):
-            raise _mismatch(path.parent.name)
-        together[[rows[id] for id in part.ids]] = vectors
-    written: Vectors = together
-    return written
-
-
-def _mismatch(segment: str) -> StageError:
-    return StageError(
-        f"segment {segment} does not have one vector for each picture; reprocess the features pipeline, "
-        "which writes both: lookalike deploy --reprocess features"
-    )
+def _written(path: Path, segment: Segment) -> Vectors:
+    """Copies the parts' vectors into one file in the order of the images; returns them, memory-mapped."""
+    shape = (len(segment.images), segment.images.dimension)
+    together: Vectors = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype("<f4"), shape=shape)  # type: ignore[no-untyped-call]
+    segment.fill(together, segment.images.ids)
+    return together
 
 
 def _coded(library: VectorSet, path: Path, chosen: Settings, environment: Mapping[str, str]) -> Coded | None:

@@ -1,12 +1,12 @@
-"""The pictures of a library with the labels of their sources: a code for each picture, and all that has no label, with
-the reasons.
+"""The labels of pictures from those of their sources: a code for each picture, and all that has no label, with the
+reasons.
 
-Reads the tables of pictures that the stage neighbours wrote. Knows no distances.
+Reads the repo of labels, and the tables of pictures that the stage neighbours wrote. Knows no distances.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stages.contract import StageError
-from stages.labels import Labels
+from stages.contract import StageError, spool
+from stages.labels import Labels, unite
 from stages.tables.parquet import read_table, true_text
 
 UNLABELLED = -1
@@ -63,33 +63,59 @@ class Pictures:
         return slice(int(self.starts[place]), int(self.starts[place + 1]))
 
 
+class Coder:
+    """Labels as numbers: the code of a label is its place in `names`, sorted."""
+
+    def __init__(self, labels: Labels) -> None:
+        self.names: Sequence[str] = sorted({*labels.of.values()})
+        code_of = {name: code for code, name in enumerate(self.names)}
+        self._by_source = {source: code_of[label] for source, label in labels.of.items()}
+        self._by_source |= dict.fromkeys(labels.conflicts, _CONFLICT)
+
+    def known(self, paths: Iterable[str]) -> set[str]:
+        """Those of the sources that have labels, one or several."""
+        return {path for path in paths if path in self._by_source}
+
+    def of_pictures(
+        self, paths: Sequence[str], firsts: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+        """The code of each of n pictures, int32 (n,), or UNLABELLED, and whether its sources disagree, bool (n,).
+
+        paths: the true paths of all their sources, in order. firsts: int64 (n,), the place of each picture's first one.
+        """
+        of_sources = np.fromiter((self._by_source.get(path, UNLABELLED) for path in paths), np.int32, len(paths))
+        return _agreed(of_sources, firsts)
+
+
+def read_labels(repo: Path, into: Path) -> Labels:
+    """The labels in all files of a repo, whose pipes are copied into the directory `into`, which is the caller's."""
+    files = sorted(path for path in repo.rglob("*") if not path.is_dir())
+    return unite((path.relative_to(repo).as_posix(), spool(path, into).read_bytes()) for path in files)
+
+
 def read_pictures(files: Sequence[Path], labels: Labels) -> Pictures:
     """The pictures in the tables /pictures/<segment>.parquet, with their labels. Raises StageError for other files."""
     tables: dict[str, pa.Table] = {}
     facts: Mapping[str, str] = {}
     for file in sorted(files, key=lambda each: each.name):
         tables[file.stem], facts = read_table_of(file)
-    names = sorted({*labels.of.values()})
-    code_of = {name: code for code, name in enumerate(names)}
-    by_source = {source: code_of[label] for source, label in labels.of.items()}
-    by_source |= dict.fromkeys(labels.conflicts, _CONFLICT)
+    coder = Coder(labels)
     codes: list[npt.NDArray[np.int32]] = []
     mixed: list[str] = []
     known: set[str] = set()
     example = ""
     for table in tables.values():
         paths = source_paths(table)
-        known.update(path for path in paths if path in by_source)
+        known |= coder.known(paths)
         example = example or paths[0]
-        of_sources = np.fromiter((by_source.get(path, UNLABELLED) for path in paths), np.int32, len(paths))
-        of_pictures, differs = _agreed(of_sources, first_sources(table))
+        of_pictures, differs = coder.of_pictures(paths, first_sources(table))
         codes.append(of_pictures)
         mixed += [paths[place] for place in first_sources(table)[differs]]
     return Pictures(
         segments=list(tables),
         starts=np.cumsum([0, *map(len, codes)], dtype=np.int64),
         codes=np.concatenate([np.empty(0, np.int32), *codes]),
-        names=names,
+        names=coder.names,
         facts=facts,
         left_out={**_left_out(labels, known, mixed), "example": example},
         tables=tables,
@@ -135,12 +161,13 @@ def _left_out(labels: Labels, known: set[str], mixed: Sequence[str]) -> dict[str
     conflicts = sorted(labels.conflicts.items())
     return {
         "files": labels.rows,
-        "problems": _some([each.said for each in labels.problems]),
-        "conflicts": _some([{"source": source, "labels": several} for source, several in conflicts]),
-        "unknown": _some(unknown),
-        "mixed": _some(sorted(mixed)),
+        "problems": examples([each.said for each in labels.problems]),
+        "conflicts": examples([{"source": source, "labels": several} for source, several in conflicts]),
+        "unknown": examples(unknown),
+        "mixed": examples(sorted(mixed)),
     }
 
 
-def _some(items: Sequence[Any]) -> dict[str, Any]:
+def examples(items: Sequence[Any]) -> dict[str, Any]:
+    """The number of some things that were left out, and the first SAMPLE of them, as JSON values."""
     return {"count": len(items), "examples": list(items[:SAMPLE])}

@@ -27,6 +27,10 @@ CURVES = ("loss", "accuracy", "validation_loss", "validation_accuracy")
 Takes = Literal["vectors", "pictures"]
 
 
+class Failure(Exception):
+    """A training that cannot succeed, such as one with a single label. The text is the reason, for people."""
+
+
 @dataclass(frozen=True)
 class Backbone:
     """The origin of vectors: the network that a classifier stands on, and the framing of its pictures.

@@ -37,7 +37,14 @@ def _normal(name: str) -> str:
 
 def test_the_specifications_name_the_images() -> None:
     assert environments() == {
-        "cpu": ["stages.duplicates", "stages.evaluate", "stages.evaluate_sum", "stages.preprocess", "stages.render"],
+        "cpu": [
+            "stages.duplicates",
+            "stages.evaluate",
+            "stages.evaluate_sum",
+            "stages.labelled",
+            "stages.preprocess",
+            "stages.render",
+        ],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
         "serve": ["stages.serve"],
         "tensorflow": ["stages.features"],

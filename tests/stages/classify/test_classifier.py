@@ -30,7 +30,8 @@ def test_probabilities_are_the_networks(takes: Takes, tmp_path: Path) -> None:
     opened = classifier.open(tmp_path)
     assert (opened.labels, opened.takes, opened.backbone.dimension) == (("ape", "cat", "dog"), takes, DIMENSION)
     given = opened(values(takes, 70))
-    assert (given.dtype, given.shape) == (np.float32, (70, 3))
+    assert given.dtype == np.float32
+    assert given.shape == (70, 3)
     np.testing.assert_allclose(given, network(takes=takes)(values(takes, 70)), atol=1e-6)
     np.testing.assert_allclose(given.sum(axis=1), 1, atol=1e-6)
 

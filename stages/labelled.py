@@ -1,0 +1,95 @@
+"""The labelled stage: the labelled pictures of a segment, with vectors and thumbnails, to train on.
+
+Inputs: `labels`, the whole repo, lazy or not; `features`, a directory /library/<segment> of features. Parameter:
+HELD_OUT, the share of pictures that no training sees. Writes /<segment>.npy, float32 (n, d), and /<segment>.parquet
+(stages.tables.labelled) of the pictures with a label that can be used, sorted by id, which may be none; and
+/left_out/<segment>.json.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.labelled"))
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.classify.splits import share
+from stages.contract import Datum, Input, StageError
+from stages.inputcache import InputCache
+from stages.labelling import UNLABELLED, Coder, examples, read_labels
+from stages.merging import Segment, read_segment
+from stages.tables.images import Images
+from stages.tables.labelled import Labelled, write_labelled
+
+LEFT_OUT = "left_out"
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Reads HELD_OUT (default 0.2, at most 0.9). Keeps the labels, which all datums of a commit share."""
+    held_out = share(environment)
+    coders = InputCache(_coder)
+
+    def process(datum: Datum) -> None:
+        for name in ("labels", "features"):
+            if name not in datum.inputs:
+                raise StageError(f"the input {name} is missing: labelled needs labels and features")
+        features = datum.inputs["features"]
+        segment = read_segment(features.path)
+        _write(segment, Path(features.repo_path).name, coders.get(datum.inputs["labels"]), held_out, datum.out)
+
+    return process
+
+
+def _coder(labels: Input) -> Coder:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as directory:
+        return Coder(read_labels(labels.path, Path(directory)))
+
+
+def _write(segment: Segment, name: str, coder: Coder, held_out: float, out: Path) -> None:
+    images = segment.images
+    paths = [source.path for sources in images.sources for source in sources]
+    numbers = [len(sources) for sources in images.sources]
+    firsts = np.cumsum(numbers, dtype=np.int64) - np.array(numbers, np.int64)
+    codes, mixed = coder.of_pictures(paths, firsts)
+    rows = np.flatnonzero(codes != UNLABELLED).tolist()
+    labelled = _labelled(images, rows, [coder.names[codes[row]] for row in rows], held_out)
+    vectors = np.empty((len(labelled), images.dimension), np.dtype("<f4"))
+    segment.fill(vectors, labelled.ids)
+    np.save(out / f"{name}.npy", vectors)
+    write_labelled(labelled, out / f"{name}.parquet")
+    left_out = _left_out(coder.known(paths), labelled, (paths[firsts[row]] for row in np.flatnonzero(mixed)))
+    (out / LEFT_OUT).mkdir(exist_ok=True)
+    (out / LEFT_OUT / f"{name}.json").write_text(json.dumps(left_out, sort_keys=True) + "\n", encoding="ascii")
+    print(f"labelled: {len(labelled)} of {len(images)} pictures of {name} have labels")
+
+
+def _labelled(images: Images, rows: list[int], labels: list[str], held_out: float) -> Labelled:
+    return Labelled(
+        ids=[images.ids[row] for row in rows],
+        sources=[images.sources[row][0].path for row in rows],
+        labels=labels,
+        thumbnails=[images.thumbnails[row] for row in rows],
+        model=images.model,
+        image_size=images.image_size,
+        fit=images.fit,
+        dimension=images.dimension,
+        backbone=images.backbone,
+        devices=images.devices,
+        held_out=held_out,
+    )
+
+
+def _left_out(known: set[str], labelled: Labelled, mixed: Iterable[str]) -> dict[str, Any]:
+    """mixed: pictures whose sources have several labels. known: the number of sources with labels. others: those of
+    them that the table does not name, all: with these, the labels of sources without a picture can be found."""
+    return {
+        "mixed": examples(sorted(mixed)),
+        "known": len(known),
+        "others": sorted(known - {*labelled.sources}),
+    }

@@ -1,0 +1,207 @@
+"""The stage labelled as Pachyderm runs it: parts of features and labels in, tables and vectors out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stages import labelled
+from stages.contract import Datum, Input, StageError
+from stages.sources import Source
+from stages.tables.images import Images, write_images
+from stages.tables.labelled import Labelled, read_labelled
+
+PROJECT = Path(__file__).parents[2]
+MODEL = "5eed" * 16
+DIMENSION = 6
+
+PICTURES = {
+    "a0": ["cats/1.jpg"],
+    "a1": ["dogs/1.jpg", "copies/dog.jpg"],
+    "a2": ["cats/2.jpg", "dogs/2.jpg"],  # its sources disagree
+    "a3": ["rest/1.jpg"],  # without a label
+    "a4": ["rest/2.jpg", "cats/3.jpg"],  # the second source has one
+    "a5": ["conflict.jpg"],
+    "a6": ["cats/\udcff.jpg"],
+}
+LABELS = (
+    b"source,label\ncats/1.jpg,cat\ndogs/1.jpg,dog\ncopies/dog.jpg,dog\ncats/2.jpg,cat\ndogs/2.jpg,dog\n"
+    b"cats/3.jpg,cat\nconflict.jpg,cat\nconflict.jpg,dog\ncats/\xff.jpg,cat\nabsent.jpg,cat\n"
+)
+
+
+def id_of(short: str) -> str:
+    return short.ljust(64, "0")
+
+
+def vector(short: str) -> list[float]:
+    return list(np.random.default_rng(int(short, 16)).normal(size=DIMENSION))
+
+
+def write_part(segment: Path, part: str, pictures: Mapping[str, Sequence[str]], model: str = MODEL) -> None:
+    """A part in the form of the features stage: pictures by the beginning of their id, with their sources."""
+    segment.mkdir(parents=True, exist_ok=True)
+    names = sorted(pictures)
+    images = Images(
+        ids=[id_of(each) for each in names],
+        sources=[
+            [Source(path, hashlib.sha256(each.encode()).hexdigest()) for path in pictures[each]] for each in names
+        ],
+        thumbnails=[b"jpeg of " + each.encode() for each in names],
+        hashes=[0] * len(names),
+        model=model,
+        image_size=32,
+        fit="pad",
+        dimension=DIMENSION,
+        backbone="small at 32 px",
+        devices=("cpu",),
+    )
+    write_images(images, segment / f"{part}.parquet")
+    np.save(segment / f"{part}.npy", np.array([vector(each) for each in names], np.float32))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Segment a in two parts, which share a picture, and labels."""
+    segment = tmp_path / "library" / "a"
+    write_part(segment, "one", {each: PICTURES[each] for each in ("a0", "a1", "a2", "a6")})
+    write_part(segment, "two", {each: PICTURES[each] for each in ("a0", "a3", "a4", "a5")})
+    (tmp_path / "labels").mkdir()
+    (tmp_path / "labels" / "a.csv").write_bytes(LABELS)
+    return tmp_path
+
+
+def datum(root: Path, out: Path, segment: str = "a", commit: str = "") -> Datum:
+    out.mkdir(exist_ok=True)
+    inputs = {
+        "labels": Input("labels", root / "labels", "", commit),
+        "features": Input("features", root / "library" / segment, f"library/{segment}", commit),
+    }
+    return Datum(inputs, out)
+
+
+def run(root: Path, out: Path, environment: Mapping[str, str] | None = None) -> tuple[Labelled, Any, Any]:
+    labelled.start(environment or {})(datum(root, out))
+    left_out = json.loads((out / "left_out" / "a.json").read_bytes())
+    return read_labelled(out / "a.parquet"), np.load(out / "a.npy"), left_out
+
+
+def test_pictures_with_a_usable_label_come_with_vectors(root: Path, tmp_path: Path) -> None:
+    table, vectors, _ = run(root, tmp_path / "out", {"HELD_OUT": "0.3"})
+    shorts = ["a0", "a1", "a4", "a6"]
+    assert table == Labelled(
+        ids=[id_of(each) for each in shorts],
+        sources=[PICTURES[each][0] for each in shorts],
+        labels=["cat", "dog", "cat", "cat"],
+        thumbnails=[b"jpeg of " + each.encode() for each in shorts],
+        model=MODEL,
+        image_size=32,
+        fit="pad",
+        dimension=DIMENSION,
+        backbone="small at 32 px",
+        devices=("cpu",),
+        held_out=0.3,
+    )
+    assert vectors.dtype == np.dtype("<f4")
+    np.testing.assert_array_equal(vectors, np.array([vector(each) for each in shorts], np.float32))
+
+
+def test_what_is_left_out_is_reported(root: Path, tmp_path: Path) -> None:
+    table, _, left_out = run(root, tmp_path / "out")
+    assert left_out["mixed"] == {"count": 2, "examples": ["cats/2.jpg", "conflict.jpg"]}
+    assert left_out["known"] == 8
+    seen = {*left_out["others"], *table.sources}
+    assert left_out["others"] == ["cats/2.jpg", "cats/3.jpg", "conflict.jpg", "copies/dog.jpg", "dogs/2.jpg"]
+    assert "absent.jpg" not in seen
+    assert seen >= {"cats/1.jpg", "dogs/1.jpg", "copies/dog.jpg", "cats/3.jpg"}
+
+
+def test_a_segment_without_labels_has_an_empty_table(root: Path, tmp_path: Path) -> None:
+    (root / "labels" / "a.csv").write_bytes(b"source,label\n")
+    table, vectors, left_out = run(root, tmp_path / "out")
+    assert (len(table), table.model, table.dimension) == (0, MODEL, DIMENSION)
+    assert vectors.shape == (0, DIMENSION)
+    assert left_out == {"mixed": {"count": 0, "examples": []}, "known": 0, "others": []}
+
+
+def test_equal_inputs_give_equal_bytes_however_they_are_divided(root: Path, tmp_path: Path) -> None:
+    run(root, tmp_path / "one")
+    (tmp_path / "other" / "labels").mkdir(parents=True)
+    lines = LABELS.splitlines(keepends=True)
+    (tmp_path / "other" / "labels" / "b.csv").write_bytes(b"".join([lines[0], *lines[:4:-1]]))
+    (tmp_path / "other" / "labels" / "c.csv").write_bytes(b"".join([lines[0], *lines[1:5]]))
+    for short, sources in PICTURES.items():
+        write_part(tmp_path / "other" / "library" / "a", short, {short: sources})
+    run(tmp_path / "other", tmp_path / "two")
+    files = ["a.npy", "a.parquet", "left_out/a.json"]
+    assert [(tmp_path / "one" / each).read_bytes() for each in files] == [
+        (tmp_path / "two" / each).read_bytes() for each in files
+    ]
+
+
+def test_runs_as_a_program(root: Path, tmp_path: Path) -> None:
+    run(root, tmp_path / "one")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "stages.labelled", "--out", tmp_path / "two"),
+            *("--input", f"labels={root / 'labels'}", "--input", f"features={root}::library/a"),
+        ],
+        check=True,
+        cwd=PROJECT,
+    )
+    assert (tmp_path / "one" / "a.parquet").read_bytes() == (tmp_path / "two" / "a.parquet").read_bytes()
+
+
+def test_labels_are_read_once_for_all_segments_of_a_commit(root: Path, tmp_path: Path) -> None:
+    """The labels are pipes, which can be read once."""
+    write_part(root / "library" / "b", "one", {"b0": ["dogs/1.jpg"]})
+    (root / "labels" / "a.csv").unlink()
+    os.mkfifo(root / "labels" / "a.csv")
+    writer = threading.Thread(target=(root / "labels" / "a.csv").write_bytes, args=(LABELS,), daemon=True)
+    writer.start()
+    process = labelled.start({})
+    process(datum(root, tmp_path / "out", "a", "c0ffee"))
+    process(datum(root, tmp_path / "out", "b", "c0ffee"))
+    writer.join(60)
+    assert not writer.is_alive()
+    assert len(read_labelled(tmp_path / "out" / "a.parquet")) == 4
+    assert read_labelled(tmp_path / "out" / "b.parquet").labels == ["dog"]
+
+
+def test_parts_of_two_models_are_refused(root: Path, tmp_path: Path) -> None:
+    write_part(root / "library" / "a", "three", {"a9": ["cats/9.jpg"]}, model="0" * 64)
+    with pytest.raises(StageError, match="vectors of two models"):
+        run(root, tmp_path / "out")
+
+
+def test_a_part_without_its_vectors_is_refused(root: Path, tmp_path: Path) -> None:
+    np.save(root / "library" / "a" / "one.npy", np.zeros((1, DIMENSION), np.float32))
+    with pytest.raises(StageError, match="segment a does not have one vector for each picture"):
+        run(root, tmp_path / "out")
+
+
+def test_another_directory_is_refused(root: Path, tmp_path: Path) -> None:
+    (root / "library" / "b").mkdir()
+    with pytest.raises(StageError, match="b does not hold pictures"):
+        labelled.start({})(datum(root, tmp_path / "out", "b"))
+
+
+def test_a_missing_input_is_named(root: Path, tmp_path: Path) -> None:
+    some = datum(root, tmp_path / "out")
+    with pytest.raises(StageError, match="the input labels is missing"):
+        labelled.start({})(Datum({"features": some.inputs["features"]}, some.out))
+
+
+def test_a_bad_share_is_refused() -> None:
+    with pytest.raises(StageError, match="HELD_OUT"):
+        labelled.start({"HELD_OUT": "1"})
