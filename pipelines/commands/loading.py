@@ -47,6 +47,7 @@ COMMANDS = {
     "jobs": Entry("records", "Show the last jobs of all pipelines, or the datums of one job."),
     "logs": Entry("records", "Show the lines that user code has written to the logs."),
     "evaluate": Entry("evaluation", "Measure by labels how good the nearest pictures are."),
+    "classify": Entry("classify", "Train classifiers on labelled pictures, compare and serve them."),
     "show": Entry("viewing", "Show pictures on the terminal, or write them as PNG files."),
     "gpus": Entry("gpus", "Show the machines with GPUs, and the number in use."),
     "export": Entry("moving", "Write the library with its history as one tar."),

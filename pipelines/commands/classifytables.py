@@ -1,0 +1,133 @@
+"""Runs and their differences on the terminal. Contacts no server itself."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from pipelines.commands.terminal import console, say, say_all, when
+from pipelines.explaining.classifying.differences import Comparison, Some, Verdict, parameters_of
+from pipelines.explaining.classifying.experiments import SHORT, Experiment
+from stages.classify.runs import Score
+from stages.wording import visible
+
+_KINDS = {"training": "training", "held_out": "held out", "unlearnable": "of labels with too few"}
+_SCORES = {"cross_validation": "cross-validated", "held_out": "held out"}
+
+
+def show(found: Sequence[Experiment], metrics: Mapping[str, Any] | None = None) -> None:
+    """Prints the runs as a table, the reasons of those that failed, and the choice with its note. metrics: the measures
+    of `select`."""
+    if found:
+        console.print(table(found))
+    for each in found:
+        if each.run.failure:
+            say(f"{each.name} failed: {each.run.failure}")
+    best = next((each for each in found if each.chosen), None)
+    if best is not None:
+        say(f"the best is {best.name}: {_headline(best)}")
+    if metrics is not None and metrics.get("note"):
+        say(str(metrics["note"]))
+
+
+def table(found: Sequence[Experiment]) -> Table:
+    """The runs: the parameters in which they differ, the commits of labels and images, pictures, accuracies with their
+    intervals, seconds of training and the device."""
+    shown = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("run", "parameters", "labels, images", "pictures", "cross-validated", "held out", "time", "on", ""):
+        words = name in ("run", "parameters", "labels, images", "on", "")
+        shown.add_column(name, justify="left" if words else "right", overflow="fold")
+    varied = _varied(found)
+    for each in found:
+        values = {name: value for name, value in parameters_of(each).items() if name in varied}
+        said = " ".join(f"{name}={_value(value)}" for name, value in values.items())
+        data = ", ".join(commit[:SHORT] or "gone" for commit in (each.labels, each.images))
+        scores = ("failed", "") if each.run.failure else (score(each.run.cross_validation), score(each.run.held_out))
+        pictures = f"{each.run.pictures.training:,}" if each.run.pictures.training else ""
+        marks = ", ".join(name for name in ("promoted", "chosen") if getattr(each, name))
+        cells = (each.name, said, data, pictures, *scores, seconds(each.seconds), each.run.device, marks)
+        shown.add_row(*(escape(visible(cell)) for cell in cells))
+    return shown
+
+
+def score(found: Score | None) -> str:
+    """An accuracy with its interval; "" for none."""
+    return "" if found is None else f"{found.accuracy:.3f} ({found.low:.3f} to {found.high:.3f})"
+
+
+def seconds(found: float | None) -> str:
+    """A time of training; "" if it was not recorded."""
+    if found is None:
+        return ""
+    return f"{found:.1f} s" if found < 100 else f"{found / 60:.0f} min"
+
+
+def show_differences(found: Comparison) -> None:
+    """Prints what differs between two runs."""
+    a, b = found.a.name, found.b.name
+    shown = Table("", a, b, "difference", box=None, header_style="bold", pad_edge=False)
+    for name, (old, new) in found.parameters.items():
+        shown.add_row(name, _value(old), _value(new), "")
+    for name, (before, after) in found.scores.items():
+        change = "" if before is None or after is None else f"{after.accuracy - before.accuracy:+.3f}"
+        shown.add_row(_SCORES[name], score(before), score(after), change)
+    for name, (few, many) in found.pictures.items():
+        shown.add_row(f"pictures, {_KINDS[name]}", f"{few:,}", f"{many:,}", f"{many - few:+,}" if many != few else "")
+    shown.add_row("trained", *(when(each.began) if each.began else "" for each in (found.a, found.b)), "")
+    shown.add_row("on", found.a.run.device, found.b.run.device, "")
+    for repo in ("labels", "images", "models"):
+        old, new = (getattr(each, repo)[:12] or "gone" for each in (found.a, found.b))
+        shown.add_row(f"commit of {repo}", old, new, "the same" if old == new else "")
+    console.print(shown)
+    for each in (found.a, found.b):
+        if each.run.failure:
+            say(f"{each.name} failed: {each.run.failure}")
+    say_all(_labels(found))
+    say_all(_verdicts(found))
+
+
+def _labels(found: Comparison) -> Iterator[str]:
+    if found.labels is None:
+        yield "the labels of one of them are gone with their commit"
+        return
+    for kind in ("added", "removed"):
+        yield from _examples(f"labels {kind}", found.labels[kind], str)
+    yield from _examples("labels changed", found.labels["changed"], lambda each: f"{each[0]}, {each[1]} to {each[2]}")
+
+
+def _verdicts(found: Comparison) -> Iterator[str]:
+    for only, verdicts in ((found.b, found.gained), (found.a, found.lost)):
+        if verdicts is not None:
+            yield from _examples(f"pictures right in {only.name} alone", verdicts, _verdict)
+
+
+def _verdict(each: Verdict) -> str:
+    wrong = each.a if each.a != each.label else each.b
+    return f"{each.source}, {each.label} taken for {wrong}"
+
+
+def _examples(what: str, some: Some, words: Any) -> Iterator[str]:
+    if some.count:
+        yield f"{what}: {some.count:,}{', such as' if some.count > len(some.examples) else ''}"
+        yield from (f"  {words(each)}" for each in some.examples)
+
+
+def _headline(best: Experiment) -> str:
+    held = f", held out {score(best.run.held_out)}" if best.run.held_out else ""
+    return f"cross-validated {score(best.run.cross_validation)}{held}"
+
+
+def _varied(found: Sequence[Experiment]) -> set[str]:
+    """The parameters in which runs differ."""
+    known = [parameters_of(each) for each in found if each.run.parameters is not None]
+    names = {name for each in known for name in each}
+    return {name for name in names if len({repr(each.get(name)) for each in known}) > 1}
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        return ",".join(map(_value, value))
+    return "" if value is None else str(value)

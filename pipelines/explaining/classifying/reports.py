@@ -1,0 +1,38 @@
+"""The report of `select`, copied to a directory of this machine. Knows no terminal."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipelines.client.connection import Connection
+from pipelines.client.outages import outlasting
+from pipelines.client.repository import Repository
+from pipelines.errors import LookalikeError
+from pipelines.explaining.classifying.experiments import SELECT
+
+PAGE, CARD, METRICS = "index.html", "model-card.md", "metrics.json"
+
+NOTHING = (
+    "there is nothing to train on, since no picture of the library is labelled: add some with `lookalike classify add` "
+    "or, if there are some, see `lookalike status`"
+)
+
+
+def export(connection: Connection, to: Path) -> Mapping[str, Any]:
+    """Copies the newest report into a directory, over that of an earlier training; returns its measures. Raises
+    LookalikeError if there is none."""
+    report = outlasting(connection, Repository(connection, SELECT).good)
+    if report is None or not outlasting(connection, partial(report.exists, f"/{METRICS}")):
+        raise LookalikeError(NOTHING)
+    to.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=to) as scratch:
+        for name in (PAGE, CARD, METRICS):
+            (to / name).unlink(missing_ok=True)
+            if outlasting(connection, partial(report.exists, f"/{name}")):
+                Path(scratch, name).write_bytes(outlasting(connection, partial(report.read, f"/{name}")))
+                Path(scratch, name).replace(to / name)
+    found: Mapping[str, Any] = json.loads((to / METRICS).read_bytes())
+    return found
