@@ -81,8 +81,8 @@ class Dataset:
             raise Failure(
                 f"no label has {FEWEST} training pictures{few}: label more with `lookalike classify add`"
                 if self.unlearnable
-                else "no picture has a label: label some with `lookalike classify add`; the sources in a file of labels "
-                "must be those of the library"
+                else "no picture has a label: label some with `lookalike classify add`; the sources in a file of "
+                "labels must be those of the library"
             )
         raise Failure(
             f"only one label, {self.labels[0]}, has {FEWEST} training pictures{few}; a classifier needs two: label "

@@ -23,9 +23,9 @@ class Trained:
 
     network: trained on all training pictures, from inputs (batch, …) to logits (batch, L), not probabilities: the
     temperature and the softmax are put on top later. All its layers have names. logits: float32 (n, L), of each
-    training picture in the order of Dataset.training, by the network of the fold that left it out. held_out: float32 (m, L),
-    logits of `network`, in the order of Dataset.unseen. curves: of runs.CURVES, a number for each epoch, the mean over
-    the folds. weights: numbers that were trained in `network`.
+    training picture in the order of Dataset.training, by the network of the fold that left it out. held_out: float32
+    (m, L), logits of `network`, in the order of Dataset.unseen. curves: of runs.CURVES, a number for each epoch, the
+    mean over the folds. weights: numbers that were trained in `network`.
     """
 
     network: keras.Model

@@ -1,0 +1,264 @@
+"""Heads on vectors, linear or with hidden layers: trained on all training pictures, and fold by fold to validate them.
+
+Epochs are calls of one compiled function, which all folds share: a batch costs no Python, where Keras's own loop takes
+milliseconds. TensorFlow's kernels, without XLA, give the same bits with any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+import tensorflow as tf
+
+from stages.classify.dataset import Codes, Dataset, Rows, Vectors
+from stages.classify.parameters import Parameters
+from stages.classify.runs import CURVES, Failure
+from stages.classify.trained import Trained
+from stages.classify.validation import loss
+from stages.progress import Progress
+
+CHUNK = 4096
+"""Rows of a forward pass without training."""
+
+_ROWS_AT_ONCE = 20_000
+"""Rows that one call trains on, in as many epochs as that takes: each call costs a millisecond of Python."""
+
+_SMALLEST = 1e-3
+"""Share of the mean deviation that each number's deviation has at least: one that hardly ever changes would otherwise
+become huge in a picture in which it does."""
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The standardisation of vectors: less the mean, over the deviation; float32 (d,) each."""
+
+    mean: npt.NDArray[np.float32]
+    deviation: npt.NDArray[np.float32]
+
+    @classmethod
+    def of(cls, vectors: Vectors) -> _Scale:
+        """Of the vectors of training pictures, float32 (n, d)."""
+        mean = vectors.mean(axis=0, dtype=np.float64)
+        deviation = vectors.std(axis=0, dtype=np.float64)
+        least = _SMALLEST * deviation.mean() or 1.0
+        return cls(mean.astype(np.float32), np.maximum(deviation, least).astype(np.float32))
+
+
+def train(dataset: Dataset, parameters: Parameters) -> Trained:
+    """Trains a head for each fold and one on all training pictures. Equal inputs give equal bits.
+
+    Raises Failure if the loss becomes NaN or infinite.
+    """
+    trainer = _Trainer(dataset, parameters)
+    training, folds = dataset.training, dataset.folds(parameters.folds)
+    logits = np.empty((len(training), len(dataset.labels)), np.float32)
+    curves = []
+    for fold in range(parameters.folds):
+        rows, left_out = training[folds != fold], training[folds == fold]
+        if not len(left_out) or not len(rows):
+            continue  # few pictures: the fold has none, or all of them
+        curves.append(trainer.fit(rows, left_out, fold))
+        logits[folds == fold] = trainer.logits(left_out)
+    if not curves:
+        raise Failure(
+            f"all {len(training)} training pictures are in one fold, so nothing can be validated: label more pictures, "
+            "or change folds"
+        )
+    trainer.fit(training, training[:0], parameters.folds)
+    return Trained(
+        network=trainer.network(),
+        logits=logits,
+        held_out=trainer.logits(dataset.unseen),
+        curves={name: np.mean([each[name] for each in curves], axis=0).tolist() for name in curves[0]},
+        weights=trainer.weights,
+    )
+
+
+def fitted(dataset: Dataset, parameters: Parameters, rows: Rows, number: int) -> keras.Model:
+    """A head that is trained on some rows alone: from vectors (n, d) to logits (n, L). number: of the training, which
+    seeds its order. Raises Failure as `train` does."""
+    trainer = _Trainer(dataset, parameters)
+    trainer.fit(rows, rows[:0], number)
+    return trainer.network()
+
+
+def loss_and_accuracy(logits: npt.NDArray[np.float32], codes: Codes) -> tuple[float, float]:
+    """The mean loss (nats), without weights and smoothing, and the share of right ones. logits: (n, L), n > 0."""
+    return loss(logits, codes), float(np.mean(logits.argmax(axis=1) == codes))
+
+
+class _Trainer:
+    """One head, which is trained again from its first weights for each fold."""
+
+    def __init__(self, dataset: Dataset, parameters: Parameters) -> None:
+        self._parameters = parameters
+        self._dataset = dataset
+        self._layers = layers(parameters, len(dataset.labels))
+        self._head = keras.Sequential([keras.Input((dataset.vectors.shape[1],)), *self._layers], name="head")
+        self._first = self._head.get_weights()
+        self._optimizer = keras.optimizers.AdamW(parameters.learning_rate, parameters.weight_decay)
+        self._optimizer.exclude_from_weight_decay(var_names=["bias"])
+        self._optimizer.build(self._head.trainable_variables)
+        self._fresh = [each.numpy() for each in self._optimizer.variables]
+        self._seeds = [(each, each.numpy()) for each in self._head.non_trainable_variables]
+        self._vectors = tf.constant(dataset.vectors)
+        self._codes = tf.constant(dataset.codes)
+        self._scale = _Scale.of(dataset.vectors[:1])
+        self._epochs, self._forward = _compiled(self._head, self._optimizer, parameters.label_smoothing)
+        self._progress = Progress("epochs", parameters.epochs * (parameters.folds + 1))
+        self.weights = int(sum(np.prod(each.shape) for each in self._head.trainable_variables))
+
+    def fit(self, rows: Rows, validation: Rows, fold: int) -> Mapping[str, Sequence[float]]:
+        """Trains the head from the beginning on some rows; returns its curves, by epoch."""
+        self._reset()
+        self._scale = _Scale.of(self._dataset.vectors[rows])
+        chosen = self._parameters
+        weights = class_weights(self._dataset.codes, rows, len(self._dataset.labels), chosen.class_weight)
+        given = self._vectors, self._codes, tf.constant(weights), *self._scaling(), validation.astype(np.int32)
+        steps = -(-len(rows) // chosen.batch_size)
+        rates = chosen.learning_rate * _cosine(np.arange(steps * chosen.epochs) / (steps * chosen.epochs))
+        at_once = max(1, _ROWS_AT_ONCE // len(rows))
+        sums = []
+        for begin in range(0, chosen.epochs, at_once):
+            epochs = range(begin, min(begin + at_once, chosen.epochs))
+            lots = (np.random.default_rng([chosen.seed, fold, epoch]) for epoch in epochs)
+            batches, valid = zip(*(_batches(rows, steps, lot) for lot in lots), strict=True)
+            of_epochs = rates[begin * steps :][: len(epochs) * steps].reshape(-1, steps).astype(np.float32)
+            sums.append(self._epochs(*given, np.stack(batches), np.stack(valid), of_epochs).numpy())
+            self._progress.add(len(epochs))
+            self._check(sums[-1], begin)
+        means = np.concatenate(sums).astype(np.float64)
+        means[:, :2] /= len(rows)
+        means[:, 2:] /= max(len(validation), 1)
+        return {name: means[:, place].tolist() for place, name in enumerate(CURVES[: 4 if len(validation) else 2])}
+
+    def logits(self, rows: Rows) -> npt.NDArray[np.float32]:
+        """The logits of some rows, float32 (n, L), by the head that was trained last."""
+        given = np.empty((len(rows), len(self._dataset.labels)), np.float32)
+        for begin in range(0, len(rows), CHUNK):
+            some = tf.constant(rows[begin : begin + CHUNK].astype(np.int32))
+            given[begin : begin + CHUNK] = self._forward(self._vectors, *self._scaling(), some).numpy()
+        return given
+
+    def network(self) -> keras.Model:
+        """The head that was trained last, with the standardisation of its vectors as its first layer."""
+        taken = keras.Input(self._scale.mean.shape, name="vectors")
+        # Its numbers are part of the configuration, as float32: equal ones are written in the same way.
+        standardise = keras.layers.Normalization(
+            mean=self._scale.mean.tolist(), variance=np.square(self._scale.deviation).tolist(), name="standardise"
+        )
+        x = standardise(taken)
+        for layer in self._layers:
+            x = layer(x)
+        return keras.Model(taken, x, name="classifier")
+
+    def _reset(self) -> None:
+        self._head.set_weights(self._first)
+        for variable, value in (*zip(self._optimizer.variables, self._fresh, strict=True), *self._seeds):
+            variable.assign(value)
+
+    def _scaling(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        return self._scale.mean, self._scale.deviation
+
+    def _check(self, sums: npt.NDArray[np.float32], begin: int) -> None:
+        finite = np.isfinite(sums).all(axis=1)
+        if not finite.all():
+            raise Failure(
+                f"the training diverged in epoch {begin + int(finite.argmin()) + 1} of {self._parameters.epochs}: its "
+                f"loss is not a finite number. Lower learning_rate, which is {self._parameters.learning_rate:g}"
+            )
+
+
+def layers(parameters: Parameters, labels: int) -> list[keras.layers.Layer]:
+    """The layers of a head, from standardised vectors to logits, with names and seeds."""
+    made: list[keras.layers.Layer] = []
+    for number, width in enumerate(parameters.hidden if parameters.head == "mlp" else (), 1):
+        first = keras.initializers.GlorotUniform(seed=parameters.seed + number)
+        made.append(keras.layers.Dense(width, activation="relu", kernel_initializer=first, name=f"hidden_{number}"))
+        if parameters.dropout:
+            seed = parameters.seed + number
+            made.append(keras.layers.Dropout(parameters.dropout, seed=seed, name=f"dropout_{number}"))
+    made.append(keras.layers.Dense(labels, kernel_initializer="zeros", name="logits"))
+    return made
+
+
+def _compiled(
+    head: keras.Sequential, optimizer: keras.optimizers.Optimizer, smoothing: float
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Epochs of training, which return float32 (epochs, 4): the sum of the losses and the number of right predictions
+    while training, and these of the rows of the validation after it; and a forward pass. Traced once for all folds:
+    shapes that differ between them are left open."""
+    labels = head.output_shape[1]
+    variables = head.trainable_variables
+    reals, whole = (lambda *shape: tf.TensorSpec(shape, tf.float32)), (lambda *shape: tf.TensorSpec(shape, tf.int32))
+    scaled = reals(None, None), reals(None), reals(None)
+
+    def forward(vectors, mean, deviation, rows, training=False):  # type: ignore[no-untyped-def]
+        return head((tf.gather(vectors, rows) - mean) / deviation, training=training)
+
+    def counted(logits, own):  # type: ignore[no-untyped-def]
+        return tf.cast(tf.argmax(logits, 1, tf.int32) == own, tf.float32)
+
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=[
+            *(reals(None, None), whole(None), reals(None), reals(None), reals(None), whole(None)),
+            *(whole(None, None, None), reals(None, None, None), reals(None, None)),
+        ],
+        jit_compile=False,
+    )
+    def epochs(vectors, codes, weights, mean, deviation, validation, batches, valid, rates):  # type: ignore[no-untyped-def]
+        sums = tf.TensorArray(tf.float32, tf.shape(batches)[0], element_shape=[4])
+        for epoch in tf.range(tf.shape(batches)[0]):
+            found = tf.zeros([4])
+            for step in tf.range(tf.shape(batches)[1]):
+                rows, counts = batches[epoch, step], valid[epoch, step]
+                own = tf.gather(codes, rows)
+                target = tf.one_hot(own, labels) * (1 - smoothing) + smoothing / labels
+                with tf.GradientTape() as tape:
+                    logits = forward(vectors, mean, deviation, rows, training=True)
+                    losses = tf.nn.softmax_cross_entropy_with_logits(target, logits) * tf.gather(weights, rows) * counts
+                    loss = tf.reduce_sum(losses) / tf.reduce_sum(counts)
+                optimizer.learning_rate.assign(rates[epoch, step])
+                optimizer.apply(tape.gradient(loss, variables), variables)
+                found += tf.stack([tf.reduce_sum(losses), tf.reduce_sum(counted(logits, own) * counts), 0.0, 0.0])
+            for begin in tf.range(0, tf.shape(validation)[0], CHUNK):
+                rows = validation[begin : begin + CHUNK]
+                own = tf.gather(codes, rows)
+                logits = forward(vectors, mean, deviation, rows)
+                losses = tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(own, labels), logits)
+                found += tf.stack([0.0, 0.0, tf.reduce_sum(losses), tf.reduce_sum(counted(logits, own))])
+            sums = sums.write(epoch, found)
+        return sums.stack()
+
+    return epochs, tf.function(forward, input_signature=[*scaled, whole(None)], jit_compile=False)
+
+
+def class_weights(codes: Codes, rows: Rows, labels: int, kind: str) -> npt.NDArray[np.float32]:
+    """The weight of each of n pictures, float32 (n,): 1, or such that all labels among the rows have the same, with a
+    mean of 1 over the rows. codes: int32 (n,). kind: one of parameters.CLASS_WEIGHTS."""
+    if kind == "none":
+        return np.ones(len(codes), np.float32)
+    numbers = np.bincount(codes[rows], minlength=labels)
+    of_label = len(rows) / (np.count_nonzero(numbers) * np.maximum(numbers, 1))
+    weights: npt.NDArray[np.float32] = of_label.astype(np.float32)[codes]
+    return weights
+
+
+def _batches(rows: Rows, steps: int, lot: np.random.Generator) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    """Shuffled rows in batches that differ by one at most, int32 (steps, batch), and 1 for each row, 0 for padding."""
+    width = -(-len(rows) // steps)
+    batches, valid = np.zeros((steps, width), np.int32), np.zeros((steps, width), np.float32)
+    for step, some in enumerate(np.array_split(lot.permutation(rows), steps)):
+        batches[step, : len(some)], valid[step, : len(some)] = some, 1
+    return batches, valid
+
+
+def _cosine(done: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The share of the learning rate at shares of the training: from 1 to 0, half a cosine."""
+    share: npt.NDArray[np.float64] = (1 + np.cos(np.pi * done)) / 2
+    return share
