@@ -1,6 +1,5 @@
 """The command that brings a classifier into production, if it is good enough."""
 
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -13,7 +12,8 @@ from pipelines.commands.terminal import console, say, say_all, say_json
 from pipelines.errors import LookalikeError
 from pipelines.explaining.classifying import promoting
 from pipelines.explaining.classifying.promoting import Trial
-from stages.wording import counted, visible
+from stages.classify import words
+from stages.wording import visible
 
 app = App()
 
@@ -56,26 +56,11 @@ def promote(
         current = None if trial.current is None else trial.current.commit
         say_json({"candidate": wanted.commit, "current": current, "promoted": not kept, **trial.measured})
     else:
-        say_all(_measured(trial))
+        say_all(words.promotion_lines(trial.measured))
     if kept:
         raise LookalikeError(f"{promoting.named(wanted)} was not promoted, since it has fewer pictures right")
     if not as_json:
         say(_done(trial))
-
-
-def _measured(trial: Trial) -> Iterator[str]:
-    measured = trial.measured
-    pictures = measured["pictures"]
-    if not pictures:
-        yield "no labelled picture is held out, so nothing was measured"
-        return
-    yield f"on {counted(pictures, 'held-out picture', 'held-out pictures')} of the newest labels:"
-    yield f"  {promoting.named(trial.candidate)}: {_score(measured['candidate'])}"
-    if trial.current is None or measured["current"] is None:
-        return
-    yield f"  in production, {promoting.named(trial.current)}: {_score(measured['current'])}"
-    interval = f"95 % interval {measured['low']:+.3f} to {measured['high']:+.3f}"
-    yield f"  difference {measured['difference']:+.3f} ({interval}), McNemar's p = {measured['p']:.3g}"
 
 
 def _done(trial: Trial) -> str:
@@ -86,10 +71,3 @@ def _done(trial: Trial) -> str:
         return f"promoted {name}, the first in production"
     back = ", an older one" if trial.back else ""
     return f"promoted {name}{back}, in place of {promoting.named(trial.current)}"
-
-
-def _score(found: dict[str, float]) -> str:
-    return (
-        f"{found['right']:,.0f} of {found['of']:,.0f} right, {found['accuracy']:.3f} "
-        f"({found['low']:.3f} to {found['high']:.3f})"
-    )

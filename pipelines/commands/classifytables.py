@@ -1,6 +1,7 @@
 """Runs and their differences on the terminal. Contacts no server itself."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.markup import escape
@@ -9,6 +10,7 @@ from rich.table import Table
 from pipelines.commands.terminal import console, say, say_all, when
 from pipelines.explaining.classifying.differences import Comparison, Some, Verdict, parameters_of
 from pipelines.explaining.classifying.experiments import SHORT, Experiment
+from stages.classify import words
 from stages.classify.runs import Score
 from stages.wording import visible
 
@@ -16,19 +18,24 @@ _KINDS = {"training": "training", "held_out": "held out", "unlearnable": "of lab
 _SCORES = {"cross_validation": "cross-validated", "held_out": "held out"}
 
 
-def show(found: Sequence[Experiment], metrics: Mapping[str, Any] | None = None) -> None:
-    """Prints the runs as a table, the reasons of those that failed, and the choice with its note. metrics: the measures
-    of `select`."""
+def show(found: Sequence[Experiment]) -> None:
+    """Prints the runs as a table, and the reasons of those that failed."""
     if found:
         console.print(table(found))
     for each in found:
         if each.run.failure:
             say(f"{each.name} failed: {each.run.failure}")
-    best = next((each for each in found if each.chosen), None)
-    if best is not None:
-        say(f"the best is {best.name}: {_headline(best)}")
-    if metrics is not None and metrics.get("note"):
-        say(str(metrics["note"]))
+
+
+def show_choice(metrics: Mapping[str, Any]) -> None:
+    """Prints the choice of `select` with its accuracy, and what was left out. metrics: its metrics.json."""
+    say(words.summary(metrics))
+    if metrics["run"]:
+        say(words.data(metrics))
+        if metrics["note"]:
+            say(metrics["note"])
+    for reason, count, examples in words.left_out(metrics):
+        say(f"left out, {reason}: {count:,}{f', such as {examples[0]}' if examples else ''}")
 
 
 def table(found: Sequence[Experiment]) -> Table:
@@ -36,24 +43,24 @@ def table(found: Sequence[Experiment]) -> Table:
     intervals, seconds of training and the device."""
     shown = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("run", "parameters", "labels, images", "pictures", "cross-validated", "held out", "time", "on", ""):
-        words = name in ("run", "parameters", "labels, images", "on", "")
-        shown.add_column(name, justify="left" if words else "right", overflow="fold")
-    varied = _varied(found)
+        is_text = name in ("run", "parameters", "labels, images", "on", "")
+        shown.add_column(name, justify="left" if is_text else "right", overflow="fold")
+    varied = words.settings([each.run.as_data() for each in found])
     for each in found:
         values = {name: value for name, value in parameters_of(each).items() if name in varied}
-        said = " ".join(f"{name}={_value(value)}" for name, value in values.items())
+        settings = " ".join(f"{name}={words.setting(value)}" for name, value in values.items())
         data = ", ".join(commit[:SHORT] or "gone" for commit in (each.labels, each.images))
         scores = ("failed", "") if each.run.failure else (score(each.run.cross_validation), score(each.run.held_out))
         pictures = f"{each.run.pictures.training:,}" if each.run.pictures.training else ""
         marks = ", ".join(name for name in ("promoted", "chosen") if getattr(each, name))
-        cells = (each.name, said, data, pictures, *scores, seconds(each.seconds), each.run.device, marks)
+        cells = (each.name, settings, data, pictures, *scores, seconds(each.seconds), each.run.device, marks)
         shown.add_row(*(escape(visible(cell)) for cell in cells))
     return shown
 
 
 def score(found: Score | None) -> str:
     """An accuracy with its interval; "" for none."""
-    return "" if found is None else f"{found.accuracy:.3f} ({found.low:.3f} to {found.high:.3f})"
+    return "" if found is None else f"{words.percent(found.accuracy)} ({words.interval(asdict(found))})"
 
 
 def seconds(found: float | None) -> str:
@@ -68,9 +75,9 @@ def show_differences(found: Comparison) -> None:
     a, b = found.a.name, found.b.name
     shown = Table("", a, b, "difference", box=None, header_style="bold", pad_edge=False)
     for name, (old, new) in found.parameters.items():
-        shown.add_row(name, _value(old), _value(new), "")
+        shown.add_row(name, words.setting(old), words.setting(new), "")
     for name, (before, after) in found.scores.items():
-        change = "" if before is None or after is None else f"{after.accuracy - before.accuracy:+.3f}"
+        change = "" if before is None or after is None else f"{100 * (after.accuracy - before.accuracy):+.1f} points"
         shown.add_row(_SCORES[name], score(before), score(after), change)
     for name, (few, many) in found.pictures.items():
         shown.add_row(f"pictures, {_KINDS[name]}", f"{few:,}", f"{many:,}", f"{many - few:+,}" if many != few else "")
@@ -107,27 +114,7 @@ def _verdict(each: Verdict) -> str:
     return f"{each.source}, {each.label} taken for {wrong}"
 
 
-def _examples(what: str, some: Some, words: Any) -> Iterator[str]:
+def _examples(what: str, some: Some, told: Callable[[Any], str]) -> Iterator[str]:
     if some.count:
         yield f"{what}: {some.count:,}{', such as' if some.count > len(some.examples) else ''}"
-        yield from (f"  {words(each)}" for each in some.examples)
-
-
-def _headline(best: Experiment) -> str:
-    held = f", held out {score(best.run.held_out)}" if best.run.held_out else ""
-    return f"cross-validated {score(best.run.cross_validation)}{held}"
-
-
-def _varied(found: Sequence[Experiment]) -> set[str]:
-    """The parameters in which runs differ."""
-    known = [parameters_of(each) for each in found if each.run.parameters is not None]
-    names = {name for each in known for name in each}
-    return {name for name in names if len({repr(each.get(name)) for each in known}) > 1}
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, list):
-        return ",".join(map(_value, value))
-    return "" if value is None else str(value)
+        yield from (f"  {told(each)}" for each in some.examples)

@@ -78,7 +78,8 @@ def train(
     if not done:
         return
     found = reports.export(connection, output)
-    classifytables.show(experiments.read(connection), found)
+    classifytables.show(experiments.read(connection))
+    classifytables.show_choice(found)
     say(f"report: {near(output / reports.PAGE)}")
 
 

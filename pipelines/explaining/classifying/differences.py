@@ -12,6 +12,7 @@ from pipelines.client.repository import Repository
 from pipelines.explaining.classifying.experiments import TRAIN, Experiment
 from pipelines.explaining.measuring.deploying import LABELS
 from stages import labels
+from stages.classify import words
 from stages.classify.runs import PREDICTIONS, Score
 from stages.tables.predictions import Predictions, read_predictions
 
@@ -69,20 +70,10 @@ def compare(connection: Connection, a: Experiment, b: Experiment) -> Comparison:
 _COUNTS = ("training", "held_out", "unlearnable")
 
 
-def flat(data: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-    """The fields of parameters, those of objects within them by their paths with dots."""
-    found: dict[str, Any] = {}
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            found |= flat(value, f"{within}{name}.")
-        else:
-            found[f"{within}{name}"] = value
-    return found
-
-
 def parameters_of(experiment: Experiment) -> dict[str, Any]:
-    """The parameters of a run, flat; none if they could not be read."""
-    return {} if experiment.run.parameters is None else flat(experiment.run.parameters.as_data())
+    """The parameters of a run by name, those of a group with its name and a dot before theirs; none if they could not
+    be read."""
+    return {} if experiment.run.parameters is None else words.flattened(experiment.run.parameters.as_data())
 
 
 def _differing(a: Experiment, b: Experiment) -> dict[str, tuple[Any, Any]]:
