@@ -33,7 +33,7 @@ from stages import limits
 from stages.kinds import Kind
 from stages.serving.bounds import Bounds
 from stages.serving.fetching import Limits
-from stages.serving.questions import MOST_NEIGHBOURS, MOST_PICTURES, MOST_REQUESTS
+from stages.serving.questions import MOST_PICTURES, MOST_REQUESTS, MOST_WANTED
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = (
@@ -338,7 +338,7 @@ def test_the_table_of_bounds_matches_the_service() -> None:
     bounds, fetched = Bounds(), Limits()
     assert [row[1] for row in rows("docs/serving.md", "| bound |")] == [
         f"{bounds.body_bytes >> 20} MiB",
-        f"{MOST_REQUESTS}, {MOST_PICTURES}, {MOST_NEIGHBOURS:,}",
+        f"{MOST_REQUESTS}, {MOST_PICTURES}, {MOST_WANTED:,}",
         f"{bounds.requests}, {bounds.bytes >> 20} MiB, {bounds.pictures:,}",
         f"{bounds.answer:g} s",
         f"{bounds.idle:g} s, {bounds.whole:g} s",

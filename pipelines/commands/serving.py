@@ -169,9 +169,8 @@ def _serve(connection: Connection, wanted: Configuration, token_file: Path | Non
                 threading.Thread(target=webbrowser.open, args=(url,), name="browser", daemon=True).start()
 
         with _explained():
-            heard = program.run(
-                wanted, FileCache(default_place()), os.environ, announce, say, tracer=_Tracer(connection)
-            )
+            role = program.Role(tracer=_Tracer(connection))
+            heard = program.run(wanted, FileCache(default_place()), os.environ, announce, say, role)
     if heard == program.INTERRUPTED:
         signal.raise_signal(signal.SIGINT)  # ends it as it ends every command
 

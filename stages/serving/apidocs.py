@@ -1,4 +1,4 @@
-"""The documentation of the API: the schema of a search for OpenAPI, and a page with all routes, without scripts."""
+"""The documentation of the API: the schema of questions for OpenAPI, and a page with all routes, without scripts."""
 
 from __future__ import annotations
 
@@ -6,48 +6,51 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from stages.serving.questions import PARAMETERS, Question, Questions
+from stages.serving.forms import CLASSIFY, SEARCH, Form
 
 _SCHEMAS = "#/components/schemas/"
 _REFUSED = "#/components/responses/Refused"
 
 _FILE = {"type": "string", "format": "binary"}
 
-SEARCH: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {"oneOf": [{"$ref": f"{_SCHEMAS}Question"}, {"$ref": f"{_SCHEMAS}Questions"}]}
-            },
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "properties": {
-                        "request": {"oneOf": [{"$ref": f"{_SCHEMAS}Question"}, {"$ref": f"{_SCHEMAS}Questions"}]},
-                        "picture": {"type": "array", "items": _FILE},
+_ASKED: Mapping[str, Form[Any]] = {"/search": SEARCH, "/classify": CLASSIFY}
+
+
+def asked(form: Form[Any]) -> dict[str, Any]:
+    """What FastAPI cannot see of a route that takes questions of a form."""
+    one, several = ({"$ref": f"{_SCHEMAS}{each.__name__}"} for each in (form.one, form.several))
+    question = {"oneOf": [one, several]}
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": question},
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {"request": question, "picture": {"type": "array", "items": _FILE}},
                     },
+                    "encoding": {"request": {"contentType": "application/json"}},
                 },
-                "encoding": {"request": {"contentType": "application/json"}},
+                "image/*": {"schema": _FILE},
             },
-            "image/*": {"schema": _FILE},
         },
-    },
-    "parameters": [
-        {"name": name, "in": "query", "required": False, "schema": schema, "description": "beside a picture alone"}
-        for name, schema in Question.model_json_schema()["properties"].items()
-        if name in PARAMETERS
-    ],
-}
-"""What FastAPI cannot see of POST /search."""
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": schema, "description": "beside a picture alone"}
+            for name, schema in form.one.model_json_schema()["properties"].items()
+            if name in form.parameters
+        ],
+    }
 
 
 def document(found: Mapping[str, Any]) -> Mapping[str, Any]:
     """What FastAPI has found of the application, with what it cannot see."""
     _, models = models_json_schema(
-        [(Question, "validation"), (Questions, "validation")], ref_template=_SCHEMAS + "{model}"
+        [(each, "validation") for path in _ASKED if path in found["paths"] for each in _models(_ASKED[path])],
+        ref_template=_SCHEMAS + "{model}",
     )
     words = {"type": "object", "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}
     refused = {"type": "object", "properties": {"error": words}, "required": ["error"]}
@@ -65,6 +68,10 @@ def document(found: Mapping[str, Any]) -> Mapping[str, Any]:
         for path, methods in found["paths"].items()
     }
     return {**found, "paths": paths, "components": components}
+
+
+def _models(form: Form[Any]) -> tuple[type[BaseModel], ...]:
+    return form.one, form.several
 
 
 def _responses(route: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,8 +99,8 @@ def _lines(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"<h2><code>{escape(method.upper())} {escape(path)}</code></h2>"
             yield f"<p>{escape(' '.join(route.get('description', '').split()))}</p>"
             yield from _parameters(route.get("parameters", []))
-            if path == "/search":
-                yield from _question()
+            if path in _ASKED:
+                yield from _question(_ASKED[path])
     yield "</main></body></html>"
 
 
@@ -107,9 +114,9 @@ def _parameters(parameters: list[Mapping[str, Any]]) -> Iterator[str]:
         yield "</dl>"
 
 
-def _question() -> Iterator[str]:
+def _question(form: Form[Any]) -> Iterator[str]:
     yield "<p>A question in JSON, beside files in a form, or as parameters of the URL beside one picture:</p><dl>"
-    for name, field in Question.model_json_schema()["properties"].items():
+    for name, field in form.one.model_json_schema()["properties"].items():
         kinds = [each.get("type") or each.get("$ref", "").rpartition("/")[2] for each in field.get("anyOf", [field])]
         allowed = field.get("enum")
         words = " or ".join(map(str, allowed)) if allowed else " or ".join(each for each in kinds if each != "null")

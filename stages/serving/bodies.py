@@ -1,4 +1,4 @@
-"""The bodies of requests for searches: JSON, files with a question, or one picture alone. Answers nothing."""
+"""The bodies of requests with questions: JSON, files with a question, or one picture alone. Answers nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Generic, TypeVar
 
 from fastapi import Request
 from python_multipart.multipart import parse_options_header
@@ -14,10 +14,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from stages.serving import questions
 from stages.serving.decoding import File
 from stages.serving.failures import Refusal, bad
-from stages.serving.questions import MOST_PICTURES, Question
+from stages.serving.forms import Form
+from stages.serving.questions import MOST_PICTURES, Pictured
+
+Kind = TypeVar("Kind", bound=Pictured)
 
 _IN_MEMORY = 1 << 20
 _MOST_JSON = 1 << 20
@@ -26,23 +28,23 @@ _MUCH_JSON = 1 << 14
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Generic[Kind]):
     """What a request asks. several: whether its answer is a list."""
 
-    questions: Sequence[Question]
+    questions: Sequence[Kind]
     several: bool
     files: Sequence[File]
 
 
-async def asked(request: Request) -> Asked:
+async def asked(request: Request, form: Form[Kind]) -> Asked[Kind]:
     """The questions of a request. Raises Refusal."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        return Asked(*await _parsed(await small(request, _MOST_JSON)), [])
+        return Asked(*await _parsed(await small(request, _MOST_JSON), form), [])
     if kind == "multipart/form-data":
-        return await _multipart(request)
+        return await _multipart(request, form)
     if kind.startswith("image/") or kind == "application/octet-stream":
-        question = questions.from_parameters(request.query_params.multi_items())
+        question = form.from_parameters(request.query_params.multi_items())
         return Asked([question], False, [await _alone(request)])
     raise Refusal(
         415,
@@ -71,7 +73,7 @@ async def _alone(request: Request) -> File:
     return File("", _Reader(spool))
 
 
-async def _multipart(request: Request) -> Asked:
+async def _multipart(request: Request, asking: Form[Kind]) -> Asked[Kind]:
     _, options = parse_options_header(request.headers["content-type"])
     if options.get(b"charset", b"utf-8").lower() not in (b"utf-8", b"us-ascii"):  # of some, decoding takes for ever
         raise bad("the form is not in UTF-8")
@@ -93,15 +95,15 @@ async def _multipart(request: Request) -> Asked:
     if text is None:
         if not files:
             raise bad("the form has neither a picture nor a request")
-        return Asked([Question()], False, files)
-    return Asked(*await _parsed(text), files)
+        return Asked([asking.one()], False, files)
+    return Asked(*await _parsed(text, asking), files)
 
 
-async def _parsed(content: bytes) -> tuple[Sequence[Question], bool]:
-    """See questions.from_json. Much JSON takes so long that others are answered meanwhile."""
+async def _parsed(content: bytes, form: Form[Kind]) -> tuple[Sequence[Kind], bool]:
+    """See Form.from_json. Much JSON takes so long that others are answered meanwhile."""
     if len(content) < _MUCH_JSON:
-        return questions.from_json(content)
-    return await run_in_threadpool(questions.from_json, content)
+        return form.from_json(content)
+    return await run_in_threadpool(form.from_json, content)
 
 
 class _Reader:

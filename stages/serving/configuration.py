@@ -95,14 +95,14 @@ def check(configuration: Configuration) -> Configuration:
 
 
 def from_environment(
-    environment: Mapping[str, str], secrets: Path = SECRETS, pachctl: Path = _PACHCTL
+    environment: Mapping[str, str], secrets: Path = SECRETS, pachctl: Path = _PACHCTL, port: int = PORT
 ) -> Configuration:
     """The configuration of the bare program: in a worker of Pachyderm, in a pod of Kubernetes, or anywhere else.
 
-    secrets: the directory with the files TOKEN, CERTIFICATE, KEY and PACHD_TOKEN, as far as they exist. Raises
-    StageError for a variable or a file that is not valid, and for what `check` refuses.
+    secrets: the directory with the files TOKEN, CERTIFICATE, KEY and PACHD_TOKEN, as far as they exist. port:
+    unless LISTEN names one. Raises StageError for a variable or a file that is not valid, and for what `check` refuses.
     """
-    host, port = _listening(environment)
+    host, port = _listening(environment, port)
     certificate, key = (secrets / name if (secrets / name).is_file() else None for name in (CERTIFICATE, KEY))
     return check(
         Configuration(
@@ -146,12 +146,12 @@ def read_token(path: Path) -> str:
     return token
 
 
-def _listening(environment: Mapping[str, str]) -> tuple[str, int]:
+def _listening(environment: Mapping[str, str], port: int) -> tuple[str, int]:
     """Where to listen. A worker of localpachd is reached through this machine's loopback, as it reaches its server."""
     if environment.get("LISTEN", "").strip():
         return listening(environment["LISTEN"])
     in_pod = "PPS_PIPELINE_NAME" in environment and not _is_loopback(environment.get("PACHD_PEER_SERVICE_HOST", ""))
-    return (EVERYWHERE if in_pod else LOOPBACK), PORT
+    return (EVERYWHERE if in_pod else LOOPBACK), port
 
 
 def _server(environment: Mapping[str, str], secrets: Path, pachctl: Path) -> Address:

@@ -14,8 +14,10 @@ from stages.serving import fetching, uploads
 from stages.serving.answering import Picture
 from stages.serving.failures import Refusal
 from stages.serving.fetching import Limits
+from stages.serving.library import Library
+from stages.serving.originals import GoneError, Originals
+from stages.serving.pachyderm import PachydermError
 from stages.serving.questions import AskedPicture
-from stages.serving.snapshots import Snapshot
 
 Value = TypeVar("Value")
 
@@ -40,6 +42,17 @@ class File:
     read: Callable[[], bytes]
 
 
+@dataclass(frozen=True)
+class View:
+    """How the pictures of a question are seen. framing: of their pixels. library: where pictures are asked about by id
+    and uploads are recognised, if their pixels are framed in the same way; None without one. originals: the files of
+    its pictures, which are then decoded, too; None if their vectors are used."""
+
+    framing: Framing
+    library: Library | None
+    originals: Originals | None = None
+
+
 class Decoding:
     """Fetches and decodes in threads. Belongs to one event loop."""
 
@@ -60,36 +73,46 @@ class Decoding:
         return await self._in(self._decoding, work)
 
     async def picture(
-        self, snapshot: Snapshot, asked: AskedPicture, files: Sequence[File], turns: Turns
+        self, view: View, asked: AskedPicture, files: Sequence[File], turns: Turns
     ) -> tuple[Picture, Pixels | None]:
-        """A picture and its pixels; None for one of the library, whose vector is known."""
+        """A picture and its pixels; None for one of the library whose vector is used."""
         if asked.id is not None:
-            return _of_library(snapshot, asked.id), None
+            return await self._of_library(view, asked.id, turns)
         if asked.url is not None:
             async with self._fetched:
                 content = await self._in(self._fetching, partial(fetching.fetch, asked.url, self._limits))
-                return await self._decoded(snapshot, asked, File(asked.url, lambda: content), turns)
+                return await self._decoded(view, asked, File(asked.url, lambda: content), turns)
         assert asked.upload is not None
-        return await self._decoded(snapshot, asked, files[asked.upload], turns)
+        return await self._decoded(view, asked, files[asked.upload], turns)
 
-    async def _decoded(
-        self, snapshot: Snapshot, asked: AskedPicture, file: File, turns: Turns
-    ) -> tuple[Picture, Pixels]:
-        name, facts = file.name, snapshot.library.facts
-        framing = Framing(facts.image_size, facts.fit)
+    async def _decoded(self, view: View, asked: AskedPicture, file: File, turns: Turns) -> tuple[Picture, Pixels]:
+        name = file.name
         async with turns:
-            seen = await self.run(lambda: uploads.seen(name, file.read(), framing, asked.region))
-        row = snapshot.library.row(seen.id)
+            seen = await self.run(lambda: uploads.seen(name, file.read(), view.framing, asked.region))
+        row = view.library.row(seen.id) if view.library is not None else None
         return Picture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels
+
+    async def _of_library(self, view: View, id: str, turns: Turns) -> tuple[Picture, Pixels | None]:
+        library, originals = view.library, view.originals
+        if library is None:
+            raise Refusal(404, "not-in-library", "this service has no library: upload the picture, or name its url")
+        row = library.row(id)
+        if row is None:
+            raise Refusal(404, "not-in-library", f"the library does not have a picture {id}: was it removed?")
+        source = library.sources(row)[0]
+        picture = Picture(source.path, id, row, library.hash(row), source.width, source.height)
+        if originals is None:
+            return picture, None
+        async with self._fetched:
+            try:
+                content = await self._in(self._fetching, lambda: b"".join(originals.open(source).chunks))
+            except GoneError as error:
+                raise Refusal(404, "gone", str(error)) from error
+            except PachydermError as error:
+                raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
+            async with turns:
+                seen = await self.run(lambda: uploads.seen(source.path, content, view.framing))
+        return picture, seen.pixels
 
     async def _in(self, threads: Executor, work: Callable[[], Value]) -> Value:
         return await asyncio.get_running_loop().run_in_executor(threads, work)
-
-
-def _of_library(snapshot: Snapshot, id: str) -> Picture:
-    library = snapshot.library
-    row = library.row(id)
-    if row is None:
-        raise Refusal(404, "not-in-library", f"the library does not have a picture {id}: was it removed?")
-    source = library.sources(row)[0]
-    return Picture(source.path, id, row, library.hash(row), source.width, source.height)

@@ -12,24 +12,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stages import quiet, similarity
-from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
-from stages.contract import StageError, load
+from stages import similarity
+from stages.backbonespec import PUSH, BackboneSpec
+from stages.contract import StageError
 from stages.filecache import FileCache
 from stages.knn.settings import Settings
+from stages.serving import loading
 from stages.serving.library import Library
+from stages.serving.loading import Backbones
 from stages.serving.mapped import FILES
 from stages.serving.originals import Originals
-from stages.serving.pachyderm import Absent, CommitFacts, FileFacts, Pachyderm
+from stages.serving.pachyderm import CommitFacts, FileFacts, Pachyderm
 from stages.serving.searching import Searching
-from stages.serving.snapshots import Commits, Snapshot
+from stages.serving.snapshots import Commits, Say, Snapshot
 from stages.similarity import Similarity
 
 if TYPE_CHECKING:
     from stages.embedders import Embedder
-
-Say = Callable[[str], None]
-"""Takes the next step in words."""
 
 _COMPARED = ("index.json", "images.parquet")
 """The files from which all others of a segment follow, with the model that index.json names."""
@@ -46,15 +45,18 @@ class Opening:
         environment: Mapping[str, str],
         report: Callable[[str], None] = print,
         mounted: Path | None = None,
+        backbones: Backbones | None = None,
     ) -> None:
         """settings: of searches; the metric and k are the index's own unless the environment names them. mounted:
-        where Pachyderm has put `index` and `models`, whose content may be that of an older commit."""
+        where Pachyderm has put `index` and `models`, whose content may be that of an older commit. backbones: those
+        that others of this process have loaded."""
         self._server = server
         self._cache = cache
         self._settings = settings
         self._environment = environment
         self._report = report
         self._mounted = mounted
+        self._backbones = backbones or Backbones(cache, environment)
 
     def snapshot(self, commit: CommitFacts, before: Snapshot | None, say: Say) -> Snapshot | None:
         """The snapshot of a finished commit of the index; None if the library is empty. before: the one in use, whose
@@ -69,14 +71,14 @@ class Opening:
         if not model:
             raise StageError(f"commit {commit.id} of index does not tell the model that it was made with: {PUSH}")
         with self._cache.scratch() as scratch, ThreadPoolExecutor(1, "model") as thread:
-            spec = self._spec(model)
-            loading = self._loading(thread, spec, model, scratch, before, say)
+            spec = loading.described(self._server, model)
+            model_loading = self._loading(thread, spec, model, scratch, before, say)
             say(f"bringing the index of commit {commit.id[:12]}")
             directories, keys = self._segments(commit, files, scratch)
             library = Library.open(directories, keys)
             _check_model(library, spec)
             if self._settings.backend == "sklearn":  # the import of TensorFlow hides that package for a while
-                loading.result()
+                model_loading.result()
             searching = Searching(
                 library,
                 self._settings_for(library),
@@ -85,7 +87,7 @@ class Opening:
                 before.searching if before is not None else None,
             )
             say(f"loading the model {spec.described}")
-            embedder, device = loading.result()
+            embedder, device = model_loading.result()
         self._cache.trim()
         return Snapshot(
             Commits(self._server.at.project, commit.id, made_from.get("images", ""), model),
@@ -114,11 +116,6 @@ class Opening:
             k=self._settings.k if self._environment.get("K") else facts.k,
         )
 
-    def _spec(self, commit: str) -> BackboneSpec:
-        if not self._server.files("models", commit, f"/{SPEC_FILE}"):
-            raise StageError(f"commit {commit} of models does not hold a backbone: {PUSH}")
-        return parse_spec(b"".join(self._server.read("models", commit, SPEC_FILE)))
-
     def _loading(
         self,
         thread: ThreadPoolExecutor,
@@ -133,21 +130,7 @@ class Opening:
             same.set_result((before.embedder, before.device))
             return same
         say(f"starting TensorFlow for the model {spec.described}")
-        return thread.submit(self._loaded, spec, commit, scratch / "model")
-
-    def _loaded(self, spec: BackboneSpec, commit: str, directory: Path) -> tuple[Embedder, str]:
-        with quiet.tensorflow():
-            module = load("stages.embedding")
-        try:
-            entry = self._server.file("models", commit, MODEL_FILE)
-        except Absent as error:
-            raise StageError(f"commit {commit} of models does not hold {MODEL_FILE}: {PUSH}") from error
-        file = self._place("models", commit, entry, directory / MODEL_FILE)
-        load("stages.backbonefile").check(file, spec)
-        embedder: Embedder = module.load(file, spec, self._environment).embedder
-        embedder.warm_up()
-        device: str = module.devices.kind()
-        return embedder, device
+        return thread.submit(self._backbones.embedder, self._server, spec, commit, scratch / "model")
 
     def _segments(self, commit: CommitFacts, files: list[FileFacts], scratch: Path) -> tuple[list[Path], list[str]]:
         """The directories of the segments on this machine, and the hashes of their content."""
@@ -162,7 +145,8 @@ class Opening:
 
     def _brought(self, commit: CommitFacts, files: list[FileFacts], directory: Path) -> Path:
         for each in files:
-            self._place(commit.repo, commit.id, each, directory / each.path.partition("/")[2])
+            to = directory / each.path.partition("/")[2]
+            loading.brought(self._server, self._cache, commit.repo, commit.id, each, to)
         return directory
 
     def _mounted_segment(self, commit: CommitFacts, name: str, files: list[FileFacts]) -> Path | None:
@@ -181,18 +165,6 @@ class Opening:
             if (directory / compared).read_bytes() != content:
                 return None
         return directory
-
-    def _place(self, repo: str, commit: str, entry: FileFacts, at: Path) -> Path:
-        self._cache.place(entry.hash, entry.size, at, lambda to: _fetch(self._server, repo, commit, entry, to))
-        return at
-
-
-def _fetch(server: Pachyderm, repo: str, commit: str, entry: FileFacts, to: Path) -> None:
-    with to.open("wb") as file:
-        for piece in server.read(repo, commit, entry.path):
-            file.write(piece)
-        if file.tell() != entry.size:
-            raise StageError(f"the server sent /{entry.path} of {repo} cut off: try again")
 
 
 def _check_model(library: Library, spec: BackboneSpec) -> None:

@@ -132,6 +132,13 @@ class Pachyderm:
                 )
             )
 
+    def head(self, repo: str, branch: str) -> str:
+        """The id of the commit that a branch points at, "" for none. Raises Absent for a missing repo or branch."""
+        named = pfs_pb2.Branch(repo=self._repo(repo), name=branch)
+        with self._explained():
+            request = pfs_pb2.InspectBranchRequest(branch=named)
+            return str(self._stub.InspectBranch(request, timeout=_SECONDS, metadata=self._metadata).head.id)
+
     def next_finished(self, repo: str, since: str, seconds: float) -> CommitFacts | None:
         """The first commit on master after another one, when it is finished; None if there was none in that time."""
         named = self._repo(repo)

@@ -1,4 +1,5 @@
-"""The running service: it listens, follows the index, answers over HTTP, and ends when it is told to.
+"""The running service: it listens, follows the index and the promoted model, answers over HTTP, and ends when it is
+told to, or when nobody has asked it for long enough.
 
 Knows neither where its configuration comes from nor who started it.
 """
@@ -10,7 +11,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -24,10 +25,16 @@ from stages.serving.configuration import Configuration
 from stages.serving.connections import Connection
 from stages.serving.fetching import Limits
 from stages.serving.following import Following
+from stages.serving.idling import Idling
+from stages.serving.indexes import Indexes
 from stages.serving.listening import opened
+from stages.serving.loading import Backbones
 from stages.serving.loglines import errors_as_lines
 from stages.serving.opening import Opening
 from stages.serving.pachyderm import Pachyderm, PachydermError
+from stages.serving.promoted import Promoted
+from stages.serving.promotions import Promotions
+from stages.serving.snapshots import Snapshot
 from stages.serving.tracing import Tracer
 
 Say = Callable[[str], None]
@@ -52,37 +59,92 @@ _LONGEST_END = 9.0
 """Seconds after which it ends in any case."""
 
 
+@dataclass(frozen=True)
+class Role:
+    """What a service does. searches: whether it follows the index, beside the promoted model. idle: the seconds without
+    a request after which it ends by itself, None for never. tracer: makes the pages of traces, where there is one.
+    mounted: see Opening."""
+
+    searches: bool = True
+    idle: float | None = None
+    tracer: Tracer | None = None
+    mounted: Path | None = None
+
+
 def run(
     configuration: Configuration,
     cache: FileCache,
     environment: Mapping[str, str],
     announce: Say,
     report: Say = print,
-    tracer: Tracer | None = None,
-    mounted: Path | None = None,
+    role: Role | None = None,
 ) -> int:
-    """Serves until SIGINT or SIGTERM, and returns which of them it was. Belongs to the main thread.
+    """Serves until SIGINT or SIGTERM, and returns which of them it was, or 0 if nobody asked it any more. Belongs to
+    the main thread.
 
-    announce: takes the URL once it can be asked. report: takes lines for the log, from any thread. mounted: see
-    Opening. Raises StageError if the address cannot be listened on.
+    announce: takes the URL once it can be asked. report: takes lines for the log, from any thread. Raises StageError if
+    the address cannot be listened on.
     """
     allocator.settle()
-    try:
-        server = Pachyderm(configuration.server)
-    except PachydermError as error:
-        raise StageError(str(error)) from error
+    role = role or Role()
+    index, promoted = _followed(configuration, cache, environment, report, role)
     with opened(configuration.host, configuration.port) as listening:
         bound = replace(configuration, port=listening.getsockname()[1])
-        opening = Opening(server, cache, bound.settings, environment, report, mounted)
-        following = Following(server, opening, bound.at, report)
-        app = application(bound, following.state, tracer, Limits(allowed=bound.fetched))
+        app = application(
+            bound,
+            None if index is None else index.state,
+            None if promoted is None else promoted.state,
+            role.tracer,
+            Limits(allowed=bound.fetched),
+        )
+        begun = [each for each in (index, promoted) if each is not None]
+        idling = None
+        if role.idle is not None:
+            app = idling = Idling(app, role.idle, lambda: begun[0].state().kind == "loading")
         running = _Server(_settings(app, bound))
         with _ended_by_signals(running) as heard, errors_as_lines(report):
-            following.start()
+            for each in begun:
+                each.start()
             announce(bound.url)
+            if idling is not None:
+                idling.watch(lambda: _end(running, report, role.idle))
             running.run(sockets=[listening])
-            following.close(within=1.0)
+            if idling is not None:
+                idling.close()
+            for each in begun:
+                each.close(within=1.0)
     return heard[0] if heard else 0
+
+
+def _followed(
+    configuration: Configuration, cache: FileCache, environment: Mapping[str, str], report: Say, role: Role
+) -> tuple[Following[Snapshot] | None, Following[Promoted] | None]:
+    """The index and the promoted model, as far as they are followed. A fixed library has no promoted model: that of
+    today belongs to the library of today."""
+    backbones = Backbones(cache, environment)
+    index: Following[Snapshot] | None = None
+    promoted: Following[Promoted] | None = None
+    if role.searches:
+        server = _connected(configuration)
+        opening = Opening(server, cache, configuration.settings, environment, report, role.mounted, backbones)
+        index = Following(server, Indexes(server, opening), configuration.at, report)
+    if not (role.searches and configuration.at):
+        server = _connected(configuration)
+        at = "" if role.searches else configuration.at
+        promoted = Following(server, Promotions(server, cache, backbones), at, report, optional=role.searches)
+    return index, promoted
+
+
+def _connected(configuration: Configuration) -> Pachyderm:
+    try:
+        return Pachyderm(configuration.server)
+    except PachydermError as error:
+        raise StageError(str(error)) from error
+
+
+def _end(server: uvicorn.Server, report: Say, seconds: float | None) -> None:
+    report(f"no request for {seconds:g} s: the service ends")
+    server.should_exit = True
 
 
 class _Server(uvicorn.Server):

@@ -1,13 +1,13 @@
-"""The library that answers at a moment, as one immutable value, and the state of the service that holds it.
+"""The library that answers at a moment, as one immutable value, and the state of what holds such a value.
 
 A request takes one snapshot and answers from it alone, so that no answer mixes two commits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from stages.backbonespec import BackboneSpec
 from stages.serving.library import Library
@@ -17,6 +17,11 @@ from stages.similarity import Similarity
 
 if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
     from stages.embedders import Embedder
+
+Held = TypeVar("Held")
+
+Say = Callable[[str], None]
+"""Takes the next step in words."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,14 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
-class State:
-    """The state of the service. message: for people; with a snapshot, why a newer commit is not served, or "".
+class State(Generic[Held]):
+    """The state of what is followed, such as the index. message: for people; with a snapshot, why a newer commit is not
+    served, or "".
 
-    loading: the first snapshot is being made. empty: the library has no pictures. ready: `snapshot` answers. failed:
-    there is no snapshot, for the reason in `message`.
+    loading: the first snapshot is being made. empty: there is nothing to serve, such as no pictures. ready: `snapshot`
+    answers. failed: there is no snapshot, for the reason in `message`.
     """
 
     kind: Literal["loading", "empty", "ready", "failed"]
     message: str = ""
-    snapshot: Snapshot | None = None
+    snapshot: Held | None = None

@@ -1,4 +1,4 @@
-"""The service as a bare program: its variables, its sentences, its end."""
+"""The services as bare programs: their variables, their sentences, their end."""
 
 import os
 import signal
@@ -11,14 +11,14 @@ import pytest
 
 from tests.command import HEED_INTERRUPTS
 
-_RUN = f"{HEED_INTERRUPTS}; import runpy; runpy.run_module('stages.serve', run_name='__main__', alter_sys=True)"
+_RUN = f"{HEED_INTERRUPTS}; import runpy; runpy.run_module('stages.%s', run_name='__main__', alter_sys=True)"
 
 
-def started(tmp_path: Path, **variables: str) -> "subprocess.Popen[str]":
+def started(tmp_path: Path, module: str = "serve", **variables: str) -> "subprocess.Popen[str]":
     """The program with these variables, and none of Pachyderm's that the tests have."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PACH", "PPS_"))}
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _RUN],
+        [sys.executable, "-P", "-c", _RUN % module],
         env={**kept, "CACHE": str(tmp_path / "cache"), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -40,6 +40,19 @@ def test_it_listens_without_a_server_and_ends_when_told(tmp_path: Path, number: 
         process.send_signal(number)
         assert process.communicate(timeout=60) == ("", "")
         assert process.returncode == status
+
+
+def test_the_service_of_the_classifier_names_itself(tmp_path: Path) -> None:
+    variables = {"PACHD_ADDRESS": "grpc://127.0.0.1:1", "LISTEN": "127.0.0.1:0", "select_COMMIT": "5eed" * 8}
+    with started(tmp_path, "classify_serve", **variables) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        assert lines[0] == "classify-serve: the model of commit 5eed5eed5eed is served as soon as it is finished\n"
+        assert lines[1].startswith("classify-serve: http://127.0.0.1:")
+        assert lines[2] == "classify-serve: Pachyderm at grpc://127.0.0.1:1 does not answer; trying again\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("", "")
+        assert process.returncode == 0
 
 
 def test_it_says_what_is_missing_or_wrong(tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import http.client
 import io
 import json
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import uvicorn
@@ -27,6 +27,7 @@ from stages.serving.connections import Connection
 from stages.serving.library import Library
 from stages.serving.originals import Originals
 from stages.serving.pachyderm import Address, Pachyderm
+from stages.serving.promoted import Promoted
 from stages.serving.searching import Searching
 from stages.serving.snapshots import Commits, Snapshot, State
 from stages.serving.uploads import Seen
@@ -36,6 +37,8 @@ from tests.stages.serving.segments import write_segment
 
 if TYPE_CHECKING:  # TensorFlow takes seconds
     from stages.embedders import Embedder
+
+Value = TypeVar("Value")
 
 NOWHERE = Address("grpc://127.0.0.1:1")
 """A Pachyderm that does not answer."""
@@ -178,8 +181,9 @@ def form(question: Any, files: Sequence[bytes]) -> tuple[bytes, Mapping[str, str
 class Service:
     """A running service, whose state tests replace."""
 
-    state: State
+    state: State[Snapshot] | None
     port: int = 0
+    promoted: State[Promoted] | None = None
     lines: list[str] = field(default_factory=list)
 
     def client(self) -> Client:
@@ -215,11 +219,27 @@ class Service:
         return 0.0
 
 
+def _given(state: Value | None) -> Value:
+    assert state is not None
+    return state
+
+
 @contextmanager
-def running(state: State, configuration: Configuration | None = None, **options: Any) -> Iterator[Service]:
-    """A service on a free port until the end of the block. options: further ones of `application`."""
-    service = Service(state)
-    app = application(configuration or Configuration(NOWHERE, port=0), lambda: service.state, **options)
+def running(
+    state: State[Snapshot] | None,
+    configuration: Configuration | None = None,
+    promoted: State[Promoted] | Callable[[], State[Promoted]] | None = None,
+    **options: Any,
+) -> Iterator[Service]:
+    """A service on a free port until the end of the block. state: None for one that does not search. promoted: None for
+    one that does not classify, or what gives the state of the moment. options: further ones of `application`."""
+    service = Service(state, promoted=promoted if isinstance(promoted, State) else None)
+    app = application(
+        configuration or Configuration(NOWHERE, port=0),
+        None if state is None else lambda: _given(service.state),
+        promoted if not isinstance(promoted, State) else lambda: _given(service.promoted),
+        **options,
+    )
     known = uvicorn.Config(app, port=0, http=Connection, ws="none", log_level="error", timeout_graceful_shutdown=5)
     server = uvicorn.Server(known)
     started = threading.Event()

@@ -13,12 +13,12 @@ import pytest
 
 from stages.serving.bounds import Bounds
 from stages.serving.configuration import Configuration
-from stages.serving.snapshots import State
+from stages.serving.snapshots import Snapshot, State
 from tests.stages.serving import services
 from tests.stages.serving.services import NOWHERE, Answer, Service
 
 TOKEN = "a-long-and-random-token"
-LOADING = State("loading", "bringing the index")
+LOADING = State[Snapshot]("loading", "bringing the index")
 
 
 @pytest.fixture(scope="module")

@@ -300,16 +300,16 @@ def test_an_index_that_was_replaced_leaves_the_memory(ready: Snapshot, embedder:
 
 
 @pytest.fixture(scope="module")
-def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> State:
+def copied(embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> State[Snapshot]:
     """A library of one picture with so many sources that 64 answers are 12 MB, more than a socket holds."""
     root = tmp_path_factory.mktemp("copied")
     library = services.library(root / "index", embedder, {f"{'long/' * 40}{at:03}.png": made(1) for at in range(500)})
     return State("ready", snapshot=services.snapshot(library, embedder, root / "cache"))
 
 
-def large(state: State) -> tuple[bytes, Mapping[str, str]]:
+def large(state: State[Snapshot] | None) -> tuple[bytes, Mapping[str, str]]:
     """A request with a large answer."""
-    assert state.snapshot is not None
+    assert state is not None and state.snapshot is not None
     asked = {"requests": [{"id": state.snapshot.library.id(0)}] * 64}
     return json.dumps(asked).encode(), {"Content-Type": "application/json"}
 
@@ -324,7 +324,7 @@ def unread(service: Service) -> Iterator[None]:
         yield
 
 
-def test_clients_that_do_not_read_their_answers_are_given_up(copied: State) -> None:
+def test_clients_that_do_not_read_their_answers_are_given_up(copied: State[Snapshot]) -> None:
     lines: list[str] = []
     with services.running(copied, bounds=Bounds(requests=2, idle=0.5)) as service, errors_as_lines(lines.append):
         with unread(service), unread(service):
@@ -334,7 +334,7 @@ def test_clients_that_do_not_read_their_answers_are_given_up(copied: State) -> N
     assert lines == []
 
 
-def test_answers_that_are_not_read_yet_take_room(copied: State) -> None:
+def test_answers_that_are_not_read_yet_take_room(copied: State[Snapshot]) -> None:
     with services.running(copied, bounds=Bounds(bytes=20_000_000)) as service:
         with unread(service):
             until(lambda: service.ask("/search", *large(copied)).status == 429)

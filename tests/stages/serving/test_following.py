@@ -17,6 +17,7 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 from stages.filecache import FileCache
 from stages.knn.settings import Settings
 from stages.serving.following import Following
+from stages.serving.indexes import Indexes
 from stages.serving.opening import Opening
 from stages.serving.originals import GoneError
 from stages.serving.pachyderm import Address, Pachyderm
@@ -84,7 +85,7 @@ class World:
         return self.ended(self.put("models", self.models[model]))
 
 
-Follow = Callable[..., Following]
+Follow = Callable[..., Following[Snapshot]]
 
 
 @pytest.fixture(scope="module")
@@ -136,12 +137,12 @@ def with_pipeline(world: World, model: str = "first") -> World:
 @pytest.fixture
 def follow(world: World, tmp_path: Path) -> Iterator[Follow]:
     """Begins to follow; everything that was begun ends after the test."""
-    begun: list[Following] = []
+    begun: list[Following[Snapshot]] = []
 
-    def begin(at: str = "", mounted: Path | None = None, lines: list[str] | None = None) -> Following:
+    def begin(at: str = "", mounted: Path | None = None, lines: list[str] | None = None) -> Following[Snapshot]:
         server = Pachyderm(Address(world.server.address))
         opening = Opening(server, FileCache(tmp_path / "cache"), Settings(backend="numpy"), {}, lambda _: None, mounted)
-        begun.append(Following(server, opening, at, (lines if lines is not None else []).append))
+        begun.append(Following(server, Indexes(server, opening), at, (lines if lines is not None else []).append))
         begun[-1].start()
         return begun[-1]
 
@@ -150,13 +151,13 @@ def follow(world: World, tmp_path: Path) -> Iterator[Follow]:
         each.close()
 
 
-def until(following: Following, holds: Callable[[State], bool]) -> State:
+def until(following: Following[Snapshot], holds: Callable[[State[Snapshot]], bool]) -> State[Snapshot]:
     state = following.wait(holds, 60)
     assert holds(state), state
     return state
 
 
-def served(following: Following, commit: str) -> Snapshot:
+def served(following: Following[Snapshot], commit: str) -> Snapshot:
     """The snapshot of that commit, once it answers."""
     state = until(following, lambda each: each.snapshot is not None and each.snapshot.commits.index == commit)
     assert state.kind == "ready"
@@ -267,7 +268,7 @@ def test_an_index_of_another_version_is_said(world: World, follow: Follow) -> No
 def test_a_calibration_is_taken_without_a_new_index(
     world: World, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stages.serving.following._LOOK_EVERY", 0.5)
+    monkeypatch.setattr("stages.serving.indexes._LOOK_EVERY", 0.5)
     with_pipeline(world)
     following = follow()
     before = served(following, world.change({"0": 5}))

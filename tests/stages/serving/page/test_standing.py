@@ -21,7 +21,7 @@ from tests.stages.serving.page.tabs import WAIT, Tab
 from tests.stages.serving.services import NOWHERE, Service
 
 NEW = services.made(77)
-LOADING = State("loading", "loading the model small at 32 px")
+LOADING = State[Snapshot]("loading", "loading the model small at 32 px")
 
 
 @pytest.fixture

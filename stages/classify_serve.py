@@ -1,0 +1,16 @@
+"""The service of the promoted classifier as a bare program, `python -m stages.classify_serve`. See stages.standalone.
+
+It follows the branch `production` of the repo `select`, and needs neither the index nor the library.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stages import standalone
+from stages.standalone import Program
+
+PROGRAM = Program("classify-serve", Path("/secrets/lookalike-classify-serve"), 30681, False, "select", "the model")
+
+if __name__ == "__main__":
+    standalone.main(PROGRAM)

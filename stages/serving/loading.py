@@ -1,0 +1,95 @@
+"""Backbones of the repo models in memory, each loaded once for all that compute with it. Owns the import of TensorFlow.
+
+A backbone stays as long as a snapshot holds its embedder. Decides nothing about which one is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from stages import quiet
+from stages.backbonespec import MODEL_FILE, PUSH, SPEC_FILE, BackboneSpec, parse_spec
+from stages.contract import StageError, load
+from stages.filecache import FileCache
+from stages.serving.pachyderm import Absent, FileFacts, Pachyderm
+
+if TYPE_CHECKING:  # it imports TensorFlow, and the service listens before that
+    from stages.embedders import Embedder
+
+REPO = "models"
+
+
+class Backbones:
+    """The backbones of one service. May be used from several threads."""
+
+    def __init__(self, cache: FileCache, environment: Mapping[str, str]) -> None:
+        self._cache = cache
+        self._environment = environment
+        self._loaded: WeakValueDictionary[BackboneSpec, Embedder] = WeakValueDictionary()
+        self._loading = threading.Lock()
+
+    def held(self, spec: BackboneSpec) -> Embedder | None:
+        """The embedder of a backbone that is loaded."""
+        return self._loaded.get(spec)
+
+    def embedder(self, server: Pachyderm, spec: BackboneSpec, commit: str, directory: Path) -> tuple[Embedder, str]:
+        """The embedder of a backbone of a commit of models, and the kind of its device. directory: for its file."""
+        with self._loading:
+            module = tensorflow()
+            found = self._loaded.get(spec)
+            if found is None:
+                try:
+                    entry = server.file(REPO, commit, MODEL_FILE)
+                except Absent as error:
+                    raise StageError(f"commit {commit} of models does not hold {MODEL_FILE}: {PUSH}") from error
+                file = brought(server, self._cache, REPO, commit, entry, directory / MODEL_FILE)
+                load("stages.backbonefile").check(file, spec)
+                found = module.load(file, spec, self._environment).embedder
+                found.warm_up()
+                self._loaded[spec] = found
+            return found, module.devices.kind()
+
+    def prepared(self) -> str:
+        """The kind of device that computes, once TensorFlow is set up without any backbone."""
+        with self._loading:
+            module = tensorflow()
+            module.devices.prepare(self._environment)
+            return str(module.devices.kind())
+
+
+def tensorflow() -> ModuleType:
+    """The module that computes, with TensorFlow imported without chatter."""
+    with quiet.tensorflow():
+        module = load("stages.embedding")
+    logging.getLogger("tensorflow").setLevel(logging.ERROR)  # it warns of every model after the fifth
+    return module
+
+
+def described(server: Pachyderm, commit: str) -> BackboneSpec:
+    """The backbone of a commit of models. Raises StageError if there is none."""
+    if not server.files(REPO, commit, f"/{SPEC_FILE}"):
+        raise StageError(f"commit {commit} of models does not hold a backbone: {PUSH}")
+    return parse_spec(b"".join(server.read(REPO, commit, SPEC_FILE)))
+
+
+def brought(server: Pachyderm, cache: FileCache, repo: str, commit: str, entry: FileFacts, at: Path) -> Path:
+    """A file of a commit on this machine, kept by its content."""
+    cache.place(entry.hash, entry.size, at, _fetching(server, repo, commit, entry))
+    return at
+
+
+def _fetching(server: Pachyderm, repo: str, commit: str, entry: FileFacts) -> Callable[[Path], None]:
+    def fetch(to: Path) -> None:
+        with to.open("wb") as file:
+            for piece in server.read(repo, commit, entry.path):
+                file.write(piece)
+            if file.tell() != entry.size:
+                raise StageError(f"the server sent /{entry.path} of {repo} cut off: try again")
+
+    return fetch
