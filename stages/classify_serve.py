@@ -6,11 +6,18 @@ It follows the branch `production` of the repo `select`, and needs neither the i
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 from stages import standalone
 from stages.standalone import Program
 
 PROGRAM = Program("classify-serve", Path("/secrets/lookalike-classify-serve"), 30681, False, "select", "the model")
 
-if __name__ == "__main__":
+
+def main() -> NoReturn:
+    """See standalone.main."""
     standalone.main(PROGRAM)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 from stages import standalone
 from stages.standalone import Program
 
 PROGRAM = Program("serve", Path("/secrets/lookalike-serve"), 30680, True, "index", "the index")
 
-if __name__ == "__main__":
+
+def main() -> NoReturn:
+    """See standalone.main."""
     standalone.main(PROGRAM)
+
+
+if __name__ == "__main__":
+    main()

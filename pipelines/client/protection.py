@@ -1,5 +1,5 @@
-"""The protection of the deployed service: its token and its certificate, in files of this user and in a secret of the
-server. Knows no pipelines but the one that has the secret."""
+"""The protection of a deployed service: its token and its certificate, in files of this user and in a secret of the
+server. Knows no pipelines but those that have the secret."""
 
 import contextlib
 import os
@@ -11,16 +11,11 @@ import grpc
 
 from pipelines.client import services
 from pipelines.client.connection import Connection
+from pipelines.client.roles import SEARCH, Role
 from pipelines.errors import LookalikeError
 
-SECRET = "lookalike-serve"
-"""The secret's name, in Kubernetes and in localpachd."""
-
-MOUNTED = Path("/secrets") / SECRET
-"""Its place in the service's container."""
-
 TOKEN, CERTIFICATE, KEY = "token", "tls.crt", "tls.key"
-"""The names of its values."""
+"""The names of the values of the secret."""
 
 _BYTES = 24
 
@@ -34,32 +29,32 @@ class Protection:
     key: bytes = field(default=b"", repr=False)
 
 
-def token(connection: Connection, given: str = "") -> str:
+def token(connection: Connection, given: str = "", role: Role = SEARCH) -> str:
     """The token of the service that this user deploys: the given one, the one that is kept, or else a new one.
 
     Raises LookalikeError if somebody else has made the one that the server has.
     """
-    found = given or _text(services.token_file(connection))
-    if not found and exists(connection):
+    found = given or _text(services.token_file(connection, role))
+    if not found and exists(connection, role):
         raise LookalikeError(
-            f"the server has a secret {SECRET} whose token this user does not have: ask for it and name its file with "
-            f"--token-file, or delete it with `pachctl delete secret {SECRET}`"
+            f"the server has a secret {role.secret} whose token this user does not have: ask for it and name its file "
+            f"with --token-file, or delete it with `pachctl delete secret {role.secret}`"
         )
     return found or secrets.token_urlsafe(_BYTES)
 
 
-def kept_certificate(connection: Connection) -> Path | None:
+def kept_certificate(connection: Connection, role: Role = SEARCH) -> Path | None:
     """The certificate of the service that this user has deployed, None without one."""
-    path = _certificate(connection)
+    path = _certificate(connection, role)
     return path if path.is_file() else None
 
 
-def put(connection: Connection, wanted: Protection) -> bool:
+def put(connection: Connection, wanted: Protection, role: Role = SEARCH) -> bool:
     """Keeps the protection for this user, and makes it the secret; returns whether the secret is another one now. A
     kept certificate stays if none is given. Raises LookalikeError where that is not possible."""
-    there = exists(connection)
-    held = _certificate(connection)
-    same = wanted.token == _text(services.token_file(connection)) and (
+    there = exists(connection, role)
+    held = _certificate(connection, role)
+    same = wanted.token == _text(services.token_file(connection, role)) and (
         not wanted.certificate or _bytes(held) == wanted.certificate
     )
     if there and same:
@@ -69,32 +64,32 @@ def put(connection: Connection, wanted: Protection) -> bool:
             "another token needs the certificate and its key again: name them with --tls-cert and --tls-key"
         )
     if there:
-        connection.client.delete_secret(SECRET)
+        connection.client.delete_secret(role.secret)
     values = {TOKEN: wanted.token.encode(), CERTIFICATE: wanted.certificate, KEY: wanted.key}
-    connection.client.create_secret(SECRET, {name: value for name, value in values.items() if value})
-    _write(services.token_file(connection), wanted.token.encode() + b"\n")
+    connection.client.create_secret(role.secret, {name: value for name, value in values.items() if value})
+    _write(services.token_file(connection, role), wanted.token.encode() + b"\n")
     if wanted.certificate:
         _write(held, wanted.certificate)
     return True
 
 
-def remove(connection: Connection) -> bool:
+def remove(connection: Connection, role: Role = SEARCH) -> bool:
     """Forgets the protection, and deletes the secret unless a pipeline still has it; returns whether it was deleted."""
-    for path in (services.token_file(connection), _certificate(connection)):
+    for path in (services.token_file(connection, role), _certificate(connection, role)):
         path.unlink(missing_ok=True)
     for info in connection.client.list_pipeline(details=True):
-        if any(each.name == SECRET for each in info.details.transform.secrets):
+        if any(each.name == role.secret for each in info.details.transform.secrets):
             return False
-    if not exists(connection):
+    if not exists(connection, role):
         return False
-    connection.client.delete_secret(SECRET)
+    connection.client.delete_secret(role.secret)
     return True
 
 
-def exists(connection: Connection) -> bool:
+def exists(connection: Connection, role: Role = SEARCH) -> bool:
     """Whether the server has the secret."""
     try:
-        connection.client.inspect_secret(SECRET)
+        connection.client.inspect_secret(role.secret)
     except grpc.RpcError as error:
         # Pachyderm passes Kubernetes' error on without its code.
         if error.code() == grpc.StatusCode.NOT_FOUND or "not found" in str(error.details()):
@@ -103,8 +98,8 @@ def exists(connection: Connection) -> bool:
     return True
 
 
-def _certificate(connection: Connection) -> Path:
-    token = services.token_file(connection)
+def _certificate(connection: Connection, role: Role) -> Path:
+    token = services.token_file(connection, role)
     return token.with_name(token.name + ".pem")
 
 

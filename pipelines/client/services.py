@@ -1,7 +1,7 @@
-"""The services that search a library over HTTP: those on this machine, which register themselves in a directory of
-their user, and the one that is deployed as a pipeline.
+"""The services that answer over HTTP: those on this machine, which register themselves in a directory of their user,
+and those that are deployed as pipelines.
 
-Knows how a service is found and whether it lives; knows no search and no page.
+Knows how a service is found, whether it lives and which questions it takes; knows no question and no page.
 """
 
 import contextlib
@@ -22,12 +22,7 @@ import grpc
 
 from pipelines.client.connection import Connection
 from pipelines.client.outages import outlasting
-
-PIPELINE = "serve"
-"""The pipeline of the deployed service."""
-
-PORT = 30680
-"""The port of a service unless it is told another, and the deployed one's node port."""
+from pipelines.client.roles import SEARCH, Role
 
 PROXY = "PROXY"
 CERTIFICATE = "TLS_CERT_FILE"
@@ -135,9 +130,9 @@ def register(
             path.unlink()
 
 
-def running(connection: Connection) -> Service | None:
-    """A service that answers for the newest commits of this server's project: one on this machine, else the deployed
-    one. None if there is none, or none that this user may ask."""
+def running(connection: Connection, role: Role = SEARCH) -> Service | None:
+    """A service that answers such questions for the newest commits of this server's project: one on this machine, else
+    the deployed one. None if there is none, or none that this user may ask."""
     of = cluster(connection)
     for entry in _entries():
         if (entry.cluster, entry.project, entry.at) == (of, connection.project, ""):
@@ -147,15 +142,18 @@ def running(connection: Connection) -> Service | None:
                 Path(entry.token_file) if entry.token_file else None,
                 Path(entry.certificate) if entry.certificate else None,
             )
-            if answering := _answering(found, connection.project):
+            if answering := _answering(found, connection.project, role):
                 return answering
-    found_there = deployed(connection)
-    return None if found_there is None else _answering(found_there, connection.project)
+    for each in dict.fromkeys((role, SEARCH)):  # a service of searches may classify, too
+        found_there = deployed(connection, each)
+        if found_there is not None and (answering := _answering(found_there, connection.project, role)):
+            return answering
+    return None
 
 
-def deployed(connection: Connection) -> Service | None:
+def deployed(connection: Connection, role: Role = SEARCH) -> Service | None:
     """The service that is deployed as a pipeline, whether or not it answers; None if none is."""
-    inspect = partial(connection.client.inspect_pipeline, PIPELINE, details=True, project_name=connection.project)
+    inspect = partial(connection.client.inspect_pipeline, role.pipeline, details=True, project_name=connection.project)
     try:
         info = next(iter(outlasting(connection, lambda: list(inspect()))), None)
     except grpc.RpcError as error:
@@ -165,11 +163,11 @@ def deployed(connection: Connection) -> Service | None:
     if info is None or not info.details.service.external_port:
         return None
     url = published_at(connection, info.details)
-    token = token_file(connection)
+    token = token_file(connection, role)
     kept = token.with_name(token.name + ".pem")
     behind_proxy = info.details.transform.env.get(PROXY)
     certificate = kept if not behind_proxy and kept.is_file() else None
-    return Service(url, f"the pipeline {PIPELINE} at {url}", token if token.is_file() else None, certificate)
+    return Service(url, f"the pipeline {role.pipeline} at {url}", token if token.is_file() else None, certificate)
 
 
 def published_at(connection: Connection, details: Any) -> str:
@@ -180,9 +178,9 @@ def published_at(connection: Connection, details: Any) -> str:
     return f"https://{proxy}" if proxy else f"{'https' if env.get(CERTIFICATE) else 'http'}://{authority}"
 
 
-def token_file(connection: Connection) -> Path:
+def token_file(connection: Connection, role: Role = SEARCH) -> Path:
     """Where this user keeps the token of the deployed service of a project."""
-    return state_directory() / "tokens" / f"{cluster(connection)}-{connection.project}"
+    return state_directory() / "tokens" / f"{cluster(connection)}-{connection.project}{role.suffix}"
 
 
 def cluster(connection: Connection) -> str:
@@ -221,8 +219,11 @@ def status(service: Service) -> dict[str, Any] | None:
     return said if is_one else None
 
 
-def _answering(service: Service, project: str) -> Service | None:
+def _answering(service: Service, project: str, role: Role) -> Service | None:
     said = status(service)
+    # Services of the first version, which do not tell it, search.
+    if said is not None and said.get(role.member, role is SEARCH) in (None, False):
+        return None
     # None while the first index is loaded.
     if said is None or (said["commits"] or {}).get("project", project) != project:
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipelines.client import backbones, local, services
+from pipelines.client import backbones, local, roles, services
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.outages import outlasting
@@ -142,7 +142,7 @@ def _addresses(connection: Connection, pipelines: Mapping[str, Any]) -> list[str
     found = []
     for name, info in pipelines.items():
         port = info.details.service.external_port
-        if port and name == services.PIPELINE:
+        if port and name in roles.ROLES:
             found.append(services.published_at(connection, info.details))
         elif port:
             found.append(f"http://{host}:{port}")

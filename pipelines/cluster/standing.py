@@ -1,24 +1,21 @@
-"""The service as a Deployment and a Service of Kubernetes, beside Pachyderm: it follows the library, and is not started
-again for each commit. Talks to no cluster."""
+"""The services as a Deployment and a Service of Kubernetes, beside Pachyderm: they follow the library or the promoted
+model, and are not started again for each commit. Talks to no cluster."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
 from pipelines.checks import pods
-from pipelines.client import protection, services
+from pipelines.client import services
+from pipelines.client.roles import ROLES, Role
 from pipelines.specifications.drafts import Draft
 from pipelines.specifications.imagecache import as_yaml
 
-FILE = "lookalike-serve.yaml"
-
-_NAME = "lookalike-serve"
-_LABELS = {"app.kubernetes.io/name": _NAME}
 _PACHD = "grpc://pachd:30650"
 """Pachyderm's address in its own namespace."""
 
 _CACHE, _SCRATCH = "/cache", "/tmp"
-_USER = 1000
+USER = 1000
 """The user of the images."""
 
 _ENDS_WITHIN = 20
@@ -28,17 +25,23 @@ _FREE = ("LISTEN", "PACHD_ADDRESS", "PACHD_PROJECT", "LOOKALIKE_STAGE", services
 """Variables that the manifest sets itself, or that have no meaning in it."""
 
 
-def manifests(drafts: Sequence[Draft]) -> str:
-    """The manifests as YAML, "" if the service is not among the specifications. Image, resources, nodes and pull
-    secrets are those of its specification. Without PROXY the service has TLS of its own, from its secret."""
-    draft = next((each for each in drafts if each.name == services.PIPELINE), None)
-    if draft is None:
-        return ""
-    return "".join(f"---\n{as_yaml(each)}" for each in (deployment(draft), service(draft)))
+def manifests(drafts: Sequence[Draft]) -> Mapping[str, str]:
+    """The manifests of the services among the specifications as YAML, by the names of their files. Image, resources,
+    nodes and pull secrets are those of a specification. Without PROXY a service has TLS of its own, from its secret."""
+    return {
+        f"{name(draft)}.yaml": "".join(f"---\n{as_yaml(each)}" for each in (deployment(draft), service(draft)))
+        for draft in drafts
+        if draft.name in ROLES
+    }
+
+
+def name(draft: Draft) -> str:
+    """The name of a service's objects."""
+    return f"lookalike-{draft.name}"
 
 
 def deployment(draft: Draft) -> dict[str, Any]:
-    """The Deployment. A new pod takes over when it is ready, so that there is always one that answers."""
+    """The Deployment of one. A new pod takes over when it is ready, so that there is always one that answers."""
     made = pods.made(draft)
     kept: dict[str, Any] = {
         name: made[name] for name in ("nodeSelector", "priorityClassName", "tolerations") if name in made
@@ -48,28 +51,28 @@ def deployment(draft: Draft) -> dict[str, Any]:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": _NAME, "labels": _LABELS},
+        "metadata": {"name": name(draft), "labels": labels(draft)},
         "spec": {
             "replicas": 1,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "selector": {"matchLabels": _LABELS},
+            "selector": {"matchLabels": labels(draft)},
             "template": {
-                "metadata": {"labels": _LABELS},
+                "metadata": {"labels": labels(draft)},
                 "spec": {
                     "automountServiceAccountToken": False,
                     "enableServiceLinks": False,
                     "terminationGracePeriodSeconds": _ENDS_WITHIN,
                     "securityContext": {
                         "runAsNonRoot": True,
-                        "runAsUser": _USER,
-                        "runAsGroup": _USER,
-                        "fsGroup": _USER,
+                        "runAsUser": USER,
+                        "runAsGroup": USER,
+                        "fsGroup": USER,
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
                     **kept,
                     "containers": [_container(draft, made)],
                     "volumes": [
-                        {"name": "secrets", "secret": {"secretName": protection.SECRET, "defaultMode": 0o440}},
+                        {"name": "secrets", "secret": {"secretName": _role(draft).secret, "defaultMode": 0o440}},
                         {"name": "cache", "emptyDir": {}},
                         {"name": "tmp", "emptyDir": {}},
                     ],
@@ -80,34 +83,58 @@ def deployment(draft: Draft) -> dict[str, Any]:
 
 
 def service(draft: Draft) -> dict[str, Any]:
-    """The Service in front of it, inside the cluster."""
+    """The Service in front of one, inside the cluster."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": _NAME, "labels": _LABELS},
+        "metadata": {"name": name(draft), "labels": labels(draft)},
         "spec": {
-            "selector": _LABELS,
-            "ports": [{"name": "http", "port": 80 if _proxy(draft) else 443, "targetPort": "http"}],
+            "selector": labels(draft),
+            "ports": [{"name": "http", "port": 80 if proxy(draft) else 443, "targetPort": "http"}],
         },
     }
 
 
-def _container(draft: Draft, made: Mapping[str, Any]) -> dict[str, Any]:
-    user = made["containers"][0]
+def labels(draft: Draft) -> dict[str, str]:
+    """The labels of a service's objects."""
+    return {"app.kubernetes.io/name": name(draft)}
+
+
+def environment(draft: Draft) -> list[dict[str, str]]:
+    """The variables of a service's container."""
     given = draft.get("transform", "env", default={})
     env = {
         "PACHD_ADDRESS": _PACHD,
         "PACHD_PROJECT": "default",
-        "LISTEN": f"0.0.0.0:{services.PORT}",
+        "LISTEN": f"0.0.0.0:{_role(draft).port}",
         "CACHE": _CACHE,
         **{name: value for name, value in given.items() if value and name not in _FREE},
     }
+    return [{"name": name, "value": value} for name, value in env.items()]
+
+
+def mounts(draft: Draft) -> list[dict[str, Any]]:
+    """The places of a service's volumes: its secret, and what it may write."""
+    return [
+        {"name": "secrets", "mountPath": str(PurePosixPath(_role(draft).mounted)), "readOnly": True},
+        {"name": "cache", "mountPath": _CACHE},
+        {"name": "tmp", "mountPath": _SCRATCH},
+    ]
+
+
+def proxy(draft: Draft) -> str:
+    """The name of the proxy in front of a service, "" for none."""
+    return str(draft.get("transform", "env", services.PROXY, default=""))
+
+
+def _container(draft: Draft, made: Mapping[str, Any]) -> dict[str, Any]:
+    user = made["containers"][0]
     return {
         "name": "serve",
         "image": user["image"],
         "command": list(draft.get("transform", "cmd", default=())),
-        "env": [{"name": name, "value": value} for name, value in env.items()],
-        "ports": [{"name": "http", "containerPort": services.PORT}],
+        "env": environment(draft),
+        "ports": [{"name": "http", "containerPort": _role(draft).port}],
         "resources": user["resources"],
         "readinessProbe": {**_probe(draft, "/ready"), "periodSeconds": 2},
         "livenessProbe": {**_probe(draft, "/health"), "periodSeconds": 10, "failureThreshold": 6},
@@ -117,18 +144,14 @@ def _container(draft: Draft, made: Mapping[str, Any]) -> dict[str, Any]:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "volumeMounts": [
-            {"name": "secrets", "mountPath": str(PurePosixPath(protection.MOUNTED)), "readOnly": True},
-            {"name": "cache", "mountPath": _CACHE},
-            {"name": "tmp", "mountPath": _SCRATCH},
-        ],
+        "volumeMounts": mounts(draft),
     }
 
 
 def _probe(draft: Draft, path: str) -> dict[str, Any]:
-    scheme = "HTTP" if _proxy(draft) else "HTTPS"
+    scheme = "HTTP" if proxy(draft) else "HTTPS"
     return {"httpGet": {"path": path, "port": "http", "scheme": scheme}, "timeoutSeconds": 5}
 
 
-def _proxy(draft: Draft) -> str:
-    return str(draft.get("transform", "env", services.PROXY, default=""))
+def _role(draft: Draft) -> Role:
+    return ROLES[draft.name]

@@ -8,12 +8,12 @@ import typer
 
 from pipelines.checks import datums, suite
 from pipelines.checks.datums import Paths
-from pipelines.client import deployment, published, services
+from pipelines.client import deployment, published, roles
 from pipelines.client.connection import Connection
 from pipelines.client.imagesizes import IMAGE_SIZE
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Repository
-from pipelines.cluster import preflight, standing, status
+from pipelines.cluster import preflight, serverless, standing, status
 from pipelines.commands import reporting
 from pipelines.commands.app import App
 from pipelines.commands.connecting import connected, connected_to_write
@@ -110,15 +110,15 @@ def write_specs(
     overlay: OverlaysOption = None,
     settings: SetOption = None,
 ) -> None:
-    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`; and the service as a
-    Deployment, for `kubectl apply -f`."""
+    """Write the specifications with overlays as plain files, for `pachctl create pipeline -f`; and the services as
+    Deployments, the one that classifies also as a Service of Knative, for `kubectl apply -f`."""
     found, _, on_top = _read([directory], overlay, settings)
     wrong = [finding for draft in found for finding in draft.findings]
     wrong += [finding for each in on_top for finding in each.findings]
     if wrong:
         first = f"{wrong[0].place}: {dotted(wrong[0].flaw.field)}: {wrong[0].flaw.why}"
         raise LookalikeError(f"{first}; nothing was written: `lookalike check` lists all problems")
-    further = {standing.FILE: standing.manifests(found)}
+    further = {**standing.manifests(found), **serverless.manifests(found)}
     say_all(f"wrote {near(path)}" for path in writing.write(output, found, on_top, further))
 
 
@@ -186,9 +186,7 @@ def _asked_for(found: Sequence[Draft], connection: Connection, settings: Sequenc
     there = Jobs(connection).pipelines()
     kept = [draft for draft in found if draft.name in there or not optional.group(draft.path)]
     kept = [
-        published.as_running(draft, there[draft.name])
-        if draft.name == services.PIPELINE and draft.name in there
-        else draft
+        published.as_running(draft, there[draft.name]) if draft.name in roles.ROLES and draft.name in there else draft
         for draft in kept
     ]
     for setting in settings:

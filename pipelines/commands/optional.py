@@ -69,9 +69,9 @@ def _say_expected(connection: Connection) -> None:
     say(f"{pairs}{takes}; a picture added later costs {2 * work.segments - 1} of these")
 
 
-def off(connection: Connection, group: str) -> None:
-    """Deletes a group's pipelines, and says so."""
-    done = deploying.remove(connection, group)
+def off(connection: Connection, group: str, upstream: bool = True) -> None:
+    """Deletes a group's pipelines, and says so. upstream: with those of other groups that only they read."""
+    done = deploying.remove(connection, group, upstream)
     say_all(f"{each.kind} {each.name}: {each.action}" for each in done)
     if not done:
         say("none of these pipelines is deployed: nothing to do")

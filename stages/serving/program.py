@@ -103,9 +103,9 @@ def run(
             app = idling = Idling(app, role.idle, lambda: begun[0].state().kind == "loading")
         running = _Server(_settings(app, bound))
         with _ended_by_signals(running) as heard, errors_as_lines(report):
+            announce(bound.url)
             for each in begun:
                 each.start()
-            announce(bound.url)
             if idling is not None:
                 idling.watch(lambda: _end(running, report, role.idle))
             running.run(sockets=[listening])

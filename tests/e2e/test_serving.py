@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from pipelines.client import protection, services
+from pipelines.client import protection, roles, services
 from pipelines.client.jobs import Jobs
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
@@ -190,7 +190,7 @@ def test_it_is_deployed_follows_and_is_deleted(world: World, paint: Paint, own_p
 
     said = world.lookalike("serve", "--off")
     assert said.splitlines()[-2:] == ["pipeline serve: deleted", "secret lookalike-serve: deleted"]
-    assert services.PIPELINE not in Jobs(world.connection).pipelines()
+    assert roles.SEARCH.pipeline not in Jobs(world.connection).pipelines()
     assert not protection.exists(world.connection)
     assert not services.token_file(world.connection).exists()
     world.settle(world.remove("trip/near.png"))

@@ -87,38 +87,40 @@ def deploy(
     the commits whose jobs compute their first output. Empty repos of labels and of parameters that they read get a
     first file: labels that name no picture, and the default parameters.
 
-    patch: changes the specifications, and with it those that are there are updated. again: these are started again,
-    even if nothing else has changed.
+    patch: changes the group's own specifications, and with it those that are there are updated. again: these are
+    started again, even if nothing else has changed.
 
     Raises LookalikeError, and creates nothing, if the pipelines that they read are missing or of another version, or
     if a check or the server's cluster stands in the way.
     """
     there = Jobs(connection).pipelines()
     needed = optional.needed(own.current(), group)
-    missing = [spec for spec in needed if patch is not None or spec.name not in there]
+    own_ones = {spec.name for spec in needed if optional.group(spec.path) == group}
+    changed = own_ones if patch is not None else set()
+    missing = [spec for spec in needed if spec.name in changed or spec.name not in there]
     if not missing:
         return []
     _must_read(missing, there)
     base = {draft.name: draft for draft in drafts.find([own.current()]) if not optional.group(draft.path)}
     found = [takeover.as_deployed(drafts.read(spec.path), base, there) for spec in missing]
-    found = [draft if patch is None else draft.patched(patch) for draft in found]
+    found = [draft.patched(patch) if patch is not None and draft.name in own_ones else draft for draft in found]
     _check(connection, found)
     for repo in _FIRST_FILES:
         if any(repo in spec.repos for spec in missing):
             ensure_filled(connection, repo)
-    names = [spec.name for spec in missing if again]
+    names = [spec.name for spec in missing if again and spec.name in own_ones]
     done = deployment.deploy(connection, [draft.spec() for draft in found], report, names)
     jobs = (Jobs(connection).newest(each.name) for each in done if each.kind == "pipeline")
     return list(dict.fromkeys(job.id for job in jobs if job is not None))
 
 
-def remove(connection: Connection, group: str) -> list[Deployed]:
-    """Deletes a group's pipelines and what only they read; returns the outcome for each that is there: deleted, or
-    kept for the pipelines that read it."""
+def remove(connection: Connection, group: str, upstream: bool = True) -> list[Deployed]:
+    """Deletes a group's pipelines and, unless told otherwise, those of other groups that only they read; returns the
+    outcome for each that is there: deleted, or kept for the pipelines that read it."""
     there = Jobs(connection).pipelines()
     done = []
     for spec in reversed(optional.needed(own.current(), group)):
-        if spec.name not in there:
+        if spec.name not in there or not (upstream or optional.group(spec.path) == group):
             continue
         readers = sorted(name for name, info in there.items() if spec.name in _reads(info))
         if readers:

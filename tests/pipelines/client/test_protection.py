@@ -7,7 +7,8 @@ import pytest
 
 from pipelines.client import protection, services
 from pipelines.client.connection import Connection
-from pipelines.client.protection import SECRET, Protection
+from pipelines.client.protection import Protection
+from pipelines.client.roles import CLASSIFY, SEARCH
 from pipelines.errors import LookalikeError
 
 pytestmark = pytest.mark.late_alone
@@ -17,8 +18,9 @@ pytestmark = pytest.mark.late_alone
 def secret(connection: Connection) -> Iterator[None]:
     """Deletes the secret, which all projects of a server share."""
     yield
-    if protection.exists(connection):
-        connection.client.delete_secret(SECRET)
+    for role in (SEARCH, CLASSIFY):
+        if protection.exists(connection, role):
+            connection.client.delete_secret(role.secret)
 
 
 def mode(path: Path) -> int:
@@ -65,3 +67,12 @@ def test_it_is_forgotten(connection: Connection) -> None:
     assert not protection.exists(connection)
     assert list(services.token_file(connection).parent.iterdir()) == []
     assert not protection.remove(connection)
+
+
+def test_each_service_has_a_token_of_its_own(connection: Connection) -> None:
+    protection.put(connection, Protection("a" * 20))
+    protection.put(connection, Protection("b" * 20), CLASSIFY)
+    assert [protection.token(connection, role=role) for role in (SEARCH, CLASSIFY)] == ["a" * 20, "b" * 20]
+    assert protection.remove(connection, CLASSIFY)
+    assert protection.exists(connection)
+    assert protection.token(connection) == "a" * 20

@@ -6,6 +6,7 @@ import pytest
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.client import published
+from pipelines.client.roles import CLASSIFY, SEARCH
 from pipelines.specifications import drafts, reading
 from pipelines.specifications.drafts import Draft, Patch
 
@@ -29,8 +30,8 @@ def facts(draft: Draft) -> tuple[int, str, str]:
 def test_the_choices_of_a_deployment() -> None:
     shipped = drafts.read(SPEC)
     assert facts(shipped) == (30680, "", "")
-    assert facts(shipped.patched(published.settings(30123, "a.org", False))) == (30123, "a.org", "")
-    own = shipped.patched(published.settings(30123, "", True))
+    assert facts(shipped.patched(published.settings(SEARCH, 30123, "a.org", False))) == (30123, "a.org", "")
+    own = shipped.patched(published.settings(SEARCH, 30123, "", True))
     assert facts(own) == (30123, "", "/secrets/lookalike-serve/tls.crt")
     assert own.get("service", "internal_port") == 30680
     assert own.get("transform", "env")["LOOKALIKE_STAGE"] == shipped.get("transform", "env")["LOOKALIKE_STAGE"]
@@ -43,3 +44,11 @@ def test_they_stay_in_a_later_deployment(running: Any) -> None:
 def test_a_specification_of_ones_own_comes_first(running: Any) -> None:
     own = Patch({"service": {"external_port": 30999}, "transform": {"env": {"PROXY": "b.org"}}})
     assert facts(published.as_running(drafts.read(SPEC).patched(own), running)) == (30999, "b.org", "")
+
+
+def test_each_service_has_its_own_secret_and_port(running: Any) -> None:
+    shipped = drafts.read(reading.HERE / "classify" / "classify-serve.json")
+    assert facts(shipped) == (30681, "", "")
+    own = shipped.patched(published.settings(CLASSIFY, 30124, "", True))
+    assert facts(own) == (30124, "", "/secrets/lookalike-classify-serve/tls.crt")
+    assert facts(published.as_running(shipped, running)) == (30123, "pictures.example.org", "")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipelines.client import services
+from pipelines.client import roles
 from pipelines.cluster import room
 from pipelines.cluster.capacity import Held, Node
 from pipelines.specifications import drafts, overlays, reading
@@ -126,7 +126,7 @@ def test_a_worker_that_fits_no_empty_node_is_left_to_another_check(draft: MakeDr
 
 
 def test_our_own_specifications_fit_on_four_cores() -> None:
-    found = [each for each in drafts.find([reading.HERE]) if each.name != services.PIPELINE]
+    found = [each for each in drafts.find([reading.HERE]) if each.name != roles.SEARCH.pipeline]
     ours = overlays.apply([overlays.load("cpu", {})], found)
     assert not told([node("kind", "4", "8Gi")], ours, held("kind", 1.4, memory=3 * GI))
 

@@ -7,16 +7,18 @@ import pytest
 import yaml
 from kubernetes import client
 
-from pipelines.client import protection, services
+import stages.classify_serve
+import stages.serve
+from pipelines.client import protection, roles, services
 from pipelines.cluster import standing
 from pipelines.specifications import drafts, overlays, reading, variables
 from pipelines.specifications.drafts import Draft, Patch
 from stages.serving import configuration
 
 
-@pytest.fixture
-def shipped() -> Draft:
-    return drafts.read(reading.HERE / "serve" / "serve.json")
+@pytest.fixture(params=["serve/serve.json", "classify/classify-serve.json"])
+def shipped(request: pytest.FixtureRequest) -> Draft:
+    return drafts.read(reading.HERE / request.param)
 
 
 def behind(draft: Draft, proxy: str) -> Draft:
@@ -44,7 +46,7 @@ def check_fields(value: Any, kind: str) -> None:
 @pytest.mark.parametrize("proxy", ["", "pictures.example.org"])
 def test_kubernetes_knows_every_field(shipped: Draft, proxy: str) -> None:
     draft = behind(shipped, proxy)
-    text = standing.manifests([draft])
+    (text,) = standing.manifests([draft]).values()
     made, before = yaml.safe_load_all(text)
     assert (made, before) == (standing.deployment(draft), standing.service(draft))
     check_fields(made, "V1Deployment")
@@ -93,8 +95,9 @@ def test_the_program_understands_its_variables(shipped: Draft, tmp_path: Path) -
     assert (read.host, read.port, read.proxy) == ("0.0.0.0", container["ports"][0]["containerPort"], draft_proxy(draft))
     assert read.server.url == "grpc://pachd:30650"
     (secrets,) = [each["mountPath"] for each in container["volumeMounts"] if each["name"] == "secrets"]
-    assert Path(secrets) == configuration.SECRETS
-    assert container["command"] == ["python3", "-m", "stages.serve"]
+    program = {"serve": stages.serve, "classify-serve": stages.classify_serve}[draft.name].PROGRAM
+    assert (Path(secrets), read.port) == (program.secrets, program.port)
+    assert container["command"] == ["python3", "-m", f"stages.{draft.name.replace('-', '_')}"]
 
 
 def draft_proxy(draft: Draft) -> str:
@@ -105,7 +108,7 @@ def test_overlays_and_variables_hold_for_it_too(shipped: Draft) -> None:
     on_top = [overlays.load("registry", {"REGISTRY": "r.io/t", "TAG": "7"}), overlays.load("pull-secret", {})]
     found = overlays.apply(on_top, drafts.find([reading.HERE]))
     found = variables.apply(["PROXY=pictures.example.org"], found)
-    made, before = yaml.safe_load_all(standing.manifests(found))
+    made, before = yaml.safe_load_all(standing.manifests(found)["lookalike-serve.yaml"])
     pod = made["spec"]["template"]["spec"]
     assert pod["containers"][0]["image"] == "r.io/t/lookalike-serve:7"
     assert pod["imagePullSecrets"] == [{"name": "regcred"}]
@@ -117,5 +120,5 @@ def test_overlays_and_variables_hold_for_it_too(shipped: Draft) -> None:
 
 
 def test_a_directory_without_the_service_has_no_manifest() -> None:
-    found = [draft for draft in drafts.find([reading.HERE]) if draft.name != services.PIPELINE]
-    assert standing.manifests(found) == ""
+    found = [draft for draft in drafts.find([reading.HERE]) if draft.name not in roles.ROLES]
+    assert standing.manifests(found) == {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipelines.client import deployment, protection, services
+from pipelines.client import deployment, protection, roles, services
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.commands import servicing
@@ -45,10 +45,10 @@ def here(as_user: Connection, command: Command, monkeypatch: pytest.MonkeyPatch)
         (specs / f"{name}.json").write_text(json.dumps(document(name, repo)))
     monkeypatch.chdir(command.directory)
     yield as_user
-    if services.PIPELINE in Jobs(as_user).pipelines():
-        as_user.client.delete_pipeline(services.PIPELINE, project_name=as_user.project)
+    if roles.SEARCH.pipeline in Jobs(as_user).pipelines():
+        as_user.client.delete_pipeline(roles.SEARCH.pipeline, project_name=as_user.project)
     if protection.exists(as_user):
-        as_user.client.delete_secret(protection.SECRET)
+        as_user.client.delete_secret(roles.SEARCH.secret)
 
 
 def deploy_usual(connection: Connection, *overlay: str, **environment: str) -> None:
@@ -57,7 +57,7 @@ def deploy_usual(connection: Connection, *overlay: str, **environment: str) -> N
 
 
 def running(connection: Connection) -> Any:
-    return Jobs(connection).pipelines()[services.PIPELINE].details
+    return Jobs(connection).pipelines()[roles.SEARCH.pipeline].details
 
 
 def test_it_needs_the_pipelines_that_it_reads(here: Connection, command: Command) -> None:
@@ -139,9 +139,9 @@ def test_a_cluster_needs_tls_or_a_proxy(here: Connection, like_a_cluster: Connec
 
 def test_the_token_of_somebody_else_is_asked_for(here: Connection, command: Command) -> None:
     deploy_usual(here)
-    here.client.create_secret(protection.SECRET, {"token": "0123456789abcdef"})
+    here.client.create_secret(roles.SEARCH.secret, {"token": "0123456789abcdef"})
     assert "ask for it and name its file with --token-file" in command.fails("serve", "--deploy").replace("\n", " ")
-    assert services.PIPELINE not in Jobs(here).pipelines()
+    assert roles.SEARCH.pipeline not in Jobs(here).pipelines()
 
 
 @pytest.mark.parametrize("option", [("--at", "master"), ("--listen", "0.0.0.0:1"), ("--fetch-from", "10.0.0.0/8")])

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pipelines.client import protection, services
+from pipelines.client import roles
+from pipelines.client.roles import Role
 from pipelines.errors import LookalikeError
 from pipelines.specifications import optional, reading
 from pipelines.specifications.reading import HERE, Spec
@@ -83,18 +84,25 @@ class TestEveryBatchedSpec:
         importlib.import_module(f"stages.{stage_of(spec)}").start(dict(spec.request().transform.env))
 
 
-def test_the_service_is_one_process_that_can_read_its_files_again() -> None:
+@pytest.mark.parametrize("role", roles.ROLES.values(), ids=lambda role: role.pipeline)
+def test_a_service_is_one_process_that_can_read_its_files_again(role: Role) -> None:
     """Its port is one that nodes may open; Pachyderm does not scale services down."""
-    (stem,) = SPECS.keys() - set(BATCHED)
-    request = SPECS[stem].request()
+    assert SPECS.keys() - set(BATCHED) == roles.ROLES.keys()
+    request = SPECS[role.pipeline].request()
     assert (request.transform.datum_batching, request.autoscaling) == (False, False)
     assert request.parallelism_spec.constant == 1
     assert [(each.pfs.glob, each.pfs.lazy) for each in request.input.cross] == [("/", False), ("/", False)]
-    assert request.service.internal_port == configuration.PORT
-    assert request.service.external_port == services.PORT
-    assert 30000 <= services.PORT <= 32767
+    program = importlib.import_module(f"stages.{stage_of(SPECS[role.pipeline])}").PROGRAM
+    assert request.service.internal_port == program.port
+    assert request.service.external_port == role.port
+    assert 30000 <= role.port <= 32767
     (secret,) = request.transform.secrets
-    assert (secret.name, Path(secret.mount_path)) == (protection.SECRET, configuration.SECRETS)
+    assert (secret.name, Path(secret.mount_path)) == (role.secret, program.secrets)
+    assert role.mounted == program.secrets
+
+
+def test_the_service_of_searches_is_the_one_that_is_configured_by_default() -> None:
+    assert (roles.SEARCH.port, roles.SEARCH.mounted) == (configuration.PORT, configuration.SECRETS)
 
 
 def test_every_stage_has_a_spec() -> None:
