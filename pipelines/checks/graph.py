@@ -101,10 +101,17 @@ def _check_twice(drafts: Sequence[Draft]) -> Iterator[Finding]:
             yield draft.finding(Flaw(Level.ERROR, "name", ("pipeline", "name"), why, "rename one of them"))
 
 
+_MOVED = {"production": "lookalike classify promote", "train": "lookalike classify train --now"}
+"""The branches that lookalike itself moves, each with the command that does."""
+
+
 def _check_written(leaf: Leaf, graph: Graph) -> Iterator[Flaw]:
     if leaf.repo in graph.drafts:
         writes = graph.writes(leaf.repo)
-        if leaf.branch != writes and leaf.value.get("trigger") is None:
+        if leaf.branch != writes and leaf.branch in _MOVED:
+            why = f"it gets commits when `{_MOVED[leaf.branch]}` moves it there, and has none before"
+            yield Flaw(Level.NOTE, "graph", (*leaf.at, "branch"), why)
+        elif leaf.branch != writes and leaf.value.get("trigger") is None:
             why = f"{leaf.repo} writes its branch {writes}: {leaf.branch} only has commits moved there by hand"
             yield Flaw(Level.WARNING, "graph", (*leaf.at, "branch"), why, f'write "{writes}", unless this is intended')
         return

@@ -75,7 +75,7 @@ def run(connection: Connection, wanted: Wanted) -> Outcome:
         raise LookalikeError(f"{wanted.images} has no pictures to search for: name some with --queries")
     for each in deployment.deploy(connection, reading.load(own.current())):
         say(f"{each.kind} {each.name}: {each.action}")
-    commits = _backbone(connection)
+    commits = backbone(connection)
     with counting("putting pictures", len(found.sources)) as report:
         added = ingest.add(connection, found.sources, report)
     asked = queries.put(connection, [wanted.queries]) if wanted.queries else queries.put_files(connection, [to_ask])
@@ -104,7 +104,7 @@ def remove(connection: Connection) -> dict[str, str]:
     return done
 
 
-def _backbone(connection: Connection) -> list[str]:
+def backbone(connection: Connection) -> list[str]:
     """Pushes the default backbone unless there is one; the commit, if one was made."""
     there = backbones.held(Repository(connection, backbones.REPO))
     if there is not None:

@@ -82,6 +82,7 @@ def deploy(
     again = _named(reprocess or (), found)
     connection = connected_to_write(address)
     found = _asked_for(found, connection, settings or ())
+    _check_reached(on_top, found)
     report = suite.check(found, on_top).of(Level.WARNING)
     report = report.with_more(preflight.look(connection, found, connection.namespace))
     if report.findings:
@@ -196,6 +197,17 @@ def _asked_for(found: Sequence[Draft], connection: Connection, settings: Sequenc
             first = f"`{optional.command(optional.group(others[0].path))}`"
             raise typer.BadParameter(f"{name} is a variable of {others[0].name}, which {first} deploys: do that first")
     return kept
+
+
+def _check_reached(on_top: Sequence[Overlay], found: Sequence[Draft]) -> None:
+    """Raises BadParameter for an overlay that is of nothing but opt-in pipelines that are not deployed."""
+    kept = {draft.name for draft in found}
+    for overlay in on_top:
+        if overlay.pipelines and overlay.reaches_only_named and kept.isdisjoint(overlay.pipelines):
+            groups = (optional.group(path) for path in optional.opted(own.current()) if path.stem in overlay.pipelines)
+            first = next((optional.command(each) for each in groups), "")
+            changed = " and ".join(overlay.pipelines)
+            raise typer.BadParameter(f"{overlay.name} changes {changed}, which `{first}` deploys: do that first")
 
 
 def _named(names: Sequence[str], found: Sequence[Draft]) -> Sequence[str]:

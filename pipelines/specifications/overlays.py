@@ -47,6 +47,11 @@ class Overlay:
     image_cache: Mapping[str, Any]
     findings: Sequence[Finding]
 
+    @property
+    def reaches_only_named(self) -> bool:
+        """Whether it leaves all pipelines alone that it does not name."""
+        return not (self.images or self.all.value or self.gpus.value)
+
     def apply(self, draft: Draft) -> Draft:
         """The specification with this overlay applied."""
         draft = self._with_image(draft).patched(self.all)
