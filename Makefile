@@ -41,10 +41,10 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test soak sdk bench stages experiment pipeline quality copies serving codes peers towers lint stubs format lock wheel images clean
+.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies serving codes peers towers lint stubs format lock wheel images clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: $(READY) ## Create .venv with the packages pinned in requirements.lock.
 
@@ -65,6 +65,9 @@ $(TOOLS_READY): requirements-dev.lock $(READY)
 demo: $(READY) ## Run everything on the sample pictures, or on IMAGES=dir [QUERIES=dir]; PORT=n if 30650 is in use.
 	@$(BIN)/lookalike demo $(if $(IMAGES),--images "$(IMAGES)") $(if $(QUERIES),--queries "$(QUERIES)") \
 		$(if $(PORT),--port "$(PORT)")
+
+classify-demo: $(READY) ## Train, compare and use classifiers on the sample pictures; PORT=n if 30650 is in use.
+	@$(BIN)/lookalike classify demo $(if $(PORT),--port "$(PORT)")
 
 test: $(TOOLS_READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
 	@$(call beside-sdk,$(PYTEST))

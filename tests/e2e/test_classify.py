@@ -1,0 +1,201 @@
+"""Classifiers trained with all real pipelines: the datums that each change computes, equal bytes, failures of single
+runs, promotions, and a server killed in a training."""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipelines.client import branches
+from pipelines.client.repository import Put
+from pipelines.cluster import gpu_holders
+from pipelines.specifications import optional
+from pipelines.specifications.reading import HERE
+from stages.classify import runs
+from tests.e2e.world import MakeWorld, Paint, World, specs
+from tests.servers import StartPachd
+
+pytestmark = pytest.mark.timeout(600)
+
+OPT_IN = optional.needed(HERE, "classify")
+NAMES = tuple(spec.name for spec in OPT_IN)
+SEEDS = range(3)
+QUICK = {"quick.json": {"epochs": 5, "folds": 2}}
+
+
+def library(paint: Paint, each: int = 10) -> dict[str, bytes]:
+    """Near-duplicates of three pictures, in three folders."""
+    return {f"set/{seed}/{number}.png": paint(seed, number) for seed in SEEDS for number in range(each)}
+
+
+def labels_of(names: Iterable[str]) -> bytes:
+    rows = "".join(f"{name},{name.split('/')[1]}\n" for name in names)
+    return f"source,label\n{rows}".encode()
+
+
+def put_labels(world: World, names: Iterable[str]) -> str:
+    """Labels pictures with their folders; returns the commit."""
+    return world.repo("labels").write([Put("/mine.csv", labels_of(names))])
+
+
+def put_parameters(world: World, files: Mapping[str, object]) -> str:
+    return world.repo("parameters").write([Put(f"/{name}", json.dumps(each).encode()) for name, each in files.items()])
+
+
+def begun(
+    world: World,
+    backbone: Path,
+    pictures: Mapping[str, bytes],
+    parameters: Mapping[str, object] = QUICK,
+    labelled: Iterable[str] | None = None,
+) -> World:
+    """The world with a library in which all pictures, or those named, are labelled; trainings have begun."""
+    world.deploy(specs())
+    for repo in ("labels", "parameters"):
+        world.client.create_repo(repo)
+    put_labels(world, pictures if labelled is None else labelled)
+    put_parameters(world, parameters)
+    world.settle(world.add(pictures), world.push(backbone))
+    world.deploy([*specs(), *OPT_IN])
+    return world
+
+
+def trained(world: World) -> World:
+    """The world when the newest trainings have ended."""
+    world.settle(*(world.newest(each) for each in NAMES))
+    return world
+
+
+def run_of(world: World, name: str = "quick") -> Any:
+    return json.loads(world.repo("train").read(f"/{name}/{runs.FILE}"))
+
+
+def metrics(world: World) -> Any:
+    return json.loads(world.repo("select").read("/metrics.json"))
+
+
+def counts(jobs: Mapping[str, Any]) -> dict[str, int]:
+    """The datums that a change has computed, of those pipelines that computed some."""
+    return {name: job.processed for name, job in jobs.items() if job.processed}
+
+
+def test_each_change_computes_what_follows_from_it(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    pictures = library(paint)
+    world = trained(begun(make_world("classifying"), backbones["first"], pictures))
+    first = run_of(world)
+    assert (first["failure"], first["labels"]) == ("", ["0", "1", "2"])
+    assert sum(first["pictures"].values()) == 30
+    assert metrics(world)["run"] == "quick"
+
+    # A picture that nobody labels trains nothing again.
+    jobs = world.settle(world.add({"set/loose.png": paint(7)}))
+    assert counts(jobs) == {"preprocess": 1, "features": 1, "index": 1, "labelled": 1}
+
+    # One more labelled picture: its label is known first, and reported.
+    more = {"set/0/new.png": paint(0, 50)}
+    jobs = world.settle(put_labels(world, [*pictures, *more]))
+    assert set(counts(jobs)) == {"labelled", "select"} and jobs["select"].processed == 1
+    assert metrics(world)["left_out"]["unknown"] == {"count": 1, "examples": ["set/0/new.png"]}
+    jobs = world.settle(world.add(more))
+    assert counts(jobs) == {"preprocess": 1, "features": 1, "index": 1, "labelled": 1, "train": 1, "select": 1}
+    assert sum(run_of(world)["pictures"].values()) == 31
+
+    # Another file of parameters is one run.
+    jobs = world.settle(put_parameters(world, {"wide.json": {"head": "mlp", "hidden": [16], "epochs": 5, "folds": 2}}))
+    assert counts(jobs) == {"train": 1, "select": 1}
+    assert (jobs["train"].skipped, run_of(world, "wide")["failure"]) == (1, "")
+
+    everything = {**pictures, "set/loose.png": paint(7), **more}
+    parameters = {**QUICK, "wide.json": {"head": "mlp", "hidden": [16], "epochs": 5, "folds": 2}}
+    again = trained(begun(make_world("again"), backbones["first"], everything, parameters, [*pictures, *more]))
+    assert {name: world.hashes(name) for name in NAMES} == {name: again.hashes(name) for name in NAMES}
+
+
+def test_a_run_that_cannot_succeed_leaves_the_others_alone(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    wild = {"learning_rate": 10.0, "weight_decay": 1.0, "epochs": 60, "folds": 2}
+    parameters = {**QUICK, "typo.json": {"epoch": 5}, "wild.json": wild}
+    world = trained(begun(make_world("failures"), backbones["first"], library(paint), parameters))
+    assert run_of(world, "typo")["failure"] == "typo.json: epoch is not a parameter: did you mean epochs?"
+    assert "learning_rate" in run_of(world, "wild")["failure"]
+    assert metrics(world)["runs"] == {"succeeded": 1, "failed": 2} and metrics(world)["run"] == "quick"
+    said = world.lookalike("classify", "runs")
+    assert "failed: typo.json: epoch is not a parameter: did you mean epochs?" in said
+
+    world.settle(put_labels(world, [name for name in library(paint) if name.startswith("set/0/")]))
+    assert "label" in run_of(world)["failure"]
+    told = metrics(world)
+    assert (told["run"], told["runs"]["succeeded"]) == ("", 0) and told["note"]
+    assert not world.repo("select").exists("/model.keras")
+    world.settle(put_labels(world, []))
+    assert run_of(world)["failure"]
+    assert "there is no classifier to promote" in world.lookalike("classify", "promote", fails=True)
+
+
+def test_a_classifier_is_promoted_if_it_is_not_worse(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    world = trained(begun(make_world("promotion"), backbones["first"], library(paint)))
+    first = world.repo("select").good()
+    assert first is not None
+    said = world.lookalike("classify", "promote", "--if-not-worse")
+    assert "the first in production" in said
+    assert branches.head(world.connection, "select", "production") == first.at
+    assert "nothing to do" in world.lookalike("classify", "promote")
+
+    # Trained on labels that are wrong for two of three, and measured with the right ones.
+    wrong = "".join(f"{name},{(int(name.split('/')[1]) + 1) % 3}\n" for name in library(paint))
+    world.settle(world.repo("labels").write([Put("/mine.csv", f"source,label\n{wrong}".encode())]))
+    worse = world.repo("select").good()
+    assert worse is not None and worse.at != first.at
+    world.settle(put_labels(world, library(paint)))
+    said = world.lookalike("classify", "promote", worse.at, "--if-not-worse", fails=True)
+    assert "was not promoted, since it has fewer pictures right" in said
+    assert branches.head(world.connection, "select", "production") == first.at
+    world.lookalike("classify", "promote", worse.at)
+    said = world.lookalike("classify", "promote", first.at)
+    assert ", an older one, in place of quick@" in said
+    assert "promoted" in world.lookalike("classify", "runs", "--all")
+
+
+def test_a_server_killed_in_a_training_gives_the_same_bytes(
+    make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
+) -> None:
+    long = {"long.json": {"epochs": 200, "folds": 5, "batch_size": 8}}
+    expected = trained(begun(make_world("whole"), backbones["first"], library(paint), long))
+    world = begun(make_world("cut", late=True), backbones["first"], library(paint), long)
+    commit = world.newest("train")
+    lines = world.client.get_job_logs("train", commit, follow=True)
+    assert next(str(line.message) for line in lines if line.user).startswith("train: ")
+    world = world.killed()
+    jobs = world.settle(commit, world.newest("select"))
+    assert jobs["select"].state == "success"
+    assert {name: world.hashes(name) for name in NAMES} == {name: expected.hashes(name) for name in NAMES}
+
+
+def test_the_gpu_is_held_while_a_training_lasts(
+    start_pachd: StartPachd, backbones: dict[str, Path], paint: Paint, tmp_path: Path
+) -> None:
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine's own GPUs would be counted")
+    world = World(lambda root: start_pachd(root, "--gpus", "1"), tmp_path / "root", tmp_path / "files")
+    begun(world, backbones["first"], library(paint, 6))
+    holders: set[str] = set()
+    while "train" not in holders:
+        leases = gpu_holders.local_leases(world.connection)
+        assert leases is not None and not run_exists(world)
+        holders |= {each.pipeline for each in leases.holders}
+    trained(world)
+    leases = gpu_holders.local_leases(world.connection)
+    assert leases is not None and (leases.total, leases.allocated) == (1, 0)
+
+
+def run_exists(world: World) -> bool:
+    """Whether the run has ended."""
+    return world.repo("train").exists(f"/quick/{runs.FILE}")
