@@ -28,7 +28,7 @@ CHUNK = 4096
 _ROWS_AT_ONCE = 20_000
 """Rows that one call trains on, in as many epochs as that takes: each call costs a millisecond of Python."""
 
-_SMALLEST = 1e-3
+_SMALLEST = 0.05
 """Share of the mean deviation that each number's deviation has at least: one that hardly ever changes would otherwise
 become huge in a picture in which it does."""
 

@@ -72,7 +72,7 @@ class Parameters:
     hidden: tuple[int, ...] = (256,)
     dropout: float = 0.0
     epochs: int = 100
-    learning_rate: float = 0.01
+    learning_rate: float = 0.003
     weight_decay: float = 0.0001
     label_smoothing: float = 0.0
     batch_size: int = 256
