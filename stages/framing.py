@@ -69,12 +69,12 @@ def _filled(picture: Pixels, side: int) -> Pixels:
         return picture
     left, top = _corner((width, height), side)
     square = np.empty((side, side, 3), np.uint8)
-    square[:] = _border_colour(picture)
+    square[:] = border_colour(picture)
     square[top : top + height, left : left + width] = picture
     return square
 
 
-def _border_colour(picture: Pixels) -> NDArray[np.int64]:
+def border_colour(picture: Pixels) -> NDArray[np.int64]:
     """The mean of a picture's outermost pixels, (3,), rounded."""
     height, width, _ = picture.shape
     first_and_last = picture[:: max(1, height - 1)].reshape(-1, 3)
