@@ -1,93 +1,23 @@
 """Files outside the server: directories, an object store with the S3 calls needed here, and the web."""
 
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
 from localpachd.errors import PachError
 from localpachd.storage import objects
+from tests import buckets
+from tests.buckets import Bucket
 
 FILES = {"/a/b.txt": b"one two", "/empty": b"", "/odd #%?*~ name": b"x" * 100}
 
 
-class Bucket(http.server.BaseHTTPRequestHandler):
-    """S3's PutObject, GetObject and ListObjectsV2, and multipart uploads."""
-
-    protocol_version = "HTTP/1.1"
-    held: dict[str, bytes]
-    parts: dict[str, bytes]
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-    def do_PUT(self) -> None:
-        url = urlsplit(self.path)
-        data = self.rfile.read(int(self.headers["Content-Length"]))
-        if number := parse_qs(url.query).get("partNumber"):
-            self.parts[number[0]] = data
-        else:
-            self.held[unquote(url.path)] = data
-        self._reply(b"")
-
-    def do_POST(self) -> None:
-        url = urlsplit(self.path)
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if url.query.startswith("uploads"):
-            self._reply(b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>")
-            return
-        self.held[unquote(url.path)] = b"".join(self.parts.pop(number) for number in sorted(self.parts, key=int))
-        self._reply(b"<CompleteMultipartUploadResult><ETag>1</ETag></CompleteMultipartUploadResult>")
-
-    def do_GET(self) -> None:
-        url = urlsplit(self.path)
-        query = parse_qs(url.query)
-        if "list-type" in query:
-            self._reply(self._listing(url.path.rstrip("/") + "/", query.get("prefix", [""])[0]))
-        elif unquote(url.path) in self.held:
-            self._reply(self.held[unquote(url.path)])
-        else:
-            self._reply(b"", 404)
-
-    def _listing(self, bucket: str, prefix: str) -> bytes:
-        found = "".join(
-            f"<Contents><Key>{path.removeprefix(bucket)}</Key><Size>{len(data)}</Size><ETag>1</ETag>"
-            "<LastModified>2024-01-01T00:00:00.000Z</LastModified></Contents>"
-            for path, data in sorted(self.held.items())
-            if path.startswith(bucket + prefix)
-        )
-        return f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>".encode()
-
-    def _reply(self, body: bytes, status: int = 200) -> None:
-        self.send_response(status)
-        for name, value in (
-            ("Content-Length", str(len(body))),
-            ("ETag", '"1"'),
-            ("Last-Modified", "Mon, 01 Jan 2024 00:00:00 GMT"),
-        ):
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-
 @pytest.fixture
-def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def address() -> Iterator[str]:
     """The host:port of the object store that these tests use as S3."""
-    Bucket.held, Bucket.parts = {}, {}
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Bucket)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    found = f"127.0.0.1:{server.server_port}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{found}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with buckets.serving() as found:
+        yield found
 
 
 def upload(url: str, files: dict[str, bytes]) -> int:
