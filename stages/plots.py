@@ -102,21 +102,29 @@ def curves(title: str, said: str, x: Axis, y: Axis, lines: Sequence[Curve], whol
 
 
 def calibration(
-    title: str, said: str, x: Axis, curve: Curve, columns: Sequence[Column], names: tuple[str, str], mark: float | None
+    title: str,
+    said: str,
+    x: Axis,
+    curve: Curve,
+    columns: Sequence[Column],
+    names: tuple[str, str],
+    mark: float | None = None,
+    ideal: Curve | None = None,
 ) -> str:
     """A curve of shares above a histogram over the same range; names: of the histogram's two parts. mark: a value of x
-    to point out."""
+    to point out. ideal: the curve as it should be."""
     above = _Frame(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, 170, x, Axis(curve.name, 0, 1))
     most = max((each.lower + each.upper for each in columns), default=0) or 1
     below = _Frame(_LEFT, _TOP + 170 + 34, above.width, 80, x, Axis("pairs", 0, most))
-    parts = [*_grid(above, False, bare=True), *_lines(above, [curve]), *_grid(below, False, few=True)]
+    lines = [curve] if ideal is None else [curve, ideal]
+    parts = [*_grid(above, False, bare=True), *_lines(above, lines), *_grid(below, False, few=True)]
     for each in columns:
         parts += _column(below, each)
     if mark is not None and x.low <= mark <= x.high:
         at = above.across(mark)
         ends = (_number(above.top), _number(below.top + below.height))
         parts.append(f'<line class="mark" x1="{at}" x2="{at}" y1="{ends[0]}" y2="{ends[1]}"/>')
-    parts += _legend([curve.name])
+    parts += _legend([each.name for each in lines])
     parts += _legend(names, below.top - 9, fills=True)
     return _svg(title, said, WIDTH, below.top + below.height + _BELOW, parts)
 

@@ -21,7 +21,7 @@ class Chosen:
     """The run that was chosen, and its facts.
 
     labels: of the network's outputs, in their order. takes: its inputs, vectors of the backbone or pictures as the
-    backbone takes them.
+    backbone takes them. held_out_share: of the pictures that its training did not see; 0 if that is not known.
     """
 
     run: str
@@ -30,6 +30,7 @@ class Chosen:
     backbone: Backbone
     cross_validation: Score
     held_out: Score | None = None
+    held_out_share: float = 0.0
 
     def as_data(self) -> dict[str, Any]:
         """The description as JSON values."""
@@ -40,7 +41,15 @@ def of_run(run: Run) -> Chosen:
     """The description of a successful run's model. Raises ValueError for a failed one."""
     if run.failure or run.backbone is None or run.cross_validation is None:
         raise ValueError(f"the run {run.name} has no model")
-    return Chosen(run.name, tuple(run.labels), run.takes, run.backbone, run.cross_validation, run.held_out)
+    return Chosen(
+        run.name,
+        tuple(run.labels),
+        run.takes,
+        run.backbone,
+        run.cross_validation,
+        run.held_out,
+        run.held_out_share,
+    )
 
 
 def written(chosen: Chosen) -> bytes:

@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from stages.classify.dataset import Codes, Dataset
+from stages.classify.measuring import BINS
 from stages.classify.runs import DIGITS, Score
 from stages.classify.trained import Trained
 from stages.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions
 
 COLDEST, HOTTEST = 0.05, 20.0
 """Ends of the range of temperatures: without errors, or with chance alone, the best one is beyond all bounds."""
-
-BINS = 15
-"""Bins of equal width of the calibration error."""
 
 _STEPS = 60  # of the golden section: the range shrinks to 1e-12 of itself
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from stages.classify.parameters import FineTune, Parameters
 from stages.wording import counted, visible
 
 CHANCE = 0.05
@@ -83,6 +85,16 @@ def settings(runs: Sequence[Mapping[str, Any]]) -> list[str]:
     flat = [flattened(run["parameters"]) for run in runs if run["parameters"] is not None]
     names = dict.fromkeys(name for each in flat for name in each)
     return [name for name in names if len({repr(each.get(name)) for each in flat}) > 1]
+
+
+def changed(parameters: Mapping[str, Any] | None) -> dict[str, str]:
+    """The parameters of a run that are not the defaults, by name, such as "fine_tune.epochs", and their values in
+    words. parameters: those of run.json."""
+    if parameters is None:
+        return {}
+    defaults = flattened(replace(Parameters(""), fine_tune=FineTune()).as_data())
+    given = flattened(parameters)
+    return {name: setting(value) for name, value in given.items() if value is not None and value != defaults.get(name)}
 
 
 def flattened(parameters: Mapping[str, Any], within: str = "") -> dict[str, Any]:

@@ -44,6 +44,7 @@ def test_the_specifications_name_the_images() -> None:
             "stages.labelled",
             "stages.preprocess",
             "stages.render",
+            "stages.select",
         ],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
         "serve": ["stages.serve"],

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stages.classify import words
+from stages.classify.parameters import parse
 from stages.classify.runs import Score
 
 
@@ -81,6 +82,19 @@ def test_runs_differ_in_parameters_by_name() -> None:
     assert [words.setting(each) for each in (None, True, [256, 64], 0.001, "mlp", 0)] == [
         *("", "yes", "256, 64", "0.001", "mlp", "0")
     ]
+
+
+def test_only_parameters_that_are_not_the_defaults_are_told() -> None:
+    tune = b'{"head": "mlp", "hidden": [256, 64], "fine_tune": {"epochs": 3, "augmentation": {"flip": false}}}'
+    assert words.changed(parse("a.json", tune).as_data()) == {
+        "head": "mlp",
+        "hidden": "256, 64",
+        "fine_tune.epochs": "3",
+        "fine_tune.augmentation.flip": "no",
+    }
+    for defaults in (b"{}", b'{"fine_tune": {}}'):
+        assert words.changed(parse("a.json", defaults).as_data()) == {}
+    assert words.changed(None) == {}
 
 
 @pytest.mark.parametrize(

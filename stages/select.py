@@ -1,0 +1,111 @@
+"""The select stage: the best of all trainings, with a report on all of them.
+
+Inputs, lazy or not: `labelled`, `labels` and `train`, whole repos; `models`, the repo with the description of the
+backbone, from which nothing else is read, or no such input. Writes /metrics.json, /runs.json and /index.html; and, if a
+training succeeded, /model.keras and /labels.json, which are its classifier, and /model-card.md.
+"""
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.select"))
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from stages.backbonespec import SPEC_FILE, BackboneSpec, parse_spec
+from stages.classify import census, chosen, measuring, runs, selection
+from stages.classify.modelcard import card
+from stages.classify.reportpage import page
+from stages.classify.runs import Run
+from stages.classify.runsections import MOST_EXAMPLES
+from stages.contract import Datum, StageError, spool
+from stages.tables.predictions import read_predictions
+
+METRICS, RUNS, PAGE, CARD = "metrics.json", "runs.json", "index.html", "model-card.md"
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """Has no parameters."""
+
+    def process(datum: Datum) -> None:
+        for name in ("labelled", "labels", "train"):
+            if name not in datum.inputs:
+                raise StageError(f"the input {name} is missing: select needs labelled, labels and train")
+        models = datum.inputs.get("models")
+        paths = (datum.inputs[name].path for name in ("labelled", "labels", "train"))
+        select(*paths, None if models is None else models.path, datum.out)
+
+    return process
+
+
+def select(labelled: Path, labels: Path, train: Path, models: Path | None, out: Path) -> None:
+    """Writes the chosen classifier and the report. Raises StageError for files that the stages did not write so."""
+    every = [runs.parse(file.read_bytes()) for file in sorted(train.glob(f"*/{runs.FILE}"))]
+    best = selection.best(every)
+    found = {} if best is None else _measured(train / best.name, best)
+    wanted = {each["id"] for each in found.get("mistakes", ())[:MOST_EXAMPLES]}
+    counted = census.read(labelled, wanted)
+    left_out = counted.left_out(census.labels_of(labels))
+    metrics = _metrics(every, best, counted.pictures(), len(counted.learnable())) | {"left_out": left_out} | found
+    records = selection.as_data(every)
+    _write(out / METRICS, metrics)
+    _write(out / RUNS, records)
+    (out / PAGE).write_text(page(metrics, records, counted.thumbnails), encoding="utf-8", newline="\n")
+    if best is not None:
+        described = chosen.of_run(best)
+        (out / chosen.FILE).write_bytes(chosen.written(described))
+        _copy(train / best.name / runs.MODEL, out / runs.MODEL)
+        told = card(metrics, best.as_data(), _backbone(models, best))
+        (out / CARD).write_text(told, encoding="utf-8", newline="\n")
+    print(f"select: {metrics['run'] or 'no run'} of {len(every)}")
+
+
+def _metrics(every: list[Run], best: Run | None, pictures: dict[str, int], labels: int) -> dict[str, Any]:
+    """The values of metrics.json that do not come from predictions."""
+    failed = sum(bool(run.failure) for run in every)
+    return {
+        "format": runs.FORMAT,
+        "run": "" if best is None else best.name,
+        "note": selection.note(every),
+        "runs": {"succeeded": len(every) - failed, "failed": failed},
+        "labels": labels if best is None else len(best.labels),
+        "pictures": pictures,
+        "cross_validation": None,
+        "held_out": None,
+    }
+
+
+def _measured(directory: Path, run: Run) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        predictions = read_predictions(spool(_file(directory / runs.PREDICTIONS), Path(scratch)))
+    return measuring.measured(predictions, run.labels)
+
+
+def _backbone(models: Path | None, run: Run) -> BackboneSpec | None:
+    """The description of the run's backbone; None if the repo holds that of another one, or none."""
+    if models is None or not (models / SPEC_FILE).exists():
+        return None
+    spec = parse_spec((models / SPEC_FILE).read_bytes())
+    return spec if run.backbone is not None and spec.sha256 == run.backbone.sha256 else None
+
+
+def _file(path: Path) -> Path:
+    if not path.exists():
+        raise StageError(
+            f"the run {path.parent.name} has no {path.name}: train it again with `lookalike deploy --reprocess train`"
+        )
+    return path
+
+
+def _copy(source: Path, target: Path) -> None:
+    with _file(source).open("rb") as read, target.open("wb") as written:
+        shutil.copyfileobj(read, written, 1 << 20)
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n", encoding="ascii")

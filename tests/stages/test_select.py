@@ -1,0 +1,268 @@
+"""The stage select as Pachyderm runs it: trainings in, the best of them and a report out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stages import select
+from stages.backbonespec import SPEC_FILE, BackboneSpec, Weights, format_spec
+from stages.classify import chosen, runs
+from stages.contract import Datum, Input, StageError
+from tests.stages.classify import trainings
+from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run
+
+PROJECT = Path(__file__).parents[2]
+INPUTS = ("labelled", "labels", "train")
+LABELS = ("ape", "cat", "dog")
+FILES = ["index.html", "labels.json", "metrics.json", "model-card.md", "model.keras", "runs.json"]
+
+
+def run(root: Path, out: str = "out", inputs: Sequence[str] = INPUTS) -> Path:
+    (root / out).mkdir()
+    given = {name: Input(name, root / name, "", "") for name in inputs}
+    select.start({})(Datum(given, root / out))
+    return root / out
+
+
+def read(file: Path) -> Any:
+    return json.loads(file.read_bytes())
+
+
+def always_right(_: str, label: str) -> tuple[str, float]:
+    return label, 0.9
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three labels, three runs and a failed one."""
+    write_trainings(tmp_path, library(LABELS))
+    return tmp_path
+
+
+def write_trainings(root: Path, given: Library) -> None:
+    write_repos(root, given)
+    labels = given.learnable()
+    write_run(root, "bad", given, trainings.wrong_now_and_then(labels, 0.5))
+    write_run(root, "good", given, trainings.wrong_now_and_then(labels, 0.1), '{"epochs": 7}')
+    write_run(root, "middling", given, trainings.wrong_now_and_then(labels, 0.3))
+    write_failed(root, "wild", "the training diverged <at once>")
+
+
+def test_the_best_run_is_copied_byte_for_byte(root: Path) -> None:
+    out = run(root)
+    assert sorted(path.name for path in out.iterdir()) == FILES
+    assert (out / "model.keras").read_bytes() == b"the network of good"
+    best = runs.parse((root / "train" / "good" / runs.FILE).read_bytes())
+    described = chosen.parse((out / chosen.FILE).read_bytes())
+    assert described == chosen.of_run(best)
+    assert (described.run, described.labels, described.held_out_share) == ("good", LABELS, trainings.SHARE)
+
+
+def test_measures_are_those_of_the_predictions(root: Path) -> None:
+    given = library(LABELS)
+    predict = trainings.wrong_now_and_then(given.learnable(), 0.1)
+    right = {True: [0, 0], False: [0, 0]}
+    for source, id in given.ids().items():
+        of = right[trainings.splits.held_out(id, trainings.SHARE)]
+        of[0] += predict(source, given.of[source])[0] == given.of[source]
+        of[1] += 1
+    told = read(run(root) / "metrics.json")
+    for name, held in (("cross_validation", False), ("held_out", True)):
+        assert [told[name]["right"], told[name]["of"]] == right[held]
+    assert told["runs"] == {"succeeded": 3, "failed": 1}
+    assert told["pictures"] == {
+        "labelled": 60,
+        "training": right[False][1],
+        "held_out": right[True][1],
+        "unlearnable": 0,
+    }
+    assert sum(row["pictures"] for row in told["per_label"]) == right[False][1]
+    f1 = [row["f1"] for row in told["per_label"]]
+    assert f1 == sorted(f1)
+    wrong = [each for each in told["mistakes"] if each["split"] == "cross-validation"]
+    assert sum(each["pictures"] for each in told["confusions"]) == right[False][1] - right[False][0] == len(wrong)
+
+
+def test_all_runs_are_recorded_the_best_first(root: Path) -> None:
+    out = run(root)
+    told = read(out / "runs.json")
+    assert told["chosen"] == "good"
+    assert [each["name"] for each in told["runs"]] == ["good", "middling", "bad", "wild"]
+    page = (out / "index.html").read_text()
+    assert "the training diverged &lt;at once&gt;" in page
+    assert "<i>epochs</i> 7" in page
+
+
+def test_equal_inputs_give_equal_bytes(root: Path) -> None:
+    first = run(root, "first")
+    write_trainings(root / "again", library(LABELS))
+    second = run(root / "again")
+    assert all((first / name).read_bytes() == (second / name).read_bytes() for name in FILES)
+
+
+def test_the_page_shows_mistakes_and_loads_nothing(root: Path) -> None:
+    page = (run(root) / "index.html").read_text()
+    told = read(root / "out" / "metrics.json")
+    assert page.count("data:image/jpeg") == len(told["mistakes"]) > 0
+    assert "no preview" not in page
+    assert not re.findall(r"<script|<link|\bhref=|url\(", page)
+    assert set(re.findall(r'\bsrc="([a-z:/]+)', page)) == {"data:image/jpeg"}
+    assert page.count('<svg class="plot" role="img"') == 5
+    assert page.count("<div") == page.count("</div>")
+
+
+def test_lazy_inputs_are_read_once_and_vectors_never(root: Path) -> None:
+    expected = run(root, "expected")
+    lazy = root / "lazy"
+    opened = set()
+
+    def serve(pipe: Path, content: bytes) -> None:
+        pipe.write_bytes(content)
+        opened.add(pipe.relative_to(lazy).as_posix())
+
+    for file in [path for name in INPUTS for path in (root / name).rglob("*") if path.is_file()]:
+        pipe = lazy / file.relative_to(root)
+        pipe.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(pipe)
+        threading.Thread(target=serve, args=(pipe, file.read_bytes()), daemon=True).start()
+    out = run(lazy)
+    assert all((out / name).read_bytes() == (expected / name).read_bytes() for name in FILES)
+    assert not [name for name in opened if name.endswith(".npy")]
+    assert [name for name in opened if name.endswith("model.keras")] == ["train/good/model.keras"]
+
+
+def test_without_a_run_there_is_a_report_that_says_what_to_do(tmp_path: Path) -> None:
+    write_repos(tmp_path, library(LABELS))
+    out = run(tmp_path)
+    assert sorted(path.name for path in out.iterdir()) == ["index.html", "metrics.json", "runs.json"]
+    assert read(out / "metrics.json")["note"].startswith("there is no run: put parameters into")
+    assert "there is no run" in (out / "index.html").read_text()
+
+
+def test_only_failed_runs_are_a_report_without_a_model(tmp_path: Path) -> None:
+    write_repos(tmp_path, library(LABELS[:1]))
+    write_failed(tmp_path, "one", "only one label, ape, has 2 training pictures")
+    out = run(tmp_path)
+    assert not (out / "model.keras").exists()
+    assert read(out / "metrics.json")["note"] == "the run failed: only one label, ape, has 2 training pictures"
+    write_failed(tmp_path, "two", "the training diverged")
+    told = read(run(tmp_path, "later") / "metrics.json")
+    assert told["note"] == "all 2 runs failed, for 2 reasons: see them in the report"
+    assert (told["run"], told["cross_validation"], told["labels"]) == ("", None, 1)
+
+
+def test_one_run_without_mistakes(tmp_path: Path) -> None:
+    given = library(LABELS)
+    write_repos(tmp_path, given)
+    write_run(tmp_path, "only", given, always_right)
+    out = run(tmp_path)
+    told = read(out / "metrics.json")
+    assert (told["cross_validation"]["accuracy"], told["mistakes"], told["confusions"]) == (1.0, [], [])
+    page = (out / "index.html").read_text()
+    assert "None: every prediction is right." in page
+    assert "the best of" not in page + (out / "model-card.md").read_text()
+
+
+def test_a_label_that_is_never_predicted_is_the_worst(tmp_path: Path) -> None:
+    given = library(LABELS)
+    write_repos(tmp_path, given)
+    write_run(tmp_path, "blind", given, lambda _, label: ("cat" if label == "ape" else label, 0.9))
+    out = run(tmp_path)
+    worst = read(out / "metrics.json")["per_label"][0]
+    assert (worst["label"], worst["predicted"], worst["precision"], worst["recall"]) == ("ape", 0, None, 0.0)
+    assert "never predicted" in (out / "index.html").read_text()
+    assert "- Never predicted in the cross-validation: ape." in (out / "model-card.md").read_text()
+
+
+def test_everything_that_is_left_out_is_told(tmp_path: Path) -> None:
+    given = Library({**library(LABELS).of, "lone/1.jpg": "lone", "cat/\udcff.jpg": "cat"})
+    write_repos(tmp_path, given, {"low": ["second/name.jpg"]})
+    rows = b"source,label\ncat/000.jpg,dog\nsecond/name.jpg,cat\ngone/\xff.jpg,cat\ngone/1.jpg,ape\nbroken\n"
+    (tmp_path / "labels" / "b.csv").write_bytes(rows)
+    (tmp_path / "labels" / "notes.txt").write_text("not labels")
+    write_run(tmp_path, "only", given, always_right)
+    out = run(tmp_path)
+    told = read(out / "metrics.json")["left_out"]
+    assert told["unknown"] == {"count": 2, "examples": ["gone/1.jpg", "gone/\udcff.jpg"]}
+    assert told["conflicts"] == {"count": 1, "examples": [{"source": "cat/000.jpg", "labels": ["cat", "dog"]}]}
+    assert told["problems"]["count"] == 2
+    assert [each["label"] for each in told["unlearnable"]["examples"]] == ["lone"]
+    page = (out / "index.html").read_text()
+    assert all(each in page for each in ("gone/\\xff.jpg", "b.csv, line 6: a line needs", "cat/000.jpg (cat, dog)"))
+
+
+def test_hostile_labels_are_escaped(tmp_path: Path) -> None:
+    labels = ["<script>alert(1)</script>", '" onload="x', "a|b`c*d_e", "ab\u202ecd", "# title", "שלום"]
+    given = library(labels)
+    write_repos(tmp_path, given)
+    write_run(tmp_path, "only", given, trainings.wrong_now_and_then(labels, 0.4))
+    out = run(tmp_path)
+    assert read(out / "labels.json")["labels"] == sorted(labels)
+    page, card = ((out / name).read_text() for name in ("index.html", "model-card.md"))
+    assert "<script" not in page and "\u202e" not in page + card
+    assert '"" onload' not in page and "<bdi>שלום</bdi>" in page
+    assert r"| a\|b\`c\*d\_e |" in card and r"| \# title |" in card and "<script" not in card.replace(r"\<", "")
+
+
+def test_thousands_of_labels_are_bounded_on_the_page(tmp_path: Path) -> None:
+    given = library([f"label-{number:04d}" for number in range(1500)], 6)
+    write_repos(tmp_path, given)
+    labels = given.learnable()
+    write_run(tmp_path, "only", given, trainings.wrong_now_and_then(labels, 0.5))
+    out = run(tmp_path)
+    told = read(out / "metrics.json")
+    assert len(told["per_label"]) == told["labels"] == len(labels) > 1400
+    assert len(told["matrix"]["rows"]) == 25
+    assert sum(map(sum, told["matrix"]["rows"])) == told["cross_validation"]["of"]
+    assert len(told["mistakes"]) == 100
+    assert (out / "index.html").stat().st_size < 1_000_000
+    assert f"{len(labels) - 60:,} more are in metrics.json" in (out / "index.html").read_text()
+    assert f"{len(labels) - 1000:,} more labels are in metrics.json" in (out / "model-card.md").read_text()
+
+
+def test_the_card_has_the_origin_of_the_weights(root: Path) -> None:
+    spec = BackboneSpec("resnet50", 32, "max", 6, 32, "float32", Weights("keras.applications", "cd" * 32))
+    (root / "models").mkdir()
+    (root / "models" / SPEC_FILE).write_text(format_spec(spec))
+    other = (run(root, "other", (*INPUTS, "models")) / "model-card.md").read_text()
+    assert "origin of its weights, and their licence: not known here" in other
+    known = BackboneSpec(**{**vars(spec), "sha256": BACKBONE.sha256})
+    (root / "models" / SPEC_FILE).write_text(format_spec(known))
+    card = (run(root, "known", (*INPUTS, "models")) / "model-card.md").read_text()
+    assert "- weights: keras.applications, sha256 `cdcd" in card
+    assert "- licence of the weights: MIT, if they are the published ones of resnet50" in card
+
+
+def test_runs_as_a_program(root: Path) -> None:
+    expected = run(root, "expected")
+    given = [part for name in INPUTS for part in ("--input", f"{name}={root / name}")]
+    command = [sys.executable, "-m", "stages.select", "--out", root / "program", *given]
+    subprocess.run(command, check=True, cwd=PROJECT)
+    assert all((root / "program" / name).read_bytes() == (expected / name).read_bytes() for name in FILES)
+
+
+def test_a_run_without_its_model_is_refused(root: Path) -> None:
+    (root / "train" / "good" / "model.keras").unlink()
+    with pytest.raises(StageError, match=r"the run good has no model.keras: train it again"):
+        run(root)
+
+
+def test_a_segment_without_its_report_is_refused(root: Path) -> None:
+    (root / "labelled" / "left_out" / "low.json").unlink()
+    with pytest.raises(StageError, match=r"labelled has no left_out/low.json: write it again"):
+        run(root)
+
+
+def test_a_missing_input_is_named(root: Path) -> None:
+    with pytest.raises(StageError, match="the input labels is missing: select needs labelled, labels and train"):
+        run(root, inputs=("labelled", "train"))
