@@ -29,6 +29,17 @@ Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Division:
+    """Training pictures without one fold: the rows of the rest and of the fold, and the fold's places in
+    Dataset.training; int64, ascending."""
+
+    fold: int
+    rest: Rows
+    left_out: Rows
+    places: Rows
+
+
+@dataclass(frozen=True)
 class Dataset:
     """n pictures of labels that can be learnt, sorted by id.
 
@@ -71,6 +82,21 @@ class Dataset:
     def folds(self, number: int) -> Codes:
         """The fold of each training picture, int32, in the order of `training`."""
         return np.fromiter((splits.fold(self.ids[row], number) for row in self.training.tolist()), np.int32)
+
+    def divisions(self, number: int) -> list[Division]:
+        """The training pictures without each of `number` folds, but for those that have none or all of them, as happens
+        with few pictures. Raises Failure if no fold is left."""
+        training, folds = self.training, self.folds(number)
+        found = [
+            Division(fold, training[folds != fold], training[folds == fold], np.flatnonzero(folds == fold))
+            for fold in np.unique(folds).tolist()
+        ]
+        if len(found) < 2:
+            raise Failure(
+                f"all {len(training)} training pictures are in one fold, so nothing can be validated: label more "
+                "pictures, or change folds"
+            )
+        return found
 
     def check(self) -> None:
         """Raises Failure if there is nothing to learn: fewer than two labels that can be."""

@@ -52,23 +52,15 @@ class _Scale:
 def train(dataset: Dataset, parameters: Parameters) -> Trained:
     """Trains a head for each fold and one on all training pictures. Equal inputs give equal bits.
 
-    Raises Failure if the loss becomes NaN or infinite.
+    Raises Failure if the loss becomes NaN or infinite, or if no fold can be left out.
     """
     trainer = _Trainer(dataset, parameters)
-    training, folds = dataset.training, dataset.folds(parameters.folds)
+    training = dataset.training
     logits = np.empty((len(training), len(dataset.labels)), np.float32)
     curves = []
-    for fold in range(parameters.folds):
-        rows, left_out = training[folds != fold], training[folds == fold]
-        if not len(left_out) or not len(rows):
-            continue  # few pictures: the fold has none, or all of them
-        curves.append(trainer.fit(rows, left_out, fold))
-        logits[folds == fold] = trainer.logits(left_out)
-    if not curves:
-        raise Failure(
-            f"all {len(training)} training pictures are in one fold, so nothing can be validated: label more pictures, "
-            "or change folds"
-        )
+    for each in dataset.divisions(parameters.folds):
+        curves.append(trainer.fit(each.rest, each.left_out, each.fold))
+        logits[each.places] = trainer.logits(each.left_out)
     trainer.fit(training, training[:0], parameters.folds)
     return Trained(
         network=trainer.network(),
