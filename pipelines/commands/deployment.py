@@ -81,8 +81,8 @@ def deploy(
     found, _, on_top = _read([directory, *_shipped(directory)], overlay, settings)
     again = _named(reprocess or (), found)
     connection = connected_to_write(address)
-    found = _asked_for(found, connection, settings or ())
-    _check_reached(on_top, found)
+    everything, found = found, _asked_for(found, connection, settings or ())
+    _check_reached(on_top, everything, found)
     report = suite.check(found, on_top).of(Level.WARNING)
     report = report.with_more(preflight.look(connection, found, connection.namespace))
     if report.findings:
@@ -199,15 +199,14 @@ def _asked_for(found: Sequence[Draft], connection: Connection, settings: Sequenc
     return kept
 
 
-def _check_reached(on_top: Sequence[Overlay], found: Sequence[Draft]) -> None:
-    """Raises BadParameter for an overlay that is of nothing but opt-in pipelines that are not deployed."""
-    kept = {draft.name for draft in found}
+def _check_reached(on_top: Sequence[Overlay], everything: Sequence[Draft], kept: Sequence[Draft]) -> None:
+    """Raises BadParameter for an overlay of nothing but opt-in pipelines that are not deployed."""
+    names = {draft.name for draft in kept}
     for overlay in on_top:
-        if overlay.pipelines and overlay.reaches_only_named and kept.isdisjoint(overlay.pipelines):
-            groups = (optional.group(path) for path in optional.opted(own.current()) if path.stem in overlay.pipelines)
-            first = next((optional.command(each) for each in groups), "")
-            changed = " and ".join(overlay.pipelines)
-            raise typer.BadParameter(f"{overlay.name} changes {changed}, which `{first}` deploys: do that first")
+        if overlay.reaches_only_named and overlay.pipelines and names.isdisjoint(overlay.pipelines):
+            first = next(optional.group(draft.path) for draft in everything if draft.name in overlay.pipelines)
+            changed, command = " and ".join(overlay.pipelines), optional.command(first)
+            raise typer.BadParameter(f"{overlay.name} changes {changed}, which `{command}` deploys: do that first")
 
 
 def _named(names: Sequence[str], found: Sequence[Draft]) -> Sequence[str]:

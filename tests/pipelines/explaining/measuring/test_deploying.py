@@ -231,6 +231,18 @@ def test_a_variable_of_pipelines_that_are_not_deployed(here: Connection, tmp_pat
     assert "THRESHOLD is a variable of neighbours, which `lookalike duplicates`" in " ".join(done.stderr.split())
 
 
+def test_an_overlay_of_pipelines_that_are_not_deployed(here: Connection, tmp_path: Path) -> None:
+    deploy_usual(here)
+    write(tmp_path, {"classify/train": document("train", "parameters")})
+    (tmp_path / "mine.json").write_text(json.dumps({"pipelines": {"train": {"transform": {"env": {"A": "1"}}}}}))
+    done = Command(tmp_path).run("deploy", "--overlay", "mine.json")
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert done.returncode and "mine changes train, which `lookalike classify train` deploys: do that first" in said
+    deploying.deploy(here, "classify")
+    said = Command(tmp_path).says("deploy", "--overlay", "mine.json")
+    assert "pipeline train: updated, reprocessing everything\n" in said
+
+
 def test_specifications_are_written_with_their_groups(here: Connection, tmp_path: Path) -> None:
     said = Command(tmp_path).says("specs", "-o", "plain")
     assert "wrote plain/duplicates/neighbours.json\n" in said
