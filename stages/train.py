@@ -1,0 +1,101 @@
+"""The train stage: a classifier for each file of parameters, validated by folds, or the reason why there is none.
+
+Owns the checks of what a datum is given, which come before TensorFlow's import, which takes seconds; so it imports
+TensorFlow by name, when it is needed. A training that cannot succeed is a run with a reason, not a failed datum: one
+file of parameters with a typo must not keep the others' runs from being compared.
+"""
+
+from __future__ import annotations
+
+if __name__ == "__main__":  # before any import that can fail: see stages.contract
+    from stages import contract
+
+    raise SystemExit(contract.run("stages.train"))
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from stages import quiet
+from stages.classify import dataset, runs
+from stages.classify.dataset import Dataset
+from stages.classify.parameters import Parameters, parse
+from stages.classify.runs import Failure, Run
+from stages.contract import Datum, Input, StageError, load, spool
+from stages.inputcache import InputCache
+
+
+def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
+    """The GPU settings are read with the first training. The returned object keeps the labelled pictures, which all
+    datums of a commit share."""
+    return Train(environment)
+
+
+class Train:
+    """Trains one classifier at a time.
+
+    Inputs: `parameters`, a file <run>.json; `labelled`, all that the stage labelled wrote; `models`, a directory with
+    backbone.keras and backbone.json, lazy or not, which is read for fine-tuning alone. Writes into <run>/: run.json
+    and, of a run that did not fail, model.keras, which gives probabilities, and predictions.parquet.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self._datasets = InputCache(lambda labelled: dataset.read(labelled.path))
+
+    def __call__(self, datum: Datum) -> None:
+        """Raises StageError if an input is missing or is not what another stage wrote."""
+        for name in ("labelled", "models", "parameters"):
+            if name not in datum.inputs:
+                raise StageError(f"the input {name} is missing: train needs labelled, models and parameters")
+        file = datum.inputs["parameters"]
+        name = Path(file.repo_path).name
+        out = datum.out / (name.removesuffix(".json") or name)
+        began = time.monotonic()
+        run = self._run(file, name, out, datum.inputs)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / runs.FILE).write_bytes(runs.written(run))
+        print(f"train: {out.name}: {_said(run)} ({time.monotonic() - began:.1f} s)")
+
+    def _run(self, file: Input, name: str, out: Path, inputs: Mapping[str, Input]) -> Run:
+        try:
+            parameters = parse(name, _content(file.path, name))
+        except StageError as reason:
+            return Run(out.name, None, str(reason))
+        given = self._datasets.get(inputs["labelled"])
+        try:
+            given.check()
+            with quiet.tensorflow():
+                training = load("stages.classify.training")
+            run: Run = training.train(given, parameters, inputs["models"].path, self._environment, out)
+        except Failure as reason:
+            return _failed(parameters, given, str(reason))
+        return run
+
+
+def _content(path: Path, name: str) -> bytes:
+    """Raises StageError for a directory."""
+    if path.is_dir():
+        raise StageError(f"{name} is a directory; each file at the top of the repo parameters is one run")
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+        return spool(path, Path(scratch)).read_bytes()
+
+
+def _failed(parameters: Parameters, given: Dataset, reason: str) -> Run:
+    run = Run(parameters.name, parameters, reason, tuple(given.labels), pictures=given.counts)
+    return replace(
+        run,
+        takes="vectors" if parameters.fine_tune is None else "pictures",
+        unlearnable=given.unlearnable,
+        backbone=given.backbone,
+        held_out_share=given.share,
+    )
+
+
+def _said(run: Run) -> str:
+    if run.failure or run.cross_validation is None:
+        return f"failed: {run.failure}"
+    score, count = run.cross_validation, run.pictures.training
+    return f"{len(run.labels)} labels, {count} pictures, cross-validated accuracy {score.accuracy:.2%}"

@@ -1,0 +1,215 @@
+"""The stage train as Pachyderm runs it: labelled pictures and a file of parameters in, a run out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stages import train
+from stages.backbonespec import BackboneSpec, Weights, format_spec
+from stages.classify import archive, chosen, classifier, runs, splits
+from stages.classify.runs import Run
+from stages.contract import Datum, Input, StageError
+from stages.tables.labelled import read_labelled
+from stages.tables.predictions import read_predictions
+from tests.stages.classify.labelledsets import LABELS, MODEL, clouds, write
+
+PROJECT = Path(__file__).parents[2]
+QUICK = {"epochs": 10, "learning_rate": 0.05, "batch_size": 32, "folds": 3}
+FILES = ["model.keras", "predictions.parquet", "run.json"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Labelled pictures that can be learnt, and a backbone of other vectors, which a head does not read."""
+    (tmp_path / "models").mkdir()
+    other = BackboneSpec("another", 32, "avg", 8, 32, "float32", Weights("a test", ""), "cd" * 32)
+    (tmp_path / "models" / "backbone.json").write_text(format_spec(other))
+    (tmp_path / "models" / "backbone.keras").write_bytes(b"")
+    (tmp_path / "parameters").mkdir()
+    write(tmp_path / "labelled", clouds(90))
+    return tmp_path
+
+
+def datum(root: Path, name: str, content: Any, out: Path, commit: str = "") -> Datum:
+    """A datum for a file of parameters, given as JSON or as bytes."""
+    file = root / "parameters" / name
+    file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    out.mkdir(exist_ok=True)
+    inputs = {
+        "labelled": Input("labelled", root / "labelled", "", commit),
+        "models": Input("models", root / "models", "", commit),
+        "parameters": Input("parameters", file, name, commit),
+    }
+    return Datum(inputs, out)
+
+
+def run(root: Path, name: str, content: Any, environment: Mapping[str, str] | None = None) -> tuple[Run, Path]:
+    """One run, in a process of its own stage; its record and its directory."""
+    train.start(environment or {})(datum(root, name, content, root / "out"))
+    directory = root / "out" / name.removesuffix(".json")
+    return runs.parse((directory / "run.json").read_bytes()), directory
+
+
+def test_a_run_has_a_model_predictions_and_a_record(root: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    found, directory = run(root, "quick.json", QUICK)
+    assert sorted(path.name for path in directory.iterdir()) == FILES
+    assert (found.name, found.failure, found.labels, found.takes) == ("quick", "", LABELS, "vectors")
+    assert found.parameters is not None
+    assert found.parameters.as_data() == {**found.parameters.as_data(), **QUICK}
+    tables = [read_labelled(path) for path in sorted((root / "labelled").glob("*.parquet"))]
+    held = {id for table in tables for id in table.ids if splits.held_out(id, 0.2)}
+    assert (found.pictures.training, found.pictures.held_out) == (90 - len(held), len(held))
+    assert found.backbone == runs.Backbone(MODEL, "small at 32 px", 32, "pad", 8)
+    assert (found.held_out_share, found.device, found.weights) == (0.2, "cpu", 27)
+    assert {name: len(curve) for name, curve in found.curves.items()} == dict.fromkeys(runs.CURVES, 10)
+    table = read_predictions(directory / "predictions.parquet")
+    assert len(table) == 90
+    right = np.array(table.labels) == np.array(table.predicted)
+    unseen = np.array([id in held for id in table.ids])
+    assert found.cross_validation == runs.Score.counted(int(right[~unseen].sum()), int((~unseen).sum()))
+    assert found.held_out == runs.Score.counted(int(right[unseen].sum()), int(unseen.sum()))
+    assert "train: quick: 3 labels, " in capfd.readouterr().out
+
+
+def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> None:
+    found, directory = run(root, "quick.json", QUICK)
+    (directory / "labels.json").write_bytes(chosen.written(chosen.of_run(found)))
+    opened = classifier.open(directory)
+    table = read_predictions(directory / "predictions.parquet")
+    unseen = {id: row for row, id in enumerate(table.ids) if table.splits[row] == "held-out"}
+    for path in sorted((root / "labelled").glob("*.parquet")):
+        labelled, vectors = read_labelled(path), np.load(path.with_suffix(".npy"))
+        for place, id in enumerate(labelled.ids):
+            if id in unseen:
+                given = opened(vectors[place : place + 1])[0]
+                assert opened.labels[int(given.argmax())] == table.predicted[unseen[id]]
+                assert given.max() == pytest.approx(table.probabilities[unseen[id]], abs=1e-4)
+    assert archive.load(directory / "model.keras").get_layer("temperature").scale == pytest.approx(
+        1 / found.temperature
+    )
+
+
+@pytest.mark.parametrize(
+    "parameters", [QUICK, {**QUICK, "head": "mlp", "hidden": [16], "dropout": 0.2}], ids=["linear", "mlp"]
+)
+def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads(
+    parameters: dict[str, Any], root: Path
+) -> None:
+    _, directory = run(root, "quick.json", parameters)
+    expected = [(directory / name).read_bytes() for name in FILES]
+    _, again = run(root, "quick.json", {**dict(reversed(parameters.items()))})
+    assert [(again / name).read_bytes() for name in FILES] == expected
+    program = (
+        "import sys, tensorflow\n"
+        "tensorflow.config.threading.set_intra_op_parallelism_threads(int(sys.argv[1]))\n"
+        "tensorflow.config.threading.set_inter_op_parallelism_threads(int(sys.argv[1]))\n"
+        "from stages import contract\n"
+        "raise SystemExit(contract.run('stages.train', sys.argv[2:]))\n"
+    )
+    inputs = [f"labelled={root}/labelled", f"models={root}/models", f"parameters={root}/parameters::quick.json"]
+    for threads in ("1", "5"):
+        out = root / f"with-{threads}"
+        given = [word for each in inputs for word in ("--input", each)]
+        subprocess.run(
+            [sys.executable, "-c", program, threads, *given, "--out", out],
+            check=True,
+            cwd=PROJECT,
+            env={**os.environ, "PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": threads},
+            capture_output=True,
+            timeout=110,
+        )
+        assert [(out / "quick" / name).read_bytes() for name in FILES] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("typo.json", {"epoch": 5}, "typo.json: epoch is not a parameter: did you mean epochs?"),
+        ("nan.json", b'{"learning_rate": NaN}', "nan.json: it holds NaN, which is not a number of JSON"),
+        ("text.json", b"head: linear", "text.json: it is not valid JSON"),
+        ("notes.txt", b"{}", "notes.txt is not the name of a file of parameters: it must end in .json"),
+        (
+            "wild.json",
+            {**QUICK, "learning_rate": 10, "weight_decay": 1, "epochs": 100},
+            "the training diverged in epoch",
+        ),
+        ("tuned.json", {**QUICK, "fine_tune": {}}, "the repo models holds another at 32 px"),
+    ],
+)
+def test_a_training_that_cannot_succeed_is_a_run_with_its_reason(
+    name: str, content: Any, reason: str, root: Path
+) -> None:
+    found, directory = run(root, name, content)
+    assert found.failure.startswith(reason)
+    assert [path.name for path in directory.iterdir()] == ["run.json"]
+    assert found.cross_validation is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "reason"),
+    [
+        ({}, "no picture has a label"),
+        ({"a.jpg": "cat", "b.jpg": "dog"}, "no label has 2 training pictures (cat, dog with fewer)"),
+        (dict.fromkeys(clouds(9), "cat"), "only one label, cat, has 2 training pictures"),
+    ],
+)
+def test_too_few_labels_are_a_run_with_its_reason(labels: dict[str, str], reason: str, tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "parameters").mkdir()
+    write(tmp_path / "labelled", labels, share=0)
+    found, directory = run(tmp_path, "quick.json", QUICK)
+    assert found.failure.startswith(reason)
+    assert [path.name for path in directory.iterdir()] == ["run.json"]
+    assert found.parameters is not None
+    assert found.unlearnable == {label: 1 for label in labels.values() if len(labels) == 2}
+
+
+def test_reasons_are_found_without_tensorflow(root: Path) -> None:
+    """Its import takes seconds, and a typo is reported at once."""
+    (root / "parameters" / "typo.json").write_text('{"epoch": 5}')
+    program = (
+        "import sys\nfrom stages import contract\n"
+        "status = contract.run('stages.train', sys.argv[1:])\n"
+        "raise SystemExit(status or 'tensorflow' in sys.modules or 'keras' in sys.modules)\n"
+    )
+    given = ["labelled=labelled", "models=models", "parameters=parameters::typo.json"]
+    words = [word for each in given for word in ("--input", each)]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    subprocess.run([sys.executable, "-c", program, *words, "--out", "out"], check=True, cwd=root, env=environment)
+    assert "epoch is not a parameter" in runs.parse((root / "out" / "typo" / "run.json").read_bytes()).failure
+
+
+def test_labelled_pictures_are_read_once_for_all_runs_of_a_commit(root: Path) -> None:
+    process = train.start({})
+    process(datum(root, "one.json", QUICK, root / "out", "c0ffee"))
+    for path in (root / "labelled").iterdir():
+        path.unlink()
+    process(datum(root, "two.json", {**QUICK, "seed": 1}, root / "out", "c0ffee"))
+    assert sorted(path.name for path in (root / "out" / "two").iterdir()) == FILES
+    with pytest.raises(StageError, match="the repo labelled holds no pictures"):
+        process(datum(root, "three.json", QUICK, root / "out", "another"))
+
+
+def test_a_directory_of_parameters_is_a_run_with_its_reason(root: Path) -> None:
+    (root / "parameters" / "grid").mkdir()
+    given = datum(root, "one.json", QUICK, root / "out")
+    inputs = {**given.inputs, "parameters": Input("parameters", root / "parameters" / "grid", "grid", "")}
+    train.start({})(Datum(inputs, given.out))
+    found = runs.parse((root / "out" / "grid" / "run.json").read_bytes())
+    assert found.failure == "grid is a directory; each file at the top of the repo parameters is one run"
+
+
+def test_a_missing_input_is_named(root: Path) -> None:
+    given = datum(root, "one.json", QUICK, root / "out")
+    for name in ("labelled", "models", "parameters"):
+        with pytest.raises(StageError, match=f"the input {name} is missing"):
+            train.start({})(Datum({each: given.inputs[each] for each in given.inputs if each != name}, given.out))
