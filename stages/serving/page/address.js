@@ -1,4 +1,5 @@
-/* The page's state, as the address of the page has it: ?upload=3f…&box=0.1,0.2,0.6,0.9&id=9c…&combine=all&k=24
+/* The page's state, as the address of the page has it: ?upload=3f…&box=0.1,0.2,0.6,0.9&id=9c…&combine=all&k=24, or
+ * ?view=classify&upload=3f…&top=10
  *
  * Pictures keep their order; a box belongs to the picture before it. Knows neither the service nor the page.
  */
@@ -6,7 +7,10 @@
 /** The kinds of pictures in a question: of the library, by web address, or given here and kept in this browser. */
 export const KINDS = ["id", "url", "upload"];
 
+export const CLASSIFY = "classify";
+
 export const NOTHING = Object.freeze({
+  view: "", // CLASSIFY for labels in place of neighbours
   pictures: [], // {kind, value, box: [left, top, right, bottom] as shares of the picture, or null}
   combine: "any",
   k: null,
@@ -14,6 +18,7 @@ export const NOTHING = Object.freeze({
   filter: "",
   most: null, // the largest distance
   exact: false,
+  top: null, // labels of each picture
   folder: "", // browsed while there are no pictures
   show: null, // the id of the picture in the larger view
 });
@@ -24,6 +29,8 @@ export function read(search) {
     if (KINDS.includes(name) && value) found.pictures.push({ kind: name, value, box: null });
     else if (name === "box" && found.pictures.length) found.pictures.at(-1).box = boxOf(value);
     else if (name === "combine" && value === "all") found.combine = value;
+    else if (name === "view" && value === CLASSIFY) found.view = value;
+    else if (name === "top") found.top = positive(value, Number.isSafeInteger);
     else if (name === "k") found.k = positive(value, Number.isSafeInteger);
     else if (name === "max_distance") found.most = positive(value, Number.isFinite, 0);
     else if (name === "exact") found.exact = value === "1";
@@ -36,12 +43,14 @@ export function read(search) {
 export function write(state) {
   const parts = [];
   const add = (name, value) => parts.push(`${name}=${encodeURIComponent(value).replace(/%(2C|2F|3A)/g, decode)}`);
+  if (state.view) add("view", state.view);
   for (const { kind, value, box } of state.pictures) {
     add(kind, value);
     if (box) add("box", box.map((edge) => Number(edge.toFixed(4))).join(","));
   }
   if (state.pictures.length > 1 && state.combine === "all") add("combine", "all");
   if (state.pictures.length) {
+    if (state.top) add("top", state.top);
     if (state.k) add("k", state.k);
     if (state.metric) add("metric", state.metric);
     if (state.filter) add("filter", state.filter);

@@ -9,6 +9,7 @@ import * as notices from "./notices.js";
 import * as options from "./options.js";
 import * as query from "./query.js";
 import * as results from "./results.js";
+import { olderThan } from "./standing.js";
 import { lookUp } from "./known.js";
 import * as words from "./words.js";
 
@@ -25,9 +26,12 @@ export class Answers {
     this.choose = choose;
   }
 
-  /** The commits that the shown answer comes from; null before there is one. */
-  get commits() {
-    return this.#shown?.answer.commits ?? null;
+  heading = "#title"; // what takes the focus
+  tiles = "tiles"; // the id of what holds the pictures
+
+  /** Whether the service has a newer index or model than the shown answer comes from. */
+  isOld(status) {
+    return olderThan(status, this.#shown?.answer.commits);
   }
 
   /** The pictures on the page in their order, for the larger view. */
@@ -85,6 +89,7 @@ export class Answers {
     const fit = this.standing.current?.model?.fit;
     const known = await Promise.all(state.pictures.map((each, place) => lookUp(each, answer?.pictures[place], fit)));
     query.show(state.pictures, known, state.combine, {
+      verb: "Search",
       draw: (place, box) => moves.ask(state.pictures.map((each, at) => (at === place ? { ...each, box } : each))),
       remove: (place) => moves.ask(state.pictures.filter((_, at) => at !== place)),
       combine: (combine) => moves.set({ combine }),

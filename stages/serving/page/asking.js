@@ -1,6 +1,7 @@
 /* One question, from the page's state to the service's answer. Knows no elements. */
 
 import * as service from "./service.js";
+import { classifying } from "./standing.js";
 import * as uploads from "./uploads.js";
 
 /** The question has a picture that this browser does not have, or no longer. */
@@ -8,11 +9,15 @@ export class Gone extends Error {}
 
 /** The answer to a state with pictures. waiting(reason) is called while the service is not ready, busy or away, and
  * sent(share) while pictures are on their way. Throws Gone, and Refusal with the service's words. */
-export async function ask(state, { standing, signal, waiting, sent }) {
+export const ask = (state, work) => answer("/search", searchOf(state), state, work);
+
+/** The same for labels. */
+export const classify = (state, work) => answer("/classify", labelsOf(state), state, { ...work, part: classifying });
+
+async function answer(path, request, state, { standing, signal, waiting, sent, part }) {
   const files = await filesOf(state.pictures);
-  await standing.settled(signal, waiting);
-  const request = requestOf(state);
-  return service.patiently(() => service.search(request, files, { signal, sent }), { signal, waiting });
+  await standing.settled(signal, waiting, part);
+  return service.patiently(() => service.ask(path, request, files, { signal, sent }), { signal, waiting });
 }
 
 async function filesOf(pictures) {
@@ -22,13 +27,22 @@ async function filesOf(pictures) {
   return kept.map((entry) => entry.file);
 }
 
-function requestOf(state) {
+function picturesOf(state) {
   let uploaded = 0;
-  const pictures = state.pictures.map(({ kind, value, box }) => ({
+  return state.pictures.map(({ kind, value, box }) => ({
     [kind]: kind === "upload" ? uploaded++ : value,
     ...(box && { box }),
   }));
-  const request = { pictures, combine: state.combine };
+}
+
+function labelsOf(state) {
+  const request = { pictures: picturesOf(state) };
+  if (state.top) request.top = state.top;
+  return request;
+}
+
+function searchOf(state) {
+  const request = { pictures: picturesOf(state), combine: state.combine };
   if (state.k) request.k = state.k;
   if (state.metric) request.metric = state.metric;
   if (state.filter) request.filter = state.filter;

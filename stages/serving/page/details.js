@@ -11,6 +11,28 @@ export function summary(answer, pictures) {
   return parts.join(" · ");
 }
 
+/** Fills the panel of an answer with labels. */
+export function showLabels(answer) {
+  const { commits, model, devices, seconds } = answer;
+  const { backbone } = model;
+  fill("origin-words", [
+    ["Model", [make("span", {}, model.run), commit(commits.select)]],
+    ["File", digest(model.sha256)],
+    ["Takes", `${model.takes} of ${backbone.described}, fit ${backbone.fit}`],
+    ["Backbone", [digest(backbone.sha256), commit(commits.model)]],
+    ["Labelled", commit(commits.labelled)],
+    ["Labels", commit(commits.labels)],
+    ["Parameters", commit(commits.parameters)],
+    ["Library", commit(commits.library)],
+    ["Project", commits.project],
+    ["Device", devices.service],
+    ["Time", times(seconds)],
+  ], command("To ask this model again later: ", `lookalike classify serve --at ${commits.select}`));
+}
+
+/** The seconds of a whole answer. */
+export const time = (answer) => Object.values(answer.seconds ?? {}).reduce((sum, each) => sum + each, 0);
+
 /** Fills the panel. tracing: whether the service can trace. */
 export function show(answer, tracing) {
   const { commits, model, devices, seconds } = answer;
@@ -24,21 +46,24 @@ export function show(answer, tracing) {
     ["Project", commits.project],
     ["Devices", `library on ${computed || "an unknown device"}, question on ${devices.service}`],
     ["Neighbours", exactness(answer)],
-    ["Time", Object.entries(seconds ?? {}).map(([part, took]) => `${part} ${words.seconds(took)}`).join(", ")],
+    ["Time", times(seconds)],
   ];
-  byId("provenance").replaceChildren(
-    make("dl", {}, ...rows.filter(([, value]) => value && value.length !== 0).map(row)),
-    again(commits),
-    files(answer.neighbours, tracing),
-  );
+  const again = command("To ask this library again later: ", `lookalike serve --at ${commits.index}`);
+  fill("provenance", rows, again, files(answer.neighbours, tracing));
 }
+
+/** Fills a panel with rows, of which those without a value are left out, and with what follows them. */
+function fill(id, rows, ...further) {
+  const kept = rows.filter(([, value]) => value && value.length !== 0);
+  byId(id).replaceChildren(make("dl", {}, ...kept.map(row)), ...further);
+}
+
+const times = (seconds) => Object.entries(seconds ?? {}).map(([part, took]) => `${part} ${words.seconds(took)}`).join(", ");
 
 export const traceAddress = (id, path) => `/trace/${encodeURIComponent(id)}?${new URLSearchParams({ path })}`;
 
 const exactness = (answer) =>
   answer.exact ? "exact" : `approximate${answer.recall === null ? "" : `, recall ${words.share(answer.recall)}`}`;
-
-const time = (answer) => Object.values(answer.seconds ?? {}).reduce((sum, each) => sum + each, 0);
 
 const row = ([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value));
 
@@ -46,10 +71,7 @@ const commit = (id) => (id ? [make("code", {}, id), copying("Copy", id)] : []);
 
 const digest = (hash) => (hash ? make("code", { title: hash }, `${hash.slice(0, 16)}…`) : null);
 
-function again(commits) {
-  const line = `lookalike serve --at ${commits.index}`;
-  return make("p", { class: "again" }, "To ask this library again later: ", make("code", {}, line), copying("Copy", line));
-}
+const command = (text, line) => make("p", { class: "again" }, text, make("code", {}, line), copying("Copy", line));
 
 /** A table of the answer's files, each with one click to its trace. */
 function files(neighbours, tracing) {

@@ -4,6 +4,7 @@ import * as browse from "./browse.js";
 import * as moves from "./moves.js";
 import * as notices from "./notices.js";
 import * as service from "./service.js";
+import { olderThan } from "./standing.js";
 import { basename } from "./words.js";
 
 const SLOW = 400; // milliseconds after which the page says that it loads
@@ -18,9 +19,12 @@ export class Folders {
     this.failed = failed;
   }
 
-  /** The commits that the shown folder comes from; null before there is one. */
-  get commits() {
-    return this.#shown?.commits ?? null;
+  heading = "#browse h2"; // what takes the focus
+  tiles = "browse"; // the id of what holds the pictures
+
+  /** Whether the service has a newer index or model than the shown folder comes from. */
+  isOld(status) {
+    return olderThan(status, this.#shown?.commits);
   }
 
   /** The pictures loaded so far, for the larger view. */

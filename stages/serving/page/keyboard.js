@@ -6,7 +6,7 @@ import { choose, chosen } from "./stored.js";
 
 const OFF = "single-keys-off";
 
-/** actions: {address, choose, filter, region, details, newQuestion, add(tile), view(tile)}. */
+/** actions: {address, choose, filter, region, details, newQuestion, turn, add(tile), view(tile)}. */
 export function connect(actions) {
   const single = byId("single-keys");
   single.checked = !chosen(OFF);
@@ -22,6 +22,7 @@ export function connect(actions) {
     r: actions.region,
     d: actions.details,
     n: actions.newQuestion,
+    c: actions.turn,
     "?": () => byId("keys").showModal(),
   };
   addEventListener("keydown", (event) => {

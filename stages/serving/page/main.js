@@ -1,9 +1,11 @@
-/* The page as a whole: its address decides which of the two views is shown, the answer to a question or the library. */
+/* The page as a whole: its address decides which of the views is shown: the answer to a question, the library, or the
+ * labels of pictures; a service that does not search has the last alone. */
 
 import * as address from "./address.js";
 import { Answers } from "./answers.js";
 import { arrived } from "./arrivals.js";
 import * as browse from "./browse.js";
+import { Classified } from "./classified.js";
 import { byId } from "./elements.js";
 import * as failing from "./failing.js";
 import { Folders } from "./folders.js";
@@ -25,9 +27,11 @@ const SESSION = "signed-in";
 const standing = new Standing();
 const answers = new Answers(standing, () => chooser.choose(true));
 const folders = new Folders(standing, fail);
+const classified = new Classified(standing, () => chooser.choose(true));
 const chooser = intake.connect(receive, () => moves.state().pictures.length > 0, notices.complain);
 
 let view = folders;
+let viewed = false; // whether the view is that of an address
 let shown = null; // the address that is shown, without the larger view
 let under = new AbortController(); // what is under way
 
@@ -44,10 +48,13 @@ async function arrive(back, first = false) {
   browse.leave();
   byId("message").replaceChildren();
   notices.clearNotice();
-  const asking = state.pictures.length > 0;
-  document.body.classList.toggle("asking", asking);
-  view = asking ? answers : folders;
   const { signal } = under;
+  await standing.known(signal);
+  if (signal.aborted) return undefined;
+  view = viewOf(state);
+  viewed = true;
+  document.body.classList.toggle("asking", state.pictures.length > 0);
+  showView();
   try {
     await view.show(state, signal);
   } catch (failure) {
@@ -56,8 +63,31 @@ async function arrive(back, first = false) {
   if (signal.aborted) return undefined;
   notices.clearNotice();
   showStanding();
-  restore(back, first, asking);
+  restore(back, first);
   return showViewer(moves.state());
+}
+
+function viewOf(state) {
+  if (state.view === address.CLASSIFY || standing.current?.search === false) return classified;
+  return state.pictures.length > 0 ? answers : folders;
+}
+
+/** What the page says of its view, outside of it. */
+function showView() {
+  const classifies = view === classified;
+  document.body.classList.toggle("classifying", classifies);
+  byId("hero-title").textContent = classifies ? "See what a picture shows" : "Find pictures that look alike";
+  byId("hero-more").hidden = classifies;
+  byId("drop-words").textContent = classifies ? "Classify this" : "Search with this";
+  byId("newer-words").textContent = classifies
+    ? "Another model was promoted since."
+    : "The library has changed since these pictures were found.";
+  for (const [id, on, name] of [["view-search", !classifies, ""], ["view-classify", classifies, address.CLASSIFY]]) {
+    const link = byId(id);
+    link.href = moves.viewOf(name);
+    if (on) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
 }
 
 function fail(failure) {
@@ -95,32 +125,37 @@ async function receive(given, add) {
   if (pictures) moves.ask(pictures);
 }
 
-/** The banner if the service has a newer index or model than what is shown, and the line at the foot. */
+/** The banner if the service has a newer index or model than what is shown, the tabs, and the line at the foot. */
 function showStanding() {
   const { current } = standing;
   if (!current) return;
-  const newer = (name) => view.commits && view.commits[name] !== current.commits[name];
-  byId("newer").hidden = current.state !== "ready" || !(newer("index") || newer("model"));
-  const parts = [words.count(current.pictures, "picture"), current.model?.name, `lookalike ${current.version}`];
+  byId("newer").hidden = !view.isOld(current);
+  byId("views").hidden = current.search === false || !current.classify;
+  const { model } = current.classify ?? {};
+  const parts = [
+    current.search !== false && words.count(current.pictures, "picture"),
+    current.model?.name,
+    model && `${words.count(model.labels, "label")} of ${model.run}`,
+    `lookalike ${current.version}`,
+  ];
   byId("standing").textContent = parts.filter(Boolean).join(" · ");
 }
 
 function renew() {
   byId("newer").hidden = true;
-  answers.forget();
-  folders.forget();
+  for (const each of [answers, folders, classified]) each.forget();
   shown = null;
   arrive(false);
 }
 
 /** Puts the page and the focus where they were before going on, or at the beginning of what is new. */
-function restore(back, first, asking) {
+function restore(back, first) {
   const { scroll, id } = back ? navigation.place() : { scroll: 0, id: null };
   // The other view may have a tile of the same picture, hidden.
-  const left = id && byId(asking ? "tiles" : "browse").querySelector(`.tile[data-id="${CSS.escape(id)}"] a`);
+  const left = id && view.tiles && byId(view.tiles).querySelector(`.tile[data-id="${CSS.escape(id)}"] a`);
   const lost = document.activeElement === document.body || !document.activeElement?.checkVisibility();
   if (left) left.focus({ preventScroll: true });
-  else if (lost && !first) document.querySelector(asking ? "#title" : "#browse h2")?.focus({ preventScroll: true });
+  else if (lost && !first) document.querySelector(view.heading)?.focus({ preventScroll: true });
   scrollTo(0, scroll);
   if (left) left.scrollIntoView({ block: "nearest" }); // tiles that were not drawn yet have estimated heights
 }
@@ -150,7 +185,7 @@ async function signOut() {
 }
 
 function turnDetails() {
-  const panel = byId("details");
+  const panel = byId(view === classified ? "origin" : "details");
   panel.open = !panel.open;
   panel.querySelector("summary").focus();
 }
@@ -173,10 +208,17 @@ keyboard.connect({
   region: () => document.querySelector("#query .tools button:not([hidden])")?.click(),
   details: turnDetails,
   newQuestion: moves.home,
+  turn: () => !byId("views").hidden && moves.turn(view === classified ? "" : address.CLASSIFY),
   add: (tile) => moves.add(tile.dataset.id),
   view: (tile) => moves.show(tile.dataset.id),
 });
-standing.addEventListener("change", showStanding);
+standing.addEventListener("change", () => {
+  showStanding();
+  if (viewed && standing.current && viewOf(moves.state()) !== view) {
+    shown = null; // the first attempt at the status had no answer, and the service does not search
+    arrive(false);
+  }
+});
 navigation.connect(arrive);
 standing.start();
 arrive(true, true);

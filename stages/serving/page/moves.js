@@ -6,7 +6,10 @@ import * as navigation from "./navigation.js";
 export const state = () => address.read(location.search);
 
 /** The address of the search on from a picture of the library, with the options as they are. */
-export const searchOf = (id) => address.write(address.asking(state(), [address.picture("id", id)]));
+export const searchOf = (id) => address.write({ ...address.asking(state(), [address.picture("id", id)]), view: "" });
+
+/** The address of the same pictures in another view. */
+export const viewOf = (view) => address.write({ ...state(), view, show: null, folder: "" }) || "/";
 
 export const folderOf = (path) => address.write({ ...address.NOTHING, folder: path }) || "/";
 
@@ -24,4 +27,7 @@ export function show(id, replace = false) {
   navigation.go(address.write({ ...state(), show: id }), { replace, over: !replace });
 }
 
-export const home = () => navigation.go("");
+/** Leaves the question, and stays in the view. */
+export const home = () => navigation.go(address.write({ ...address.NOTHING, view: state().view }));
+
+export const turn = (view) => navigation.go(viewOf(view).replace(/^\/$/, ""));

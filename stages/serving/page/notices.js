@@ -61,9 +61,15 @@ export function waiting({ kind, seconds, message }, stop) {
     notice("wait", "No connection", `${message} ${again}. ${advice}`, { actions });
   } else if (kind === "busy") notice("wait", "The service is busy", `${message} ${again}.`, { actions });
   else if (kind === "empty") empty();
+  else if (kind === "unpromoted") unpromoted();
   else if (kind === "failed") {
     notice("refused", "The service cannot answer", `${message} This page goes on as soon as that is fixed.`);
   } else notice("wait", "The service starts", message || "The model is loading.", { actions });
+}
+
+function unpromoted() {
+  const advice = "Train one and promote it in a terminal; this page goes on by itself.";
+  notice("hint", "No model is promoted", advice, { commands: ["lookalike classify promote"] });
 }
 
 function empty() {

@@ -1,17 +1,19 @@
 /* The pictures of the question: previews, a region drawn on one, several combined. Knows neither the service nor the
- * address; hooks: draw(place, box), remove(place), combine(how), add(). */
+ * address; hooks: draw(place, box), remove(place), combine(how), add(), and the verb of the question, "Search" or
+ * "Classify". */
 
 import { button, byId, icon, make } from "./elements.js";
 import * as region from "./region.js";
 
-/** pictures: of the state; known: for each the {name, preview, original, width, height, inLibrary}; hooks as above. */
+/** pictures: of the state; known: for each the {name, preview, original, width, height, inLibrary}; combine: null where
+ * each has an answer of its own; hooks as above. */
 export function show(pictures, known, combine, hooks) {
   const many = pictures.length > 1;
   const figures = pictures.map((each, place) => figure(each, known[place], { place, many, hooks }));
   const parts = [
-    make("h2", {}, many ? `${pictures.length} pictures` : "Query"),
+    make("h2", {}, many ? `${pictures.length} pictures` : hooks.verb === "Search" ? "Query" : "Picture"),
     make("ul", { class: many ? "asked several" : "asked" }, figures),
-    many && choice(combine, hooks.combine),
+    many && combine && choice(combine, hooks.combine),
     button("Add a picture", "add", hooks.add, { class: "plain" }),
   ];
   byId("query").replaceChildren(...parts.filter(Boolean));
@@ -21,12 +23,12 @@ function figure(picture, known, { place, many, hooks }) {
   const view = make("div", { class: "frame" });
   const search = (box) => hooks.draw(place, box);
   const open = () =>
-    region.openDialog(known.original ?? known.preview, known.name, picture.box, search, known.preview);
-  const draw = button(picture.box ? "Change the region" : "Search a region", "crop", open, { class: "plain" });
+    region.openDialog(known.original ?? known.preview, known.name, picture.box, search, known.preview, hooks.verb);
+  const draw = button(picture.box ? "Change the region" : `${hooks.verb} a region`, "crop", open, { class: "plain" });
   const tools = make("div", { class: "tools" }, draw);
   if (picture.box) tools.append(button("Whole picture", "picture", () => search(null), { class: "plain" }));
   if (many) tools.append(button(`Remove ${known.name}`, "close", () => hooks.remove(place), { quiet: true }));
-  preview(view, known, picture.box, search, draw);
+  preview(view, known, picture.box, search, draw, hooks.verb);
   const size = known.width ? `${known.width} × ${known.height}` : "";
   const origin = known.inLibrary ? "in the library" : "";
   return make(
@@ -43,7 +45,7 @@ function figure(picture, known, { place, many, hooks }) {
   );
 }
 
-function preview(view, known, box, search, draw) {
+function preview(view, known, box, search, draw, verb) {
   const blank = () => {
     const words = known.pending ? "…" : "This browser cannot show this kind of picture.";
     view.replaceChildren(make("span", { class: "blank" }, icon("picture"), words));
@@ -53,7 +55,7 @@ function preview(view, known, box, search, draw) {
   const image = region.fitting(make("img", { src: known.preview, alt: known.name, draggable: "false" }), view);
   image.addEventListener("error", blank);
   view.append(image);
-  view.title = "Draw a box to search for a region";
+  view.title = `Draw a box to ${verb === "Search" ? "search for" : "classify"} a region`;
   region.drawable(view, box, { drawn: search });
 }
 

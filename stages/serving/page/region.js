@@ -42,8 +42,10 @@ export function fitting(image, frame) {
 }
 
 /** Shows the picture large in a dialog; done(box or null) is called if the box was changed there. fallback: the picture to
- * show if the browser cannot show the source. */
-export function openDialog(source, name, first, done, fallback) {
+ * show if the browser cannot show the source. verb: of the question, "Search" or "Classify". */
+export function openDialog(source, name, first, done, fallback, verb) {
+  byId("region-title").textContent = `${verb} a region`;
+  byId("region-search").textContent = `${verb} this region`;
   const dialog = byId("region");
   const finish = (box) => {
     dialog.close();
@@ -79,7 +81,7 @@ function place(shape, [left, top, right, bottom]) {
   shape.style.top = `${top * 100}%`;
   shape.style.width = `${(right - left) * 100}%`;
   shape.style.height = `${(bottom - top) * 100}%`;
-  const help = "Arrow keys move it, with Shift they resize it, Enter searches, Delete removes it.";
+  const help = "Arrow keys move it, with Shift they resize it, Enter asks, Delete removes it.";
   shape.setAttribute("aria-label", `${words([left, top, right, bottom])} ${help}`);
 }
 

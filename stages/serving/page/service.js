@@ -21,16 +21,20 @@ export function library(folder, after, limit, signal) {
   return call(`/library?${query}`, { signal });
 }
 
-/** Asks; `files` are those that the request's pictures name by {"upload": n}. sent(share) reports their way up. */
-export function search(request, files, { signal, sent }) {
+/** The labels of the promoted model, and what is known of it. */
+export const classes = (signal) => call("/classes", { signal });
+
+/** Asks at "/search" or "/classify"; `files` are those that the request's pictures name by {"upload": n}. sent(share)
+ * reports their way up. */
+export function ask(path, request, files, { signal, sent }) {
   if (!files.length) {
     const headers = { "Content-Type": "application/json" };
-    return call("/search", { method: "POST", headers, body: JSON.stringify(request), signal });
+    return call(path, { method: "POST", headers, body: JSON.stringify(request), signal });
   }
   const form = new FormData();
   form.append("request", new Blob([JSON.stringify(request)], { type: "application/json" }), "request.json");
   for (const file of files) form.append("picture", file, file.name);
-  return upload("/search", form, signal, sent);
+  return upload(path, form, signal, sent);
 }
 
 export const signIn = (token) =>

@@ -6,6 +6,13 @@ import { Refusal, status, Unreachable } from "./service.js";
 const EVERY = { loading: 1, empty: 3, failed: 3, ready: 15 }; // seconds
 const AWAY = 4; // seconds between attempts while the service does not answer
 
+/** The part of the status that classifies: {state, message, …}; "unpromoted" where no model is promoted. */
+export const classifying = (status) => status.classify ?? { state: "unpromoted", message: "" };
+
+/** Whether a status names another index or model than these commits; undefined ones are of nothing. */
+export const olderThan = ({ state, commits: now }, commits) =>
+  state === "ready" && Boolean(commits && now) && (commits.index !== now.index || commits.model !== now.model);
+
 export class Standing extends EventTarget {
   current = null; // the newest answer of /status
   failure = null; // why the newest attempt had none
@@ -37,18 +44,27 @@ export class Standing extends EventTarget {
   }
 
   #pause() {
-    return this.failure ? AWAY : (EVERY[this.current.state] ?? AWAY);
+    if (this.failure) return AWAY;
+    const { state, classify } = this.current;
+    return Math.min(EVERY[state] ?? AWAY, EVERY[classify?.state] ?? EVERY.ready);
+  }
+
+  /** Waits until the first attempt has ended, with an answer or without. */
+  async known(signal) {
+    if (!this.current && !this.failure) await this.#change(signal);
   }
 
   /** The status once the service can answer. waiting({kind, message}) is called with each reason to wait; kind is
-   * "unreachable" or the state. Throws Refusal, such as for a page that is not signed in. */
-  async settled(signal, waiting) {
+   * "unreachable" or the state. part(status): the {state, message} that counts. Throws Refusal, such as for a page that
+   * is not signed in. */
+  async settled(signal, waiting, part = (status) => status) {
     while (true) {
+      const counts = this.current && part(this.current);
       if (signal.aborted) throw new DOMException("stopped", "AbortError");
       if (this.failure instanceof Refusal && this.failure.status !== 503) throw this.failure;
       if (this.failure instanceof Unreachable) waiting({ kind: "unreachable", message: this.failure.message });
-      else if (this.current?.state === "ready") return this.current;
-      else if (this.current) waiting({ kind: this.current.state, message: this.current.message });
+      else if (counts?.state === "ready") return this.current;
+      else if (counts) waiting({ kind: counts.state, message: counts.message });
       await this.#change(signal);
     }
   }

@@ -16,6 +16,13 @@ export const percent = (value) => `${value >= 99.95 || value === 0 ? value.toFix
 /** A share of 0 to 1 in per cent, which says 100 of nothing less than all of it. */
 export const share = (value) => (value === 1 ? "100 %" : `${(Math.floor(value * 1000) / 10).toFixed(1)} %`);
 
+/** A probability in per cent, which says neither 100 nor 0 of anything between. */
+export function likely(value) {
+  if (value === 1 || value === 0) return `${value * 100} %`;
+  if (value >= 0.9995) return "> 99.9 %";
+  return value < 0.0005 ? "< 0.1 %" : `${(value * 100).toFixed(1)} %`;
+}
+
 export function bytes(size) {
   if (size < 1000) return `${size} bytes`;
   const power = Math.min(3, Math.floor(Math.log10(size) / 3));
