@@ -265,10 +265,14 @@ def _leaves(tree: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield tree["pfs"]
 
 
+def _branch(leaf: dict[str, Any]) -> str:
+    return "" if leaf.get("branch", "master") == "master" else f"@{leaf['branch']}"
+
+
 def _input(tree: dict[str, Any]) -> str:
     """A specification's input in the form of docs/pipelines.md."""
     leaves = [
-        f"`{leaf['repo']}:{leaf['glob']}`"
+        f"`{leaf['repo']}{_branch(leaf)}:{leaf['glob']}`"
         + (" (lazy)" if leaf.get("lazy") else "")
         + (f" as `{leaf['name']}`" if leaf["name"] != leaf["repo"] else "")
         for leaf in _leaves(tree)

@@ -32,7 +32,7 @@ app = App()
     examples=(
         "lookalike classify serve",
         "lookalike classify serve --port 0 --no-browser --idle-exit 600",
-        "lookalike classify serve --token-file token --behind-proxy photos.example.org",
+        "lookalike classify serve --token-file token --behind-proxy a.example.org",
         "lookalike classify serve --deploy",
     ),
 )

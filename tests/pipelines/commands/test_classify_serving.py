@@ -1,0 +1,166 @@
+"""`lookalike classify serve`: as a process that ends by itself, and as a pipeline beside the one of searches."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from pipelines.client import branches, protection, services
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.client.repository import Put, Repository
+from pipelines.client.roles import CLASSIFY, SEARCH
+from tests.command import Command
+
+pytestmark = pytest.mark.late_alone
+
+
+def document(name: str, repo: str) -> dict[str, Any]:
+    """A specification that copies a repo, in place of one of lookalike's."""
+    return {
+        "pipeline": {"name": name},
+        "input": {"pfs": {"name": "in", "repo": repo, "glob": "/"}},
+        "transform": {
+            "image": "lookalike-cpu:0.1.0",
+            "cmd": ["sh"],
+            "stdin": ["cp -r /pfs/in/. /pfs/out"],
+            "env": {"LOOKALIKE_STAGE": f"{name}-1"},
+        },
+        "resource_requests": {"cpu": 1.0, "memory": "1Gi"},
+    }
+
+
+@contextmanager
+def serving(command: Command, *arguments: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The process of a service on a free port, and its URL."""
+    process = command.start("classify", "serve", "--port", "0", "--no-browser", *arguments, interruptible=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.match(r"lookalike classify serve: (http://127\.0\.0\.1:\d+)$", line)
+        if not found:
+            process.kill()
+        assert found, (line, process.communicate())
+        yield process, found[1]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def asked(url: str, path: str) -> tuple[int, Any]:
+    """The status and the JSON of an answer to GET."""
+    connection = http.client.HTTPConnection(str(urlsplit(url).hostname), urlsplit(url).port, timeout=60)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def test_it_says_what_to_promote_until_ctrl_c(as_user: Connection, command: Command) -> None:
+    with serving(command) as (process, url):
+        assert process.stdout is not None
+        assert process.stdout.readline() == "no model is promoted: promote one with `lookalike classify promote`\n"
+        status, said = asked(url, "/classes")
+        assert (status, said["error"]["code"]) == (409, "no-model")
+        assert asked(url, "/ready")[0] == 200
+        process.send_signal(signal.SIGINT)
+        _, complained = process.communicate(timeout=60)
+        assert (process.returncode, complained) == (130, "lookalike: the service has ended\n")
+
+
+def test_it_ends_with_status_0_when_nobody_asks(as_user: Connection, command: Command) -> None:
+    with serving(command, "--idle-exit", "2") as (process, url):
+        assert asked(url, "/health")[0] == 200
+        said, complained = process.communicate(timeout=60)
+        assert (process.returncode, complained) == (0, "")
+        assert said.endswith("no request for 2 s: the service ends\n")
+    assert services.running(as_user, CLASSIFY) is None
+
+
+def test_a_service_without_a_model_is_no_service_for_others(as_user: Connection, command: Command) -> None:
+    with serving(command) as (_, url):
+        assert asked(url, "/status")[1]["search"] is False
+        assert services.running(as_user) is None
+        assert services.running(as_user, CLASSIFY) is None
+
+
+@pytest.mark.parametrize("option", [("--at", "f" * 32), ("--listen", "0.0.0.0:1"), ("--idle-exit", "60")])
+def test_options_of_a_service_that_runs_here_are_refused(command: Command, option: tuple[str, str]) -> None:
+    done = command.run("classify", "serve", "--deploy", *option)
+    assert done.returncode == 2
+    assert f"{option[0]} is for a service that runs here" in done.stderr
+
+
+@pytest.fixture
+def here(as_user: Connection, command: Command, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+    """The connection, with specifications in the directory of the command: those that both services read."""
+    specs = command.directory / "specs"
+    (specs / "classify").mkdir(parents=True)
+    for name, repo in (("index", "images"), ("render", "index"), ("classify/select", "images")):
+        (specs / f"{name}.json").write_text(json.dumps(document(Path(name).name, repo)))
+    monkeypatch.chdir(command.directory)
+    yield as_user
+    there = Jobs(as_user).pipelines()
+    for role in (CLASSIFY, SEARCH):
+        if role.pipeline in there:
+            as_user.client.delete_pipeline(role.pipeline, project_name=as_user.project)
+        if protection.exists(as_user, role):
+            as_user.client.delete_secret(role.secret)
+
+
+def test_it_is_deployed_beside_the_search_and_deleted_alone(here: Connection, command: Command) -> None:
+    command.says("deploy")
+    said = command.says("classify", "serve", "--deploy", "--port", "30994")
+    assert "pipeline select: created\n" in said
+    assert "pipeline classify-serve: created\n" in said
+    assert "Pachyderm starts the service once one is" in said.replace("\n", " ")
+    details = Jobs(here).pipelines()[CLASSIFY.pipeline].details
+    assert details.service.external_port == 30994
+    assert [(each.name, each.mount_path) for each in details.transform.secrets] == [
+        ("lookalike-classify-serve", "/secrets/lookalike-classify-serve")
+    ]
+    assert Jobs(here).pipelines()["select"].details.service.external_port == 0
+    command.says("serve", "--deploy", "--port", "30993")
+    assert services.token_file(here).read_text() != services.token_file(here, CLASSIFY).read_text()
+    found = services.deployed(here, CLASSIFY)
+    assert found is not None
+    assert found.url.endswith(":30994")
+    assert "pipeline classify-serve: unchanged\n" in command.says("deploy")
+    said = command.says("classify", "serve", "--off")
+    assert said.splitlines()[1:] == ["pipeline classify-serve: deleted", "secret lookalike-classify-serve: deleted"]
+    assert {"select", SEARCH.pipeline} <= Jobs(here).pipelines().keys()
+    assert protection.exists(here)
+
+
+def test_its_pipeline_starts_with_the_promotion(here: Connection, command: Command) -> None:
+    command.says("deploy")
+    command.says("classify", "serve", "--deploy", "--port", "30992")
+    Repository(here, "models").write([Put("/note.txt", b"a model would be here")])
+    commit = Repository(here, "images").write([Put("/a.txt", b"a")])
+    here.client.wait_commit(commit)
+    assert Jobs(here).newest(CLASSIFY.pipeline) is None or not branches.head(here, "select", "production")
+    branches.move(here, "select", "production", commit)
+    jobs = Jobs(here)
+    newest = jobs.newest(CLASSIFY.pipeline)
+    assert newest is not None
+    assert newest.state not in ("failure", "unrunnable")
+
+
+def test_the_manifests_are_written_for_both_services(command: Command) -> None:
+    command.says("specs", "-o", "plain", "--set", "PROXY=labels.example.org")
+    written = {path.name for path in (command.directory / "plain").glob("*.yaml")}
+    assert written >= {
+        "lookalike-serve.yaml",
+        "lookalike-classify-serve.yaml",
+        "lookalike-classify-serve-knative.yaml",
+    }
+    (made,) = yaml.safe_load_all((command.directory / "plain" / "lookalike-classify-serve-knative.yaml").read_text())
+    assert made["kind"] == "Service"
