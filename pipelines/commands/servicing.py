@@ -95,8 +95,11 @@ def _lacking(connection: Connection, role: Role) -> str:
         index = Repository(connection, "index").good()
         if index is None or not index.exists("/"):
             return "the index has no pictures yet: Pachyderm starts the service when it has some"
-    elif not outlasting(connection, partial(branches.head, connection, promotions.REPO, promotions.BRANCH)):
-        return f"{promotions.Promotions.empty}: Pachyderm starts the service once one is"
+        return ""
+    head = outlasting(connection, partial(branches.head, connection, promotions.REPO, promotions.BRANCH))
+    # Pachyderm has made the branch with an empty commit, if it was not there.
+    if not head or not Repository(connection, promotions.REPO, head).exists("/"):
+        return f"{promotions.Promotions.empty}; Pachyderm then starts the service"
     return ""
 
 

@@ -67,11 +67,14 @@ class Promotions:
             return Newest(None, f"the promoted commit {head} of {REPO} failed: {PROMOTE} that has a model", "failed")
         return Newest(None, f"the promoted commit {head} of {REPO} is not finished", "loading")
 
-    def open(self, commit: CommitFacts, before: Promoted | None, say: Say) -> Promoted:
-        """The model of a commit. before: the one in use. Raises StageError if the commit has none, or one that does not
-        fit its backbone; and PachydermError."""
+    def open(self, commit: CommitFacts, before: Promoted | None, say: Say) -> Promoted | None:
+        """The model of a commit; None for an empty one, with which Pachyderm makes the branch for a pipeline that reads
+        it. before: the one in use. Raises StageError if the commit has no model, or one that does not fit its backbone;
+        and PachydermError."""
         del before  # a backbone that it holds is known to the backbones
         files = {each.path: each for each in self._server.files(REPO, commit.id, "/*")}
+        if not files:
+            return None
         if not {MODEL, chosen.FILE} <= files.keys():
             raise StageError(f"commit {commit.id} of {REPO} has no model: {PROMOTE} that has one")
         made_from = self._server.provenance(commit)

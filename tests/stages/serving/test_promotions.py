@@ -202,6 +202,16 @@ def test_a_commit_without_a_model_leaves_the_one_before_in_use(world: World, fol
     assert following.state().snapshot is before
 
 
+def test_a_branch_that_pachyderm_made_for_a_pipeline_has_no_model(world: World, follow: Follow) -> None:
+    with_pipelines(world)
+    world.client.create_branch("select", "production")
+    following = follow()
+    until(following, lambda each: each.kind == "empty" and "`lookalike classify promote`" in each.message)
+    commit = world.select(1)
+    world.promote(commit)
+    served(following, commit)
+
+
 def test_a_model_of_another_backbone_is_refused(world: World, follow: Follow) -> None:
     with_pipelines(world)
     directory = models.write(world.scratch / "other", models.backbone(world.spec), 1)
