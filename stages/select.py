@@ -37,8 +37,8 @@ def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
             if name not in datum.inputs:
                 raise StageError(f"the input {name} is missing: select needs labelled, labels and train")
         models = datum.inputs.get("models")
-        paths = (datum.inputs[name].path for name in ("labelled", "labels", "train"))
-        select(*paths, None if models is None else models.path, datum.out)
+        labelled, labels, train = (datum.inputs[name].path for name in ("labelled", "labels", "train"))
+        select(labelled, labels, train, None if models is None else models.path, datum.out)
 
     return process
 

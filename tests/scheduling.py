@@ -16,6 +16,7 @@ TENSORFLOW = (
     "tests/stages/test_embedders.py",
     "tests/stages/test_features.py",
     "tests/stages/test_precision.py",
+    "tests/stages/test_promotion.py",
     "tests/stages/test_zoo.py",
     "tests/stages/classify/test_archive.py",
     "tests/stages/classify/test_classifier.py",

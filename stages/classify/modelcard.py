@@ -12,6 +12,7 @@ from typing import Any
 
 from stages import catalogue
 from stages.backbonespec import BackboneSpec
+from stages.classify.pixels import LARGEST
 from stages.classify.words import interval, left_out, percent
 from stages.wording import counted, visible
 
@@ -19,7 +20,6 @@ _MOST_LABELS = 1000
 _MOST_WORST = 10
 _MOST_EXAMPLES = 5
 _FEW = 10  # training pictures; a label with fewer is pointed out
-_THUMBNAIL = 224  # pixels: training sees no larger pictures
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>&|~$@#]|:(?=//))")
 
@@ -160,8 +160,8 @@ def _limits(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[str]
     if never:
         yield f"- Never predicted in the cross-validation: {_named(sorted(never))}."
     side = run["backbone"]["image_size"]
-    if run["takes"] == "pictures" and side > _THUMBNAIL:
-        yield f"- It takes pictures of {side} pixels, but was trained on thumbnails of {_THUMBNAIL}, scaled up."
+    if run["takes"] == "pictures" and side > LARGEST:
+        yield f"- It takes pictures of {side} pixels, but was trained on thumbnails of {LARGEST}, scaled up."
 
 
 def _use(run: Mapping[str, Any]) -> Iterator[str]:

@@ -16,7 +16,7 @@ import pytest
 
 from stages import select
 from stages.backbonespec import SPEC_FILE, BackboneSpec, Weights, format_spec
-from stages.classify import chosen, runs
+from stages.classify import chosen, runs, splits
 from stages.contract import Datum, Input, StageError
 from tests.stages.classify import trainings
 from tests.stages.classify.trainings import BACKBONE, Library, library, write_failed, write_repos, write_run
@@ -73,7 +73,7 @@ def test_measures_are_those_of_the_predictions(root: Path) -> None:
     predict = trainings.wrong_now_and_then(given.learnable(), 0.1)
     right = {True: [0, 0], False: [0, 0]}
     for source, id in given.ids().items():
-        of = right[trainings.splits.held_out(id, trainings.SHARE)]
+        of = right[splits.held_out(id, trainings.SHARE)]
         of[0] += predict(source, given.of[source])[0] == given.of[source]
         of[1] += 1
     told = read(run(root) / "metrics.json")
@@ -246,7 +246,7 @@ def test_the_card_has_the_origin_of_the_weights(root: Path) -> None:
 def test_runs_as_a_program(root: Path) -> None:
     expected = run(root, "expected")
     given = [part for name in INPUTS for part in ("--input", f"{name}={root / name}")]
-    command = [sys.executable, "-m", "stages.select", "--out", root / "program", *given]
+    command = [sys.executable, "-m", "stages.select", "--out", str(root / "program"), *given]
     subprocess.run(command, check=True, cwd=PROJECT)
     assert all((root / "program" / name).read_bytes() == (expected / name).read_bytes() for name in FILES)
 

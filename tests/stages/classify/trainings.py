@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from PIL import Image
 
 from stages.classify import dataset, runs, splits
@@ -60,6 +61,12 @@ def thumbnail(source: str, side: int = 32) -> bytes:
     return file.getvalue()
 
 
+def vector_of(source: str, dimension: int = BACKBONE.dimension) -> npt.NDArray[np.float32]:
+    """Any vector."""
+    lot = np.random.default_rng(int(id_of(source)[:12], 16))
+    return lot.normal(size=dimension).astype(np.float32)
+
+
 def write_repos(
     root: Path, given: Library, others: Mapping[str, Sequence[str]] | None = None, backbone: Backbone = BACKBONE
 ) -> None:
@@ -85,7 +92,7 @@ def write_repos(
             held_out=SHARE,
         )
         write_labelled(table, root / "labelled" / f"{segment}.parquet")
-        np.save(root / "labelled" / f"{segment}.npy", np.zeros((len(sources), backbone.dimension), np.float32))
+        np.save(root / "labelled" / f"{segment}.npy", np.stack([*map(vector_of, sources)]))
         known = list((others or {}).get(segment, ()))
         told = {"mixed": {"count": 0, "examples": []}, "known": len(sources) + len(known), "others": known}
         (root / "labelled" / "left_out" / f"{segment}.json").write_text(json.dumps(told))

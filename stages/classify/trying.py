@@ -1,0 +1,81 @@
+"""A classifier tried on pictures that it has not seen: its predictions, from vectors, or from thumbnails.
+
+Imports TensorFlow, so the stage promotion imports it late. Knows no comparison.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from stages import backbonefile, backbones, devices
+from stages.backbonespec import MODEL_FILE, SPEC_FILE, parse_spec
+from stages.classify import classifier, pixels
+from stages.classify.classifier import Classifier
+from stages.classify.runs import Backbone
+from stages.classify.trial import Side
+from stages.classify.unseen import Unseen
+from stages.contract import StageError
+from stages.embedders import Embedder
+from stages.framing import Framing
+from stages.progress import Progress
+
+_CHUNK = 256  # framed pictures that are in memory together
+
+
+def side(directory: Path, models: Path | None, unseen: Unseen, environment: Mapping[str, str]) -> Side:
+    """The predictions of the classifier in a directory for the pictures.
+
+    A classifier of vectors takes those of the pictures if they are its backbone's, and otherwise computes them from
+    the thumbnails, by the backbone in the directory `models`. Raises StageError if it cannot be loaded, or that
+    backbone is not there.
+    """
+    devices.prepare(environment)
+    opened = classifier.open(directory)
+    by_vectors = opened.takes == "vectors" and _same(opened.backbone, unseen.backbone)
+    if by_vectors:
+        probabilities = opened(unseen.vectors)
+    else:
+        embedder = None if opened.takes == "pictures" else _embedder(models, opened.backbone)
+        probabilities = _from_thumbnails(opened, embedder, unseen)
+    return Side(
+        run=opened.chosen.run,
+        labels=opened.labels,
+        predicted=[opened.labels[code] for code in probabilities.argmax(axis=1).tolist()],
+        backbone=opened.backbone,
+        by_thumbnails=not by_vectors,
+    )
+
+
+def _same(one: Backbone, other: Backbone) -> bool:
+    return (one.sha256, one.fit) == (other.sha256, other.fit)
+
+
+def _from_thumbnails(opened: Classifier, embedder: Embedder | None, unseen: Unseen) -> npt.NDArray[np.float32]:
+    framing = Framing(opened.backbone.image_size, opened.backbone.fit)
+    found = [np.empty((0, len(opened.labels)), np.float32)]
+    progress = Progress("pictures", len(unseen))
+    for begin in range(0, len(unseen), _CHUNK):
+        framed = pixels.framed(unseen.thumbnails[begin : begin + _CHUNK], framing)
+        found.append(opened(framed if embedder is None else embedder(framed)))
+        progress.add(len(framed))
+    return np.concatenate(found)
+
+
+def _embedder(models: Path | None, wanted: Backbone) -> Embedder:
+    if models is None or not all((models / name).is_file() for name in (MODEL_FILE, SPEC_FILE)):
+        raise StageError(
+            f"the backbone {wanted.described} ({wanted.sha256[:16]}) is not there: the repo models should hold it at "
+            "the commit at which the classifier was trained"
+        )
+    spec = parse_spec((models / SPEC_FILE).read_bytes())
+    if spec.sha256 != wanted.sha256:
+        raise StageError(
+            f"the repo models holds {spec.described} ({spec.sha256[:16]}), not the backbone of the classifier, "
+            f"{wanted.described} ({wanted.sha256[:16]})"
+        )
+    backbonefile.check(models / MODEL_FILE, spec)
+    return Embedder(backbones.load_checked(models / MODEL_FILE, spec), spec, devices.passes_at_once())
