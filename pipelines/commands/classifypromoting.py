@@ -49,7 +49,7 @@ def promote(
     wanted = promoting.candidate(connection, which)
     with console.status(escape(visible(f"evaluating {promoting.named(wanted)}"))):
         trial = promoting.measure(connection, wanted)
-    kept = if_not_worse and trial.worse
+    kept = if_not_worse and (trial.worse or (trial.current is not None and not trial.measured["pictures"]))
     if not kept and not trial.same:
         promoting.promote(connection, wanted)
     if as_json:
@@ -58,7 +58,8 @@ def promote(
     else:
         say_all(words.promotion_lines(trial.measured))
     if kept:
-        raise LookalikeError(f"{promoting.named(wanted)} was not promoted, since it has fewer pictures right")
+        reason = "it has fewer pictures right" if trial.worse else "nothing could be measured"
+        raise LookalikeError(f"{promoting.named(wanted)} was not promoted, since {reason}")
     if not as_json:
         say(_done(trial))
 

@@ -11,8 +11,12 @@ from pipelines.commands.terminal import console, say, say_all, when
 from pipelines.explaining.classifying.differences import Comparison, Some, Verdict, parameters_of
 from pipelines.explaining.classifying.experiments import SHORT, Experiment
 from stages.classify import words
+from stages.classify.parameters import Parameters
 from stages.classify.runs import Score
 from stages.wording import visible
+
+_PARAMETERS = 12
+"""Characters of the column of parameters, at least."""
 
 _KINDS = {"training": "training", "held_out": "held out", "unlearnable": "of labels with too few"}
 _SCORES = {"cross_validation": "cross-validated", "held_out": "held out"}
@@ -39,28 +43,55 @@ def show_choice(metrics: Mapping[str, Any]) -> None:
 
 
 def table(found: Sequence[Experiment]) -> Table:
-    """The runs: the parameters in which they differ, the commits of labels and images, pictures, accuracies with their
-    intervals, seconds of training and the device."""
-    shown = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("run", "parameters", "labels, images", "pictures", "cross-validated", "held out", "time", "on", ""):
-        is_text = name in ("run", "parameters", "labels, images", "on", "")
-        shown.add_column(name, justify="left" if is_text else "right", overflow="fold")
+    """The runs: the parameters in which they differ from each other and from the defaults, accuracies in per cent with
+    their intervals, training pictures, the commits of labels and of images, seconds of training, and the device."""
+    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), collapse_padding=True)
+    shown.add_column("run", no_wrap=True, overflow="fold")
+    shown.add_column("", min_width=8, overflow="fold")
+    shown.add_column("parameters", min_width=_PARAMETERS, overflow="fold")
+    for name in ("validated, %", "held out, %", "pictures"):
+        shown.add_column(name, justify="right", overflow="fold")
+    shown.add_column("labels, images", overflow="fold")
+    shown.add_column("time", justify="right", min_width=6, overflow="fold")
+    shown.add_column("on", min_width=3, overflow="fold")
     varied = words.settings([each.run.as_data() for each in found])
     for each in found:
-        values = {name: value for name, value in parameters_of(each).items() if name in varied}
-        settings = " ".join(f"{name}={words.setting(value)}" for name, value in values.items())
-        data = ", ".join(commit[:SHORT] or "gone" for commit in (each.labels, each.images))
-        scores = ("failed", "") if each.run.failure else (score(each.run.cross_validation), score(each.run.held_out))
+        mark = "promoted" if each.promoted else "chosen" if each.chosen else ""
+        scores = (
+            ("failed", "") if each.run.failure else tuple(map(_short, (each.run.cross_validation, each.run.held_out)))
+        )
         pictures = f"{each.run.pictures.training:,}" if each.run.pictures.training else ""
-        marks = ", ".join(name for name in ("promoted", "chosen") if getattr(each, name))
-        cells = (each.name, settings, data, pictures, *scores, seconds(each.seconds), each.run.device, marks)
+        data = " ".join(commit[:SHORT] or "gone" for commit in (each.labels, each.images))
+        cells = (
+            each.name,
+            mark,
+            _settings(each, varied),
+            *scores,
+            pictures,
+            data,
+            seconds(each.seconds),
+            each.run.device,
+        )
         shown.add_row(*(escape(visible(cell)) for cell in cells))
     return shown
+
+
+def _settings(each: Experiment, varied: Sequence[str]) -> str:
+    """The parameters of a run that are not the defaults, of those that vary."""
+    values = {name: value for name, value in parameters_of(each).items() if name in varied}
+    defaults = words.flattened(Parameters(each.run.name).as_data())
+    named = [f"{name}={words.setting(value)}" for name, value in values.items() if value != defaults.get(name)]
+    return " ".join(named) or ("defaults" if values else "")
 
 
 def score(found: Score | None) -> str:
     """An accuracy with its interval; "" for none."""
     return "" if found is None else f"{words.percent(found.accuracy)} ({words.interval(asdict(found))})"
+
+
+def _short(found: Score | None) -> str:
+    """The same without the unit."""
+    return score(found).replace(" %", "")
 
 
 def seconds(found: float | None) -> str:
