@@ -110,7 +110,7 @@ def _check_written(leaf: Leaf, graph: Graph) -> Iterator[Flaw]:
         writes = graph.writes(leaf.repo)
         if leaf.branch != writes and leaf.branch in _MOVED:
             why = f"it gets commits when `{_MOVED[leaf.branch]}` moves it there, and has none before"
-            yield Flaw(Level.NOTE, "graph", (*leaf.at, "branch"), why)
+            yield Flaw(Level.NOTE, "moved", (*leaf.at, "branch"), why)
         elif leaf.branch != writes and leaf.value.get("trigger") is None:
             why = f"{leaf.repo} writes its branch {writes}: {leaf.branch} only has commits moved there by hand"
             yield Flaw(Level.WARNING, "graph", (*leaf.at, "branch"), why, f'write "{writes}", unless this is intended')

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.errors import LookalikeError
-from pipelines.specifications import documents, fields, own
+from pipelines.specifications import documents, fields, optional, own
 from pipelines.specifications.documents import Document
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.findings import Finding, Flaw, Place
@@ -117,8 +117,8 @@ def _named() -> dict[str, Path]:
 
 def apply(overlays: Sequence[Overlay], drafts: Sequence[Draft]) -> list[Draft]:
     """The specifications with the overlays applied in order. Raises LookalikeError if an overlay names a pipeline that
-    is not among them."""
-    known = [draft.name for draft in drafts]
+    is neither among them nor one that lookalike ships: a directory may lack opt-in ones."""
+    known = [*(draft.name for draft in drafts), *(path.stem for path in optional.files(HERE))]
     for overlay in overlays:
         for name in overlay.pipelines:
             if name not in known:

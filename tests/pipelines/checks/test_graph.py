@@ -53,6 +53,9 @@ def test_a_branch_that_its_pipeline_does_not_write(draft: Any) -> None:
     assert "a writes its branch dev: master only has commits moved there by hand" in warning[2]
     assert not said([draft("a", output_branch="dev"), draft("b", **reads("a@dev"))], Level.WARNING)
     assert not said([draft("a"), draft("b", **reads("a@late", trigger={"size": "1M"}))], Level.WARNING)
+    (note,) = said([draft("a"), draft("b", **reads("a@train"))], Level.NOTE, "moved")
+    assert note[2] == "it gets commits when `lookalike classify train --now` moves it there, and has none before"
+    assert not said([draft("a"), draft("b", **reads("a@train"))], Level.WARNING)
 
 
 def test_crosses_with_a_repo_that_may_stay_empty(draft: Any) -> None:
@@ -154,4 +157,4 @@ def test_the_shipped_specifications_have_no_flaws(names: list[str]) -> None:
     report = suite.check(overlays.apply(on_top, drafts.find([reading.HERE])), on_top)
     assert len(report.checked) == len(optional.files(reading.HERE))
     assert [each.flaw.why for each in report.findings if each.flaw.level > Level.NOTE] == []
-    assert {each.flaw.rule for each in report.findings} <= {"empty-cross"}
+    assert {each.flaw.rule for each in report.findings} <= {"empty-cross", "moved"}

@@ -145,6 +145,11 @@ class TestThoseThatShip:
         text = overlay.path.read_text()
         assert text == json.dumps(json.loads(text), indent=2) + "\n"
 
+    @pytest.mark.parametrize("name", ["cpu", "train-nightly", "train-on-request", "train-triggered"])
+    def test_those_of_opt_in_pipelines_fit_a_directory_without_them(self, name: str) -> None:
+        usual = [draft for draft in drafts.find([reading.HERE]) if not optional.group(draft.path)]
+        assert len(overlays.apply([overlays.load(name)], usual)) == len(usual)
+
     def test_gpu_pipelines_run_on_nodes_with_gpus_and_the_rest_anywhere(self) -> None:
         for name in ("gke", "eks"):
             found, _ = self.overlaid(name)
