@@ -1,14 +1,12 @@
 """Heads on vectors, linear or with hidden layers: trained on all training pictures, and fold by fold to validate them.
 
-Epochs are calls of one compiled function, which all folds share: a batch costs no Python, where Keras's own loop takes
-milliseconds. TensorFlow's kernels, without XLA, give the same bits with any number of threads.
+Decides on rows, batches and rates; the arithmetic is that of `epochs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import keras
 import numpy as np
@@ -16,14 +14,12 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from stages.classify.dataset import Codes, Dataset, Rows, Vectors
+from stages.classify.epochs import CHUNK, compiled
 from stages.classify.parameters import Parameters
 from stages.classify.runs import CURVES, Failure
 from stages.classify.trained import Trained
 from stages.classify.validation import loss
 from stages.progress import Progress
-
-CHUNK = 4096
-"""Rows of a forward pass without training."""
 
 _ROWS_AT_ONCE = 20_000
 """Rows that one call trains on, in as many epochs as that takes: each call costs a millisecond of Python."""
@@ -101,7 +97,7 @@ class _Trainer:
         self._vectors = tf.constant(dataset.vectors)
         self._codes = tf.constant(dataset.codes)
         self._scale = _Scale.of(dataset.vectors[:1])
-        self._epochs, self._forward = _compiled(self._head, self._optimizer, parameters.label_smoothing)
+        self._epochs, self._forward = compiled(self._head, self._optimizer, parameters.label_smoothing)
         self._progress = Progress("epochs", parameters.epochs * (parameters.folds + 1))
         self.weights = int(sum(np.prod(each.shape) for each in self._head.trainable_variables))
 
@@ -177,57 +173,6 @@ def layers(parameters: Parameters, labels: int) -> list[keras.layers.Layer]:
             made.append(keras.layers.Dropout(parameters.dropout, seed=seed, name=f"dropout_{number}"))
     made.append(keras.layers.Dense(labels, kernel_initializer="zeros", name="logits"))
     return made
-
-
-def _compiled(
-    head: keras.Sequential, optimizer: keras.optimizers.Optimizer, smoothing: float
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Epochs of training, which return float32 (epochs, 4): the sum of the losses and the number of right predictions
-    while training, and these of the rows of the validation after it; and a forward pass. Traced once for all folds:
-    shapes that differ between them are left open."""
-    labels = head.output_shape[1]
-    variables = head.trainable_variables
-    reals, whole = (lambda *shape: tf.TensorSpec(shape, tf.float32)), (lambda *shape: tf.TensorSpec(shape, tf.int32))
-    scaled = reals(None, None), reals(None), reals(None)
-
-    def forward(vectors, mean, deviation, rows, training=False):  # type: ignore[no-untyped-def]
-        return head((tf.gather(vectors, rows) - mean) / deviation, training=training)
-
-    def counted(logits, own):  # type: ignore[no-untyped-def]
-        return tf.cast(tf.argmax(logits, 1, tf.int32) == own, tf.float32)
-
-    @tf.function(  # type: ignore[untyped-decorator]
-        input_signature=[
-            *(reals(None, None), whole(None), reals(None), reals(None), reals(None), whole(None)),
-            *(whole(None, None, None), reals(None, None, None), reals(None, None)),
-        ],
-        jit_compile=False,
-    )
-    def epochs(vectors, codes, weights, mean, deviation, validation, batches, valid, rates):  # type: ignore[no-untyped-def]
-        sums = tf.TensorArray(tf.float32, tf.shape(batches)[0], element_shape=[4])
-        for epoch in tf.range(tf.shape(batches)[0]):
-            found = tf.zeros([4])
-            for step in tf.range(tf.shape(batches)[1]):
-                rows, counts = batches[epoch, step], valid[epoch, step]
-                own = tf.gather(codes, rows)
-                target = tf.one_hot(own, labels) * (1 - smoothing) + smoothing / labels
-                with tf.GradientTape() as tape:
-                    logits = forward(vectors, mean, deviation, rows, training=True)
-                    losses = tf.nn.softmax_cross_entropy_with_logits(target, logits) * tf.gather(weights, rows) * counts
-                    loss = tf.reduce_sum(losses) / tf.reduce_sum(counts)
-                optimizer.learning_rate.assign(rates[epoch, step])
-                optimizer.apply(tape.gradient(loss, variables), variables)
-                found += tf.stack([tf.reduce_sum(losses), tf.reduce_sum(counted(logits, own) * counts), 0.0, 0.0])
-            for begin in tf.range(0, tf.shape(validation)[0], CHUNK):
-                rows = validation[begin : begin + CHUNK]
-                own = tf.gather(codes, rows)
-                logits = forward(vectors, mean, deviation, rows)
-                losses = tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(own, labels), logits)
-                found += tf.stack([0.0, 0.0, tf.reduce_sum(losses), tf.reduce_sum(counted(logits, own))])
-            sums = sums.write(epoch, found)
-        return sums.stack()
-
-    return epochs, tf.function(forward, input_signature=[*scaled, whole(None)], jit_compile=False)
 
 
 def class_weights(codes: Codes, rows: Rows, labels: int, kind: str) -> npt.NDArray[np.float32]:
