@@ -130,6 +130,7 @@ def _logistic(vectors: Vectors32, codes: Codes) -> Callable[[Vectors32], npt.NDA
 
 def _keras(rate: float, epochs: int, vectors: Vectors32, codes: Codes) -> Callable[[Vectors32], npt.NDArray[np.int64]]:
     """The head of LINEAR as a tutorial of Keras trains it."""
+    keras.utils.set_random_seed(0)
     scale = keras.layers.Normalization()
     scale.adapt(vectors)
     layers = [keras.Input(vectors.shape[1:]), scale, keras.layers.Dense(int(codes.max()) + 1)]
