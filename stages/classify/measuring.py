@@ -47,7 +47,7 @@ class Side:
     @property
     def right(self) -> npt.NDArray[np.bool_]:
         """Whether each prediction is right, bool (n,)."""
-        return self.own == self.predicted
+        return np.equal(self.own, self.predicted)
 
 
 def measured(predictions: Predictions, labels: Sequence[str]) -> dict[str, Any]:

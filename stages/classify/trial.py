@@ -60,8 +60,8 @@ def compared(unseen: Unseen, candidate: Side, current: Side | None) -> dict[str,
 def _difference(unseen: Unseen, candidate: npt.NDArray[np.bool_], current: npt.NDArray[np.bool_]) -> dict[str, Any]:
     """The candidate's accuracy less the current one's; in macro all labels count alike."""
     labels = np.unique(np.asarray(unseen.labels, object), return_inverse=True)[1]
-    values = (each.astype(np.float64)[:, None] for each in (current, candidate))
-    micro, macro, _ = comparing.differences(*values, labels)
+    a, b = (each.astype(np.float64)[:, None] for each in (current, candidate))
+    micro, macro, _ = comparing.differences(a, b, labels)
     first = comparing.firsts(current, candidate)
     return {
         **{name: micro[0][name] for name in ("difference", "low", "high")},

@@ -35,7 +35,8 @@ pictures = st.lists(
 
 @given(pictures)
 def test_measures_equal_those_of_scikit_learn(rows: list[tuple[int, int, bool, float]]) -> None:
-    found = measuring.measured(made(*map(list, zip(*rows, strict=True))), LABELS)  # type: ignore[arg-type]
+    own, predicted, held, probabilities = (list(each) for each in zip(*rows, strict=True))
+    found = measuring.measured(made(own, predicted, held, probabilities), LABELS)
     validated = [row for row in rows if not row[2]]
     if not validated:
         assert found["cross_validation"] is None

@@ -72,7 +72,7 @@ def test_only_what_was_left_out_is_listed() -> None:
 
 
 def test_runs_differ_in_parameters_by_name() -> None:
-    runs = [
+    runs: list[dict[str, Any]] = [
         {"parameters": {"head": "linear", "epochs": 5, "fine_tune": None}},
         {"parameters": {"head": "linear", "epochs": 7, "fine_tune": {"epochs": 5, "layers": "all"}}},
         {"parameters": None},
