@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import pytest
 
-from stages import promotion
+from stages import promotion, select, train
 from stages.backbones import describe, save_backbone
 from stages.backbonespec import Weights
 from stages.classify import archive, chosen, pixels, splits, words
@@ -162,6 +162,29 @@ def test_a_fine_tuned_network_takes_the_thumbnails(root: Path) -> None:
     assert told["candidate"]["right"] == sum(right([LABELS[code] for code in probabilities.argmax(axis=1)], sources))
     assert told["candidate"]["input"] == "thumbnails"
     assert told["cautions"] == []
+
+
+def test_a_real_training_is_chosen_and_measured(root: Path) -> None:
+    """All three stages, one after the other: what each writes the next one reads."""
+    (root / "parameters").mkdir()
+    (root / "models").mkdir()
+    process = train.start({})
+    for name, content in (("linear", '{"epochs": 5}'), ("mlp", '{"head": "mlp", "hidden": [4], "epochs": 5}')):
+        file = root / "parameters" / f"{name}.json"
+        file.write_text(content)
+        inputs = {each: Input(each, root / each, "", "") for each in ("labelled", "models")}
+        process(Datum({**inputs, "parameters": Input("parameters", file, file.name, "")}, root / "train"))
+    (root / "candidate").mkdir()
+    names = ("labelled", "labels", "models", "train")
+    select.start({})(Datum({name: Input(name, root / name, "", "") for name in names}, root / "candidate"))
+    metrics, records = (json.loads((root / "candidate" / name).read_bytes()) for name in ("metrics.json", "runs.json"))
+    best = records["runs"][0]
+    assert best["name"] == metrics["run"]
+    assert metrics["cross_validation"]["right"] == best["cross_validation"]["right"]
+    assert metrics["cross_validation"]["ece"] == pytest.approx(best["ece"], abs=1e-5)
+    told = run(root, ("candidate",))
+    assert told["candidate"]["right"] == metrics["held_out"]["right"] > 0
+    assert told["pictures"] == metrics["held_out"]["of"]
 
 
 def test_the_same_fit_is_needed_for_vectors(root: Path) -> None:

@@ -186,7 +186,7 @@ def test_a_label_that_is_never_predicted_is_the_worst(tmp_path: Path) -> None:
 
 def test_everything_that_is_left_out_is_told(tmp_path: Path) -> None:
     given = Library({**library(LABELS).of, "lone/1.jpg": "lone", "cat/\udcff.jpg": "cat"})
-    write_repos(tmp_path, given, {"low": ["second/name.jpg"]})
+    write_repos(tmp_path, given, {"0": ["second/name.jpg"]})
     rows = b"source,label\ncat/000.jpg,dog\nsecond/name.jpg,cat\ngone/\xff.jpg,cat\ngone/1.jpg,ape\nbroken\n"
     (tmp_path / "labels" / "b.csv").write_bytes(rows)
     (tmp_path / "labels" / "notes.txt").write_text("not labels")
@@ -258,8 +258,8 @@ def test_a_run_without_its_model_is_refused(root: Path) -> None:
 
 
 def test_a_segment_without_its_report_is_refused(root: Path) -> None:
-    (root / "labelled" / "left_out" / "low.json").unlink()
-    with pytest.raises(StageError, match=r"labelled has no left_out/low.json: write it again"):
+    (root / "labelled" / "left_out" / "0.json").unlink()
+    with pytest.raises(StageError, match=r"labelled has no left_out/0.json: write it again"):
         run(root)
 
 

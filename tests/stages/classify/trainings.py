@@ -76,7 +76,7 @@ def write_repos(
     (root / "labels").mkdir()
     rows = "".join(f'"{source}","{label}"\n' for source, label in given.of.items())
     (root / "labels" / "a.csv").write_bytes(f"source,label\n{rows}".encode("utf-8", "surrogateescape"))
-    for segment, digits in (("low", "01234567"), ("high", "89abcdef")):
+    for segment, digits in (("0", "01234567"), ("8", "89abcdef")):
         sources = [source for source, id in given.ids().items() if id[0] in digits]
         table = Labelled(
             ids=[id_of(source) for source in sources],
