@@ -7,8 +7,9 @@ library.search("mine.jpg", k=5)
 """
 
 from lookalike.changes import Changes
+from lookalike.labels import Label, Labels
 from lookalike.library import Library
 from lookalike.neighbours import Neighbour, Neighbours
 from pipelines.errors import LookalikeError
 
-__all__ = ["Changes", "Library", "LookalikeError", "Neighbour", "Neighbours"]
+__all__ = ["Changes", "Label", "Labels", "Library", "LookalikeError", "Neighbour", "Neighbours"]

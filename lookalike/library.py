@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import grpc
 
 from lookalike.changes import Changes
+from lookalike.labels import Labels
 from lookalike.neighbours import Neighbour, Neighbours
 from lookalike.ownservice import OwnService
 from lookalike.pictures import Box, Given, asked
@@ -27,6 +28,7 @@ from pipelines.client.failures import cause, explain
 from pipelines.client.jobs import Jobs
 from pipelines.client.moments import commit_at
 from pipelines.client.outages import outlasting
+from pipelines.client.roles import CLASSIFY
 from pipelines.client.searches import SearchError, Searches
 from pipelines.client.services import Service
 from pipelines.cluster import status
@@ -38,6 +40,7 @@ from pipelines.library.kept import Kept, default_place
 from pipelines.library.snapshots import REPO
 
 _K = 5
+_TOP = 5
 _CATCHES_UP_WITHIN = 30.0
 _LOOK_EVERY = 0.1
 
@@ -142,6 +145,25 @@ class Library:
             return Neighbours(answer, searches.thumbnail)
 
         return self._by_a_service(found)
+
+    def classify(self, picture: Given, top: int = _TOP, *, box: Box | None = None) -> Labels:
+        """The likeliest labels of a picture, by the promoted model.
+
+        picture, box: as for a search. Answered by a service that runs for the library, of searches or of the classifier
+        alone; none is started for it. Raises LookalikeError, with the reason.
+        """
+        question = asked(picture, box)
+        if self._connection is None:
+            return self._by_a_service(lambda searches: Labels(searches.classify(question, top=top)))
+        with _explained():
+            running = services.running(self._connection, CLASSIFY)
+        if running is None:
+            raise LookalikeError(
+                "no service that classifies runs: start `lookalike classify serve`; it needs a model, which "
+                "`lookalike classify promote` promotes"
+            )
+        with Searches(running) as searches:
+            return Labels(searches.classify(question, top=top))
 
     def original(self, picture: "Neighbour | str", to: "str | PathLike[str] | None" = None, source: int = 0) -> bytes:
         """The file that a picture of the library came from, by a neighbour or an id. source: which of its paths. to: a

@@ -1,5 +1,6 @@
-"""Questions to a running service over HTTP: searches, thumbnails, originals. Knows neither the finding of services nor
-the meaning of an answer."""
+"""Questions to a running service over HTTP: searches, labels, thumbnails, originals.
+
+Knows neither the finding of services nor the meaning of an answer."""
 
 import contextlib
 import http.client
@@ -74,7 +75,12 @@ class Searches:
         """The answer of POST /search to one question. options: further fields of a question; None leaves one out.
         Raises SearchError."""
         files: list[Picture] = []
-        return self._searched(_question(pictures, options, files), files)
+        return self._answered("/search", _question(pictures, options, files), files)
+
+    def classify(self, pictures: Sequence[Picture], **options: Any) -> dict[str, Any]:
+        """The answer of POST /classify to one question; see search."""
+        files: list[Picture] = []
+        return self._answered("/classify", _question(pictures, options, files), files)
 
     def search_each(self, pictures: Sequence[Picture], **options: Any) -> list[dict[str, Any]]:
         """The answers to each picture alone, for few pictures at a time, which share the work of the service. Raises
@@ -83,18 +89,18 @@ class Searches:
         for begin in range(0, len(pictures), _AT_ONCE):
             files: list[Picture] = []
             questions = [_question([each], options, files) for each in pictures[begin : begin + _AT_ONCE]]
-            for answer in self._searched({"requests": questions}, files)["answers"]:
+            for answer in self._answered("/search", {"requests": questions}, files)["answers"]:
                 if "error" in answer:
                     raise SearchError(str(answer["error"]["message"]), 400, str(answer["error"]["code"]))
                 found.append(answer)
         return found
 
-    def _searched(self, asked: Mapping[str, Any], files: Sequence[Picture]) -> dict[str, Any]:
+    def _answered(self, path: str, asked: Mapping[str, Any], files: Sequence[Picture]) -> dict[str, Any]:
         if not files:
-            return self._json("POST", "/search", json.dumps(asked).encode(), "application/json")
+            return self._json("POST", path, json.dumps(asked).encode(), "application/json")
         boundary = uuid.uuid4().hex
         body = b"".join(_form(asked, files, boundary))
-        return self._json("POST", "/search", body, f"multipart/form-data; boundary={boundary}")
+        return self._json("POST", path, body, f"multipart/form-data; boundary={boundary}")
 
     def status(self) -> dict[str, Any]:
         """The answer of GET /status. Raises SearchError."""

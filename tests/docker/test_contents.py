@@ -47,8 +47,8 @@ def test_the_specifications_name_the_images() -> None:
             "stages.select",
         ],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
-        "serve": ["stages.serve"],
-        "tensorflow": ["stages.features", "stages.train"],
+        "serve": ["stages.classify_serve", "stages.serve"],
+        "tensorflow": ["stages.features"],
     }
 
 
@@ -99,25 +99,28 @@ def test_the_modules_that_features_imports_late_are_included() -> None:
 
 
 def test_the_service_has_all_that_it_imports_late() -> None:
+    found = contents(["stages.classify_serve"])
+    assert {"classify_serve", "program", "promotions", "classifier", "archive"} <= {each.stem for each in found.modules}
     found = contents(["stages.serve"])
     names = {each.stem for each in found.modules}
     assert {"serve", "program", "app", "embedding", "backbonefile", "backbones", "exact"} <= names
     assert PROJECT / "stages" / "serving" / "page" / "index.html" in data(found.modules)
 
 
-def test_the_service_listens_with_the_files_of_its_image_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["serve", "classify-serve"])
+def test_the_service_listens_with_the_files_of_its_image_alone(name: str, tmp_path: Path) -> None:
     copy = [sys.executable, str(PROJECT / "docker" / "contents.py"), "serve", "--to", str(tmp_path / "code")]
     subprocess.run(copy, check=True)
     variables = {"PACHD_ADDRESS": "grpc://127.0.0.1:1", "LISTEN": "127.0.0.1:0", "HOME": str(tmp_path)}
     with subprocess.Popen(
-        [sys.executable, "-P", "-m", "stages.serve"],
+        [sys.executable, "-P", "-m", f"stages.{name.replace('-', '_')}"],
         cwd=tmp_path,
         env={**variables, "PYTHONPATH": str(tmp_path / "code")},
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
         assert process.stdout is not None
-        url = process.stdout.readline().removeprefix("serve: ").strip()
+        url = process.stdout.readline().removeprefix(f"{name}: ").strip()
         with urllib.request.urlopen(f"{url}/", timeout=60) as answer:
             assert "<title>" in answer.read().decode()
         process.terminate()

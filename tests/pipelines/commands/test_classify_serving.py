@@ -14,12 +14,18 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+import lookalike
 from pipelines.client import branches, protection, services
 from pipelines.client.connection import Connection
 from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.client.roles import CLASSIFY, SEARCH
+from pipelines.errors import LookalikeError
+from stages.classify.runs import Backbone
 from tests.command import Command
+from tests.servers import OwnPort
+from tests.stages.serving import models
+from tests.stages.serving.services import made
 
 pytestmark = pytest.mark.late_alone
 
@@ -85,7 +91,9 @@ def test_it_ends_with_status_0_when_nobody_asks(as_user: Connection, command: Co
     assert services.running(as_user, CLASSIFY) is None
 
 
-def test_a_service_without_a_model_is_no_service_for_others(as_user: Connection, command: Command) -> None:
+def test_a_service_without_a_model_is_not_one_for_others(as_user: Connection, command: Command) -> None:
+    with lookalike.Library(as_user, None, print) as library, pytest.raises(LookalikeError, match="no service that"):
+        library.classify(made(1))
     with serving(command) as (_, url):
         assert asked(url, "/status")[1]["search"] is False
         assert services.running(as_user) is None
@@ -140,16 +148,37 @@ def test_it_is_deployed_beside_the_search_and_deleted_alone(here: Connection, co
     assert protection.exists(here)
 
 
-def test_its_pipeline_starts_with_the_promotion(here: Connection, command: Command) -> None:
+@pytest.mark.timeout(300)
+def test_the_deployed_one_answers_once_a_model_is_promoted(
+    here: Connection, command: Command, own_port: OwnPort, tmp_path: Path
+) -> None:
+    """The pipeline runs the real program on a real model, which takes pictures and so needs no backbone."""
     command.says("deploy")
-    command.says("classify", "serve", "--deploy", "--port", "30992")
-    commit = Repository(here, "images").write([Put("/a.txt", b"a")])
+    port = own_port(range(31000, 32000))
+    command.says("classify", "serve", "--deploy", "--port", str(port))
+    of = Backbone("5eed" * 16, "small at 32 px", 32, "pad", 8)
+    directory = models.write(tmp_path / "model", of, 1, takes="pictures")
+    commit = Repository(here, "images").write([Put(f"/{each.name}", each.read_bytes()) for each in directory.iterdir()])
     here.client.wait_commit(commit)
     assert not Repository(here, "select", branches.head(here, "select", "production")).exists("/")
     branches.move(here, "select", "production", commit)
-    newest = Jobs(here).newest(CLASSIFY.pipeline)
-    assert newest is not None
-    assert newest.state not in ("failure", "unrunnable", "success")
+    said = command.says("classify", "serve", "--deploy")
+    assert f"lookalike classify serve: http://127.0.0.1:{port}\n" in said
+    found = services.running(here, CLASSIFY)
+    assert found is not None
+    assert found.status["classify"]["model"]["run"] == "run-1"
+    assert found.status["commits"]["select"] == commit
+    assert services.running(here) is None
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", "/classify", made(1), {"Content-Type": "image/png", **found.headers()})
+    answer = json.loads(connection.getresponse().read())
+    assert sum(each["probability"] for each in answer["pictures"][0]["labels"]) == pytest.approx(1, abs=1e-5)
+    with lookalike.Library(here, None, print) as library:
+        labels = library.classify(made(1), top=2)
+        assert [(each.label, each.probability) for each in labels] == [
+            (each["label"], each["probability"]) for each in answer["pictures"][0]["labels"][:2]
+        ]
+        assert labels.commits["select"] == commit
 
 
 def test_the_manifests_are_written_for_both_services(command: Command) -> None:

@@ -36,7 +36,9 @@ PARTS = (
 )
 """Parts of addresses."""
 
-PARAMETERS = ("k", "metric", "filter", "max_distance", "box", "exact", "folder", "after", "limit", "source", "download")
+PARAMETERS = (
+    *("k", "top", "metric", "filter", "max_distance", "box", "exact", "folder", "after", "limit", "source", "download"),
+)
 """Parameters of addresses."""
 
 NAMES = (

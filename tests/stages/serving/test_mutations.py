@@ -1,27 +1,44 @@
 """10,000 mutated requests: each is answered, or refused with a reason; none is a fault, and memory stays bounded."""
 
+from __future__ import annotations
+
 import json
 import random
 import secrets
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+from stages.serving.snapshots import State
 from tests.amounts import examples
-from tests.stages.serving import services
+from tests.stages.serving import models, services
 from tests.stages.serving.memory import Peak
 from tests.stages.serving.mutations import Request, mutated
 from tests.stages.serving.services import Answer, Client, Service, made
+
+if TYPE_CHECKING:
+    from stages.embedders import Embedder
+    from stages.serving.snapshots import Snapshot
 
 REQUESTS = examples(10_000)
 CLIENTS = 4
 
 GROWTH = 100 << 20
 """Bytes that the service and its clients may take more than before, at any moment."""
+
+
+@pytest.fixture(scope="module")
+def service(ready: Snapshot, embedder: Embedder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that searches and classifies."""
+    promoted = models.promoted(tmp_path_factory.mktemp("model"), embedder)
+    with services.running(State("ready", snapshot=ready), promoted=State("ready", snapshot=promoted)) as running:
+        yield running
 
 
 def written(request: Request) -> Request:
@@ -33,7 +50,7 @@ def written(request: Request) -> Request:
 
 
 def valid(service: Service) -> list[Request]:
-    """Requests of every route, most of them searches."""
+    """Requests of every route, most of them questions."""
     json_type, png = {"Content-Type": "application/json"}, {"Content-Type": "image/png"}
     ids = [service.id_of(f"trip/south/{seed:02}.png") for seed in (0, 2)]
     small = services.file(services.drawn(1, (40, 30)), "JPEG")
@@ -54,7 +71,22 @@ def valid(service: Service) -> list[Request]:
         Request("POST", "/search?k=3&filter=trip/&metric=cosine&box=0,0,0.5,0.5", png, content)
         for content in (small, made(3), services.file(services.drawn(4, (50, 50)), "GIF"))
     ]
-    others = ["/library?folder=trip&limit=3&after=d:north", "/library", "/status", "/ready", "/metrics", "/docs"]
+    labels = [{"id": ids[0], "top": 2}, {"requests": [{"id": ids[1]}, {"pictures": [{"id": ids[0]}], "top": 3}]}]
+    asked += [written(Request("POST", "/classify", json_type, fields=each)) for each in labels]
+    box = {"pictures": [{"upload": 0, "box": [0, 0, 1, 0.5]}, {"upload": 1}], "top": 4}
+    asked += [
+        written(Request("POST", "/classify", {}, fields=box, files=[small, made(2)])),
+        Request("POST", "/classify?top=3&box=0,0,0.5,0.5", png, small),
+    ]
+    others = [
+        "/classes",
+        "/library?folder=trip&limit=3&after=d:north",
+        "/library",
+        "/status",
+        "/ready",
+        "/metrics",
+        "/docs",
+    ]
     others += [
         f"/images/{ids[0]}",
         f"/originals/{ids[0]}?source=0&download=true",
