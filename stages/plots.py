@@ -259,7 +259,10 @@ def _share(value: float, axis: Axis) -> float:
 
 
 def _brief(count: int) -> str:
-    return f"{count}" if count < 1000 else f"{count / 1000:.3g}k"
+    """At most four characters below a million, which fit into a cell."""
+    if count < 1000:
+        return f"{count}"
+    return f"{count / 1000:.1f}k" if count < 9950 else f"{count / 1000:.0f}k"
 
 
 def _short(name: str) -> str:

@@ -96,7 +96,7 @@ def read(labelled: Path, wanted: Collection[str] = ()) -> Census:
         if not beside.exists():
             raise StageError(f"labelled has no {LEFT_OUT}/{beside.name}: {_AGAIN}")
         with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-            table = read_labelled(spool(file, Path(scratch)))
+            table = read_labelled(spool(file, Path(scratch)), wanted)
         found.add(table, json.loads(beside.read_bytes()), wanted)
     return found
 

@@ -27,7 +27,7 @@ _STYLE = """
 .tiles strong { display: block; font-size: 1.75rem; font-weight: 650; line-height: 1.25;
   font-variant-numeric: tabular-nums; }
 .tiles span { display: block; font-size: 0.875rem; color: var(--muted); }
-.names { min-width: 12rem; overflow-wrap: anywhere; }
+.names { min-width: 12rem; overflow-wrap: anywhere; } .reason { min-width: 9rem; }
 .chosen { display: inline-block; padding: 0 7px; border-radius: 7px; background: var(--tint); color: var(--accent);
   font-size: 0.8125rem; }
 .settings { min-width: 11rem; } .settings span { display: block; }
@@ -149,7 +149,10 @@ def _failed(runs: Mapping[str, Any]) -> Iterator[str]:
 
 def _left_out(metrics: Mapping[str, Any]) -> Iterator[str]:
     yield '<h2 id="left-out">Labels and pictures left out</h2>'
-    cells = [[text(reason), f"{count:,}", _examples(shown)] for reason, count, shown in words.left_out(metrics)]
+    cells = [
+        [f'<div class="reason">{text(reason)}</div>', f"{count:,}", _examples(shown)]
+        for reason, count, shown in words.left_out(metrics)
+    ]
     if cells:
         yield from table("left-out", "", ("reason", "number", "examples"), cells, numbers=(1,))
     files = metrics["left_out"]["files"]

@@ -1,7 +1,7 @@
 """Tables of labelled pictures: the rows of a file of vectors, each with its label and thumbnail."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -54,14 +54,19 @@ def write_labelled(labelled: Labelled, path: Path) -> None:
     write_table(columns, _SCHEMA, facts | {"devices": json.dumps(labelled.devices)}, path)
 
 
-def read_labelled(file: Path | BinaryIO) -> Labelled:
-    """Reads what write_labelled wrote, from a path or a seekable binary file. Raises StageError for any other file."""
+def read_labelled(file: Path | BinaryIO, drawn: Collection[str] | None = None) -> Labelled:
+    """Reads what write_labelled wrote, from a path or a seekable binary file. drawn: the ids of the pictures whose
+    thumbnails are wanted, None for all; those of the others are empty. Raises StageError for any other file."""
     table, facts = read_table(file, _SCHEMA, *_FACTS)
+    ids = table["id"].to_pylist()
+    thumbnails = table["thumbnail"]
     return Labelled(
-        ids=table["id"].to_pylist(),
+        ids=ids,
         sources=[true_text(each) for each in table["source"].to_pylist()],
         labels=table["label"].to_pylist(),
-        thumbnails=table["thumbnail"].to_pylist(),
+        thumbnails=thumbnails.to_pylist()
+        if drawn is None
+        else [thumbnails[row].as_py() if id in drawn else b"" for row, id in enumerate(ids)],
         model=facts["model"],
         image_size=int(facts["image_size"]),
         fit=facts["fit"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,12 @@ def test_labelled_pictures_are_read_back(tmp_path: Path) -> None:
     write_labelled(LABELLED, tmp_path / "b.parquet")
     assert read_labelled(tmp_path / "a.parquet") == LABELLED
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_only_the_wanted_thumbnails_are_read(tmp_path: Path) -> None:
+    write_labelled(LABELLED, tmp_path / "a.parquet")
+    found = read_labelled(tmp_path / "a.parquet", {IDS[1], "ff" * 32})
+    assert found == replace(LABELLED, thumbnails=[b"", LABELLED.thumbnails[1]])
 
 
 def test_a_table_may_be_empty(tmp_path: Path) -> None:
