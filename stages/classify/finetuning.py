@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import keras
@@ -146,9 +147,11 @@ def _trained(
     tuned = Trainer(network.build, settings, names)
     start = tuned.state()
 
+    fitting = cache(lambda: heads.fitting(dataset, parameters))  # made only if a training begins: one that goes on needs none
+
     def begin(number: int, rows: Rows) -> None:
         tuned.restore(start)
-        networks.take(network.head, heads.fitted(dataset, parameters, rows, number))
+        networks.take(network.head, fitting()(rows, number))
 
     course = Course(dataset, parameters, tune, tuned, _pictures(dataset, parameters, tune), begin, keeping)
     course.run()

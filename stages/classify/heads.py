@@ -67,12 +67,16 @@ def train(dataset: Dataset, parameters: Parameters) -> Trained:
     )
 
 
-def fitted(dataset: Dataset, parameters: Parameters, rows: Rows, number: int) -> keras.Model:
-    """A head that is trained on some rows alone: from vectors (n, d) to logits (n, L). number: of the training, which
-    seeds its order. Raises Failure as `train` does."""
+def fitting(dataset: Dataset, parameters: Parameters) -> Callable[[Rows, int], keras.Model]:
+    """A function that trains a head on some rows alone: from vectors (n, d) to logits (n, L). Its number is that of the
+    training, which seeds its order. It raises Failure as `train` does, and its next call changes the last one's head."""
     trainer = _Trainer(dataset, parameters)
-    trainer.fit(rows, rows[:0], number)
-    return trainer.network()
+
+    def fit(rows: Rows, number: int) -> keras.Model:
+        trainer.fit(rows, rows[:0], number)
+        return trainer.network()
+
+    return fit
 
 
 def loss_and_accuracy(logits: npt.NDArray[np.float32], codes: Codes) -> tuple[float, float]:

@@ -73,7 +73,7 @@ class Trainer:
 
     def state(self) -> dict[str, npt.NDArray[Any]]:
         """Every number that later steps depend on: of the network, with its random generators, and of the optimizer."""
-        return {name: np.array(variable) for name, variable in self._variables().items()}
+        return {name: np.array(variable.numpy()) for name, variable in self._variables().items()}
 
     def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
         """Sets what `state` gave. Raises KeyError or ValueError for the state of another network."""

@@ -100,7 +100,7 @@ def test_pictures_that_are_held_out_train_nothing(dataset: Dataset, linear: Trai
 
 def test_a_head_for_some_rows_is_that_of_its_fold(dataset: Dataset, linear: Trained) -> None:
     rows, folds = dataset.training, dataset.folds(LINEAR.folds)
-    network = heads.fitted(dataset, LINEAR, rows[folds != 2], 2)
+    network = heads.fitting(dataset, LINEAR)(rows[folds != 2], 2)
     given = np.asarray(network(dataset.vectors[rows[folds == 2]]))
     np.testing.assert_allclose(given, linear.logits[folds == 2], rtol=1e-4, atol=1e-4)
 

@@ -1,4 +1,4 @@
-"""Small data sets of real pictures, backbones beside them, and fine-tuning of them in processes of their own."""
+"""Small sets of labelled pictures with a backbone, for fine-tuning."""
 
 import hashlib
 import io
@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
+from skimage import data
 
 from stages.backbones import describe, save_backbone
 from stages.backbonespec import BackboneSpec, Weights
@@ -18,6 +19,34 @@ from stages.framing import PAD
 from stages.tables.labelled import Labelled, write_labelled
 
 SIDE = 32
+
+
+def backbone(batch: int | None = None, dtype: str = "float32") -> keras.Model:
+    """A backbone of two convolutions with random weights, whose batch normalisation and dropout would make it another
+    one in training than in inference."""
+    seed = keras.initializers.GlorotUniform(0)
+    pixels = keras.Input((SIDE, SIDE, 3), batch_size=batch, dtype="uint8", name="pixels")
+    x = keras.layers.Rescaling(1 / 255, name="scaled")(pixels)
+    x = keras.layers.Conv2D(16, 3, 2, activation="relu", name="one", kernel_initializer=seed, dtype=dtype)(x)
+    norm = keras.layers.BatchNormalization(name="norm", dtype=dtype)
+    x = keras.layers.Dropout(0.5, name="dropout", seed=0, dtype=dtype)(norm(x))
+    x = keras.layers.Conv2D(16, 3, 2, activation="relu", name="two", kernel_initializer=seed, dtype=dtype)(x)
+    model = keras.Model(pixels, keras.layers.GlobalAveragePooling2D(name="vector", dtype="float32")(x), name="small")
+    norm.set_weights([np.full(16, each, np.float32) for each in (1.1, 0.1, 0.3, 0.2)])
+    return model
+
+
+def pictures(each: int) -> tuple[NDArray[np.uint8], list[str]]:
+    """So many pieces of each of three photographs, uint8 (n, SIDE, SIDE, 3), and the photographs' names."""
+    pieces: list[NDArray[np.uint8]] = []
+    labels: list[str] = []
+    for name, photograph in (("astronaut", data.astronaut()), ("cat", data.chelsea()), ("coffee", data.coffee())):
+        height, width, _ = photograph.shape
+        places = [(top, left) for top in range(0, height - SIDE, 40) for left in range(0, width - SIDE, 40)]
+        step = len(places) // each
+        pieces += [photograph[top : top + SIDE, left : left + SIDE] for top, left in places[::step][:each]]
+        labels += [name] * each
+    return np.stack(pieces), labels
 
 
 def labelled(
