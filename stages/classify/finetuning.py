@@ -147,7 +147,9 @@ def _trained(
     tuned = Trainer(network.build, settings, names)
     start = tuned.state()
 
-    fitting = cache(lambda: heads.fitting(dataset, parameters))  # made only if a training begins: one that goes on needs none
+    fitting = cache(
+        lambda: heads.fitting(dataset, parameters)
+    )  # made only if a training begins: one that goes on needs none
 
     def begin(number: int, rows: Rows) -> None:
         tuned.restore(start)

@@ -69,7 +69,7 @@ def train(dataset: Dataset, parameters: Parameters) -> Trained:
 
 def fitting(dataset: Dataset, parameters: Parameters) -> Callable[[Rows, int], keras.Model]:
     """A function that trains a head on some rows alone: from vectors (n, d) to logits (n, L). Its number is that of the
-    training, which seeds its order. It raises Failure as `train` does, and its next call changes the last one's head."""
+    training, which seeds its order. It raises Failure as `train` does, and each call changes the last one's head."""
     trainer = _Trainer(dataset, parameters)
 
     def fit(rows: Rows, number: int) -> keras.Model:

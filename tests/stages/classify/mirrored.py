@@ -23,7 +23,7 @@ def main(directory: Path, number: int) -> None:
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * number)
     devices.prepare({})
     given = dataset.read(directory / "labelled")
-    tune = FineTune(epochs=8, learning_rate=0.01, batch_size=15)
+    tune = FineTune(epochs=12, learning_rate=0.002, batch_size=15)
     chosen = Parameters("tuned", head="mlp", hidden=(8,), dropout=0.1, epochs=5, folds=2, fine_tune=tune)
     trained = finetuning.train(given, chosen, tune, directory / "models", {})
     unseen = given.unseen

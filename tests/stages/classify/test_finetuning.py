@@ -64,11 +64,10 @@ def test_a_network_that_has_not_learnt_yet_is_the_head_on_the_backbone(set: Set)
 
 
 def test_it_learns_and_gives_what_a_training_gives(set: Set) -> None:
-    after = set.train(replace(TUNE, epochs=12, learning_rate=0.01))
-    assert after.curves["loss"][-1] < after.curves["loss"][0] - 0.1
-    assert after.curves["accuracy"][-1] > after.curves["accuracy"][0]
+    after = set.train(FineTune(epochs=20, learning_rate=0.001, batch_size=16, augmentation=UNCHANGED))
+    assert after.curves["loss"][-1] < after.curves["loss"][0] - 0.3
     assert list(after.curves) == list(CURVES)
-    assert {len(each) for each in after.curves.values()} == {12}
+    assert {len(each) for each in after.curves.values()} == {20}
     assert after.logits.shape == (len(set.dataset.training), 3)
     assert after.held_out.shape == (len(set.dataset.unseen), 3)
     assert after.weights == (3 * 9 * 16 + 16) + 2 * 16 + (16 * 9 * 16 + 16) + (16 * 3 + 3)

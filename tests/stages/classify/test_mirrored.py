@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from stages import devices
-
 from tests.stages.classify import mirrored, tuned
 
 
