@@ -83,13 +83,13 @@ def fingerprint(dataset: Dataset, parameters: Parameters, names: list[str], envi
 
 
 def notes(dataset: Dataset) -> list[str]:
-    """What a user should know about fine-tuning on these pictures, in sentences without their ends."""
+    """What people should know about fine-tuning on these pictures, in sentences."""
     size = dataset.backbone.image_size
     if size <= LARGEST:
         return []
     return [
-        f"the network takes pictures of {size} px, and training has only thumbnails of {LARGEST} px at most: it saw "
-        f"scaled-up pictures; a backbone of {LARGEST} px or less would see all that there is"
+        f"The network takes pictures of {size} px, but was trained on scaled-up thumbnails of {LARGEST} px at most; a "
+        f"backbone of {LARGEST} px or less loses nothing."
     ]
 
 
@@ -140,8 +140,6 @@ def _trained(
     names: list[str],
     keeping: Keeping,
 ) -> Trained:
-    for note in notes(dataset):
-        print(f"note: {note}")
     network = _Network(file, spec, dataset, parameters, tune)
     settings = Settings(tune.batch_size, tune.weight_decay, parameters.label_smoothing)
     tuned = Trainer(network.build, settings, names)
@@ -164,6 +162,7 @@ def _trained(
         held_out=course.logits_of(dataset.unseen),
         curves={name: means[:, place].tolist() for place, name in enumerate(CURVES)},
         weights=networks.trained_numbers(tuned.network),
+        notes=notes(dataset),
     )
 
 

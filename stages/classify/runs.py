@@ -85,6 +85,7 @@ class Run:
     too few of them. temperature: that divides the logits. ece: the expected calibration error of the out-of-fold
     probabilities. curves: of CURVES, a number for each epoch, the mean over the folds. weights: numbers that were
     trained. device: "cpu" or the name of a GPU. Fields without a value in a failed run have their defaults.
+    notes: what people should know about the training, in sentences.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Run:
     backbone: Backbone | None = None
     device: str = ""
     held_out_share: float = 0.0
+    notes: Sequence[str] = ()
 
     def as_data(self) -> dict[str, Any]:
         """The record as JSON values; numbers are rounded to DIGITS."""
@@ -128,6 +130,7 @@ class Run:
             "backbone": backbone,
             "device": self.device,
             "held_out_share": round(self.held_out_share, DIGITS),
+            "notes": list(self.notes),
         }
 
 
@@ -151,6 +154,7 @@ def parse(content: bytes | str) -> Run:
             | {
                 "parameters": _parameters(data["name"], data["parameters"]),
                 "labels": tuple(data["labels"]),
+                "notes": tuple(data["notes"]),
                 "pictures": Counts(**data["pictures"]),
                 "cross_validation": _score(data["cross_validation"]),
                 "held_out": _score(data["held_out"]),

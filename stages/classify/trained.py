@@ -26,6 +26,7 @@ class Trained:
     training picture in the order of Dataset.training, by the network of the fold that left it out. held_out: float32
     (m, L), logits of `network`, in the order of Dataset.unseen. curves: of runs.CURVES, a number for each epoch, the
     mean over the folds. weights: numbers that were trained in `network`.
+    notes: of the run.
     """
 
     network: keras.Model
@@ -33,3 +34,4 @@ class Trained:
     held_out: npt.NDArray[np.float32]
     curves: Mapping[str, Sequence[float]]
     weights: int
+    notes: Sequence[str] = ()

@@ -48,4 +48,5 @@ def train(dataset: Dataset, parameters: Parameters, models: Path, environment: M
         backbone=dataset.backbone,
         device=devices.kind(),
         held_out_share=dataset.share,
+        notes=trained.notes,
     )

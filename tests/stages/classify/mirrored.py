@@ -12,9 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from stages import devices
-from stages.classify import dataset, finetuning, heads
+from stages.classify import archive, dataset, finetuning, heads
 from stages.classify.parameters import FineTune, Parameters
+from stages.classify.pixels import framed
 from stages.classify.trainer import devices as training_devices
+from stages.framing import Framing
 
 
 def main(directory: Path, number: int) -> None:
@@ -26,7 +28,10 @@ def main(directory: Path, number: int) -> None:
     tune = FineTune(epochs=12, learning_rate=0.002, batch_size=15)
     chosen = Parameters("tuned", head="mlp", hidden=(8,), dropout=0.1, epochs=5, folds=2, fine_tune=tune)
     trained = finetuning.train(given, chosen, tune, directory / "models", {})
+    archive.save(trained.network, directory / "model.keras")
     unseen = given.unseen
+    pictures = framed([given.thumbnails[row] for row in unseen], Framing(given.backbone.image_size, given.backbone.fit))
+    loaded = archive.load(directory / "model.keras")(pictures).numpy()
     loss, accuracy = heads.loss_and_accuracy(trained.held_out, given.codes[unseen])
     kept = replace(tune, checkpoints=f"file://{directory}/runs-{number}", checkpoint_steps=1)
     again = finetuning.train(given, replace(chosen, fine_tune=kept), kept, directory / "models", {})
@@ -37,6 +42,7 @@ def main(directory: Path, number: int) -> None:
                 "curves": trained.curves,
                 "held_out": [loss, accuracy],
                 "weights": trained.weights,
+                "saved": float(np.abs(loaded - trained.held_out).max()),
                 "apart": float(np.abs(trained.logits - again.logits).max()),
             }
         )

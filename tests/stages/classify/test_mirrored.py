@@ -34,6 +34,7 @@ def test_two_devices_learn_as_one_does(tmp_path: Path) -> None:
     one, two = train(tmp_path, 1), train(tmp_path, 2)
     assert (one["devices"], two["devices"]) == (1, 2)
     assert one["weights"] == two["weights"]
+    assert max(one["saved"], two["saved"]) < 1e-4
     for curves in (one["curves"], two["curves"]):
         assert curves["loss"][-1] < curves["loss"][0] - 0.1
     # Dropout differs, since each device draws its own; all else is the same but for rounding.

@@ -31,6 +31,7 @@ RUN = Run(
     backbone=BACKBONE,
     device="cpu",
     held_out_share=0.2,
+    notes=("The pictures were scaled up.",),
 )
 
 
@@ -102,6 +103,6 @@ def test_inputs_of_another_kind_are_refused() -> None:
 def test_a_record_holds_the_contracts_keys() -> None:
     assert set(json.loads(written(RUN))) >= {
         "format", "name", "parameters", "failure", "labels", "takes", "pictures", "cross_validation", "held_out",
-        "temperature", "ece", "curves", "weights", "backbone", "device", "held_out_share",
+        "temperature", "ece", "curves", "weights", "backbone", "device", "held_out_share", "notes",
     }  # fmt: skip
     assert runs.FORMAT == 1
