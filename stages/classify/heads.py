@@ -5,7 +5,7 @@ Decides on rows, batches and rates; the arithmetic is that of `epochs`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import keras
