@@ -166,7 +166,8 @@ def _data(connection: Connection, record: DatumRecord | None, commit: str) -> di
 
 
 def _parsed(content: bytes, path: str) -> Run:
+    """The run in a file; a failed one with the reason where the file is another version's."""
     try:
         return runs.parse(content)
     except StageError as error:
-        raise LookalikeError(f"{path} of {TRAIN}: {error}") from error
+        return Run(path.strip("/").partition("/")[0], None, f"its record cannot be read: {error}")
