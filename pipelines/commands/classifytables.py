@@ -32,9 +32,10 @@ def show(found: Sequence[Experiment]) -> None:
 
 
 def show_choice(metrics: Mapping[str, Any]) -> None:
-    """Prints the choice of `select` with its accuracy, and what was left out. metrics: its metrics.json."""
-    say(words.summary(metrics))
+    """Prints the choice of `select`, if there is one, with its accuracy, and what was left out. metrics: its
+    metrics.json."""
     if metrics["run"]:
+        say(words.summary(metrics))
         say(words.data(metrics))
         if metrics["note"]:
             say(metrics["note"])

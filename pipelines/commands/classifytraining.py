@@ -20,6 +20,7 @@ from pipelines.errors import LookalikeError
 from pipelines.explaining.classifying import experiments, newpictures, parameterfiles, reports
 from pipelines.explaining.classifying.experiments import GROUP, LABELLED
 from pipelines.explaining.measuring import deploying
+from stages.classify import words
 from stages.wording import counted
 
 app = App()
@@ -81,6 +82,8 @@ def train(
     classifytables.show(experiments.read(connection))
     classifytables.show_choice(found)
     say(f"report: {near(output / reports.PAGE)}")
+    if not found["run"]:
+        raise LookalikeError(f"no training has succeeded: {words.summary(found)}")
 
 
 @app.command(

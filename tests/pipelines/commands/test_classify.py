@@ -201,6 +201,15 @@ def test_runs_are_computed_listed_and_compared(here: Command, as_user: Connectio
     assert told["labels"]["removed"] == {"count": 1, "examples": ["pets/cat/2.png"]}
 
 
+def test_a_training_without_a_successful_run_ends_with_the_reason(here: Command) -> None:
+    here.says("classify", "add", "pets")
+    (here.directory / "wild.json").write_text('{"learning_rate": 9.5}')
+    done = here.run("classify", "train", "wild.json")
+    assert (done.returncode, done.stderr) == (1, "lookalike: no training has succeeded: no run has succeeded\n")
+    assert "failed: the loss became infinite in epoch 3" in done.stdout
+    assert done.stdout.endswith("report: results/classify/index.html\n")
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
