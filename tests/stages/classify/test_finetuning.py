@@ -138,16 +138,16 @@ class Interrupted:
 def test_a_training_goes_on_from_every_round_to_the_same_bytes(
     set: Set, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head: str
 ) -> None:
-    tune = replace(TUNE, checkpoints=f"file://{tmp_path}", checkpoint_steps=2)
+    tune = replace(TUNE, checkpoints=f"file://{tmp_path}", checkpoint_steps=1)
     others = {"head": head, "hidden": (8,), "dropout": 0.5 if head == "mlp" else 0.0, "class_weight": "balanced"}
     whole = numbers(set.train(replace(tune, checkpoints="", checkpoint_steps=0), **others))
     every = Interrupted()
     monkeypatch.setattr(finetuning, "Checkpoints", lambda *_: every)
     assert numbers(set.train(tune, **others)) == whole
     positions = [tuple(state.facts[name] for name in ("training", "epoch", "step")) for state in every.states]
-    assert positions[:2] == [(0, 0, 2), (0, 1, 0)]
+    assert positions[:2] == [(0, 0, 1), (0, 1, 0)]
     assert positions[-1] == (2, 2, 0)
-    for state in every.states[:: 4 if head == "mlp" else 3]:
+    for state in every.states[:: 7 if head == "mlp" else 5]:
         monkeypatch.setattr(finetuning, "Checkpoints", lambda *_, state=state: Interrupted(state))
         assert numbers(set.train(tune, **others)) == whole
 
