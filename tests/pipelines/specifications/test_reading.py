@@ -53,7 +53,7 @@ class TestEverySpec:
         assert request.resource_requests.cpu > 0
         assert request.resource_requests.memory
         assert not request.resource_requests.HasField("gpu")
-        gpu = stage_of(SPECS[stem]) in ("features", "index", "search", "neighbours")
+        gpu = stage_of(SPECS[stem]) in ("features", "index", "search", "neighbours", "train")
         assert request.resource_limits.HasField("gpu") == gpu
         assert request.autoscaling == gpu
         if gpu:
@@ -107,8 +107,13 @@ def test_the_service_of_searches_is_the_one_that_is_configured_by_default() -> N
 
 def test_every_stage_has_a_spec() -> None:
     runnable = {path.stem for path in STAGES.glob("*.py") if 'contract.run("stages.' in path.read_text()}
-    # The last two are the command's.
-    assert runnable == {stage_of(SPECS[stem]) for stem in BATCHED} | {"compare", "folderlabels"}
+    # The last ones are the command's.
+    assert runnable == {stage_of(SPECS[stem]) for stem in BATCHED} | {
+        "compare",
+        "folderlabels",
+        "labelvectors",
+        "promotion",
+    }
 
 
 def environment(stem: str) -> dict[str, str]:
