@@ -16,7 +16,7 @@ LOT = np.random.default_rng(0)
 STATE = State(
     {
         "weights": LOT.normal(size=(7, 3)).astype(np.float32),
-        "step": np.int64(12),
+        "step": np.array(12, np.int64),
         "empty": np.empty((0, 4), np.float16),
     },
     {"epoch": 3, "curves": {"loss": [0.1, 1e-17]}, "name": "größer"},

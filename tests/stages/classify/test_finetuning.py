@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stages import devices
-from stages.classify import archive, finetuning, heads
+from stages.classify import archive, finetuning, heads, trainer
 from stages.classify.checkpoints import Checkpoints, State
 from stages.classify.dataset import Dataset
 from stages.classify.parameters import Augmentation, FineTune, Parameters
@@ -182,7 +182,7 @@ def test_a_checkpoint_of_other_pictures_labels_or_parameters_is_not_used(set: Se
 def test_a_damaged_checkpoint_is_ignored(set: Set, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tune = replace(TUNE, checkpoints=f"file://{tmp_path}")
     chosen = replace(Parameters("tuned", epochs=5, folds=2), fine_tune=tune)
-    print_ = finetuning.fingerprint(set.dataset, chosen, finetuning.trainer.devices(), {})
+    print_ = finetuning.fingerprint(set.dataset, chosen, trainer.devices(), {})
     Checkpoints(tune.checkpoints, "tuned", print_).save(State({}, {"training": 1}))
     (file,) = tmp_path.iterdir()
     file.write_bytes(file.read_bytes()[:-1])
