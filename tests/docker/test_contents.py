@@ -48,7 +48,7 @@ def test_the_specifications_name_the_images() -> None:
         ],
         "rapids": ["stages.index", "stages.neighbours", "stages.search"],
         "serve": ["stages.classify_serve", "stages.serve"],
-        "tensorflow": ["stages.features"],
+        "tensorflow": ["stages.features", "stages.train"],
     }
 
 
