@@ -41,7 +41,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify serving codes peers towers lint stubs format lock wheel images clean
+.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers lint stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -116,6 +116,9 @@ copies: $(READY) ## Measure finding copies of pictures beside imagededup, which 
 
 classify: $(READY) ## Measure trainings of classifiers beside scikit-learn and plain Keras; ARGS="--sets views" selects.
 	@$(BIN)/python -m benchmarks.classify $(ARGS)
+
+retraining: $(READY) ## Measure one more labelled picture in a library with classifiers; two minutes; ARGS="--rounds 5".
+	@$(BIN)/python -m benchmarks.retraining $(ARGS)
 
 serving: $(READY) ## Measure the service over HTTP beside FAISS; two minutes; ARGS="--pictures 10000" selects the size.
 	@$(BIN)/python -m benchmarks.serving $(ARGS)
