@@ -18,7 +18,7 @@ from stages.classify.trained import Trained
 from stages.tables.predictions import CROSS_VALIDATION, HELD_OUT, Predictions
 
 COLDEST, HOTTEST = 0.05, 20.0
-"""Ends of the range of temperatures: without errors, or with chance alone, the best one is beyond all bounds."""
+"""Ends of the range of temperatures: with chance alone, the best one is beyond all bounds."""
 
 _STEPS = 60  # of the golden section: the range shrinks to 1e-12 of itself
 
@@ -75,18 +75,27 @@ def softmax(logits: npt.NDArray[np.float32], temperature: float) -> Floats:
     return found
 
 
-def loss(logits: npt.NDArray[np.float32], codes: Codes, temperature: float = 1.0) -> float:
-    """The mean negative logarithm of the own label's probability (nats)."""
+def loss(logits: npt.NDArray[np.float32], codes: Codes, temperature: float = 1.0, share: float = 0.0) -> float:
+    """The mean cross-entropy (nats) with targets that give the own label `1 - share`, and `share` to all alike."""
     divided = logits.astype(np.float64) / temperature
     highest = divided.max(axis=1)
     of_all = np.log(np.exp(divided - highest[:, None]).sum(axis=1)) + highest
-    return float(np.mean(of_all - divided[np.arange(len(codes)), codes]))
+    own = divided[np.arange(len(codes)), codes]
+    return float(np.mean(of_all - (1 - share) * own - share * divided.mean(axis=1)))
+
+
+def doubt(pictures: int) -> float:
+    """The share of a target that is not the own label's: no number of pictures without an error proves that there is
+    none, and without doubt the best temperature of such pictures is 0, with probabilities of 1 (Platt, 1999)."""
+    return 1 / (pictures + 2)
 
 
 def fitted(logits: npt.NDArray[np.float32], codes: Codes) -> float:
-    """The temperature, from COLDEST to HOTTEST, with the least loss, which has one minimum in its inverse."""
+    """The temperature, from COLDEST to HOTTEST, with the least loss at doubt(n), which has one minimum in its
+    inverse."""
+    share = doubt(len(codes))
     return float(
-        np.exp(_least(lambda power: loss(logits, codes, float(np.exp(power))), np.log(COLDEST), np.log(HOTTEST)))
+        np.exp(_least(lambda power: loss(logits, codes, float(np.exp(power)), share), np.log(COLDEST), np.log(HOTTEST)))
     )
 
 

@@ -46,9 +46,29 @@ def test_the_temperature_undoes_false_sureness(sharpness: float) -> None:
 def test_no_other_temperature_is_better(logits: Logits, codes: Codes) -> None:
     found = validation.fitted(logits, codes)
     assert validation.COLDEST <= found <= validation.HOTTEST
-    least = validation.loss(logits, codes, found)
+    doubt = validation.doubt(len(codes))
+    least = validation.loss(logits, codes, found, doubt)
     for other in np.geomspace(validation.COLDEST, validation.HOTTEST, 30):
-        assert least <= validation.loss(logits, codes, float(other)) + 1e-6
+        assert least <= validation.loss(logits, codes, float(other), doubt) + 1e-6
+
+
+@pytest.mark.parametrize("pictures", [3, 30, 3000])
+def test_pictures_without_an_error_do_not_make_it_certain(pictures: int) -> None:
+    codes = (np.arange(pictures) % 3).astype(np.int32)
+    logits = np.eye(3, dtype=np.float32)[codes]
+    found = validation.softmax(logits, validation.fitted(logits, codes))
+    np.testing.assert_allclose(found.max(axis=1), 1 - 2 / 3 / (pictures + 2), atol=1e-3 / pictures)
+
+
+@given(SOME, CODES, st.floats(0.05, 20), st.floats(0, 1))
+def test_the_loss_is_the_cross_entropy_of_its_targets(
+    logits: Logits, codes: Codes, temperature: float, share: float
+) -> None:
+    targets = np.eye(3)[codes] * (1 - share) + share / 3
+    probabilities = np.maximum(validation.softmax(logits, temperature), np.finfo(np.float64).tiny)
+    expected = -(targets * np.log(probabilities)).sum(axis=1).mean()
+    if probabilities.min() > 1e-300:
+        assert validation.loss(logits, codes, temperature, share) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
 @given(SOME, st.floats(0.05, 20))
@@ -92,7 +112,7 @@ def test_without_held_out_pictures_there_is_no_score_of_them() -> None:
     network = keras.Sequential([keras.Input((8,)), keras.layers.Dense(3, name="logits")])
     judged = validation.judge(dataset, Trained(network, logits, logits[:0], {}, 27))
     assert judged.held_out is None
-    assert judged.temperature == validation.COLDEST
+    assert validation.COLDEST < judged.temperature < 1
 
 
 def test_a_finished_network_gives_probabilities() -> None:
