@@ -12,7 +12,6 @@ from typing import Any
 
 from stages import catalogue
 from stages.backbonespec import BackboneSpec
-from stages.classify.pixels import LARGEST
 from stages.classify.words import interval, left_out, percent
 from stages.wording import counted, visible
 
@@ -159,9 +158,8 @@ def _limits(metrics: Mapping[str, Any], run: Mapping[str, Any]) -> Iterator[str]
     never = [row["label"] for row in metrics["per_label"] if not row["predicted"]]
     if never:
         yield f"- Never predicted in the cross-validation: {_named(sorted(never))}."
-    side = run["backbone"]["image_size"]
-    if run["takes"] == "pictures" and side > LARGEST:
-        yield f"- It takes pictures of {side} pixels, but was trained on thumbnails of {LARGEST}, scaled up."
+    for note in run["notes"]:
+        yield f"- {plain(note)}"
 
 
 def _use(run: Mapping[str, Any]) -> Iterator[str]:

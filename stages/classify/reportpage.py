@@ -62,8 +62,12 @@ def _head(metrics: Mapping[str, Any], chosen: Mapping[str, Any] | None) -> Itera
         for name, value in _facts(metrics, chosen):
             yield f"<div><dt>{name}</dt><dd>{value}</dd></div>"
         yield "</dl>"
-    yield from markup.items("notes", [metrics["note"]] if metrics["note"] else [])
+    yield from markup.items("notes", _notes(metrics, chosen))
     yield "</header>"
+
+
+def _notes(metrics: Mapping[str, Any], chosen: Mapping[str, Any] | None) -> list[str]:
+    return [*filter(None, [metrics["note"]]), *(chosen["notes"] if chosen is not None else ())]
 
 
 def _facts(metrics: Mapping[str, Any], chosen: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -173,6 +173,16 @@ def test_one_run_without_mistakes(tmp_path: Path) -> None:
     assert "the best of" not in page + (out / "model-card.md").read_text()
 
 
+def test_the_notes_of_the_chosen_run_are_told(tmp_path: Path) -> None:
+    given = library(LABELS)
+    write_repos(tmp_path, given)
+    write_run(tmp_path, "only", given, always_right, notes=["It saw <thumbnails> of 96 px."])
+    out = run(tmp_path)
+    assert "<li><bdi>It saw &lt;thumbnails&gt; of 96 px.</bdi></li>" in (out / "index.html").read_text()
+    limits = (out / "model-card.md").read_text().split("## Limits")[1].split("## Use")[0]
+    assert r"- It saw \<thumbnails\> of 96 px." in limits.splitlines()
+
+
 def test_a_label_that_is_never_predicted_is_the_worst(tmp_path: Path) -> None:
     given = library(LABELS)
     write_repos(tmp_path, given)

@@ -99,7 +99,15 @@ def write_repos(
     (root / "train").mkdir(exist_ok=True)
 
 
-def write_run(root: Path, name: str, given: Library, predict: Predict, parameters: str = "{}", weights: int = 9) -> Run:
+def write_run(
+    root: Path,
+    name: str,
+    given: Library,
+    predict: Predict,
+    parameters: str = "{}",
+    weights: int = 9,
+    notes: Sequence[str] = (),
+) -> Run:
     """Writes a successful run to the repo `train`. predict is asked about every picture of a label that can be
     learnt."""
     labels = given.learnable()
@@ -142,6 +150,7 @@ def write_run(root: Path, name: str, given: Library, predict: Predict, parameter
         backbone=BACKBONE,
         device="cpu",
         held_out_share=SHARE,
+        notes=notes,
     )
     directory = root / "train" / name
     directory.mkdir(parents=True)
