@@ -81,7 +81,7 @@ def test_a_demo_of_a_folder_without_pictures_says_so(started: Connection, comman
 
 
 def test_every_command_that_needs_a_server_takes_its_address() -> None:
-    without = {"up", "down", "demo", "init", "specs", "model list"}
+    without = {"up", "down", "demo", "init", "specs", "model list", "classify demo"}
     for name in loading.COMMANDS:
         found = loading.load(name)
         below = getattr(found, "commands", {})
