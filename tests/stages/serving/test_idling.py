@@ -7,6 +7,7 @@ import threading
 
 from stages.serving.idling import Idling
 from stages.serving.transfer import Message, Receive, Scope, Send
+from tests.loops import completed
 
 
 async def _nothing() -> Message:
@@ -18,7 +19,7 @@ async def _sent(_: Message) -> None:
 
 
 def asked(idling: Idling, path: str) -> None:
-    asyncio.run(idling({"type": "http", "path": path}, _nothing, _sent))
+    completed(idling({"type": "http", "path": path}, _nothing, _sent))
 
 
 def test_it_ends_after_its_time_without_a_request() -> None:
