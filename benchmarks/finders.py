@@ -15,6 +15,7 @@ from benchmarks.environment import SETUPS, cached, ensure, run
 from benchmarks.pooled import POOLINGS, unit
 from benchmarks.ways import DEFAULT, Vectors
 from stages.contract import Input
+from stages.decoderprocesses import DecoderProcesses
 from stages.framing import PAD, Framing, Pixels, unpadded
 from stages.perceptual import perceptual_hash
 from stages.reading import Decoded, read
@@ -62,13 +63,14 @@ def ours(paths: Sequence[Path], scratch: Path) -> tuple[Finder, Finder]:
     backbone = Vectors(scratch).backbone(DEFAULT.backbone, DEFAULT.size)
     vectors: dict[str, NDArray[np.float32]] = {}
     hashes: dict[str, NDArray[np.float32]] = {}
-    everything = read(Input("images", paths[0].parent, "", ""), Framing(DEFAULT.size, PAD))
-    decoded = (each for each in everything if isinstance(each, Decoded))
-    while batch := list(islice(decoded, _BATCH)):
-        names = [each.source.path for each in batch]
-        found = backbone(np.stack([each.framed.pixels for each in batch]))[POOLINGS.index(DEFAULT.pooling)]
-        vectors |= zip(names, unit(found), strict=True)
-        hashes |= {name: _own_bits(unpadded(each.framed)) for name, each in zip(names, batch, strict=True)}
+    with DecoderProcesses() as decoders:
+        everything = read(Input("images", paths[0].parent, "", ""), Framing(DEFAULT.size, PAD), decoders)
+        decoded = (each for each in everything if isinstance(each, Decoded))
+        while batch := list(islice(decoded, _BATCH)):
+            names = [each.source.path for each in batch]
+            found = backbone(np.stack([each.framed.pixels for each in batch]))[POOLINGS.index(DEFAULT.pooling)]
+            vectors |= zip(names, unit(found), strict=True)
+            hashes |= {name: _own_bits(unpadded(each.framed)) for name, each in zip(names, batch, strict=True)}
     return (
         Finder(VECTORS, None, np.stack([vectors[path.name] for path in paths]), root=True),
         Finder(HASHES, None, np.stack([hashes[path.name] for path in paths])),

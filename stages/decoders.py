@@ -23,13 +23,14 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.TiffImagePlugin import TiffImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from stages import raw
+from stages import jpegscans, raw
 from stages.kinds import Kind
 from stages.limits import (
     MAX_AVIF_PIXELS,
     MAX_HEIC_PIXELS,
     MAX_JPEG_2000_PIXELS,
     MAX_JPEG_PIXELS,
+    MAX_JPEG_SCANNED_PIXELS,
     MAX_PIXELS,
     MAX_WEBP_PIXELS,
 )
@@ -131,6 +132,8 @@ def opened(data: bytes, kind: Kind) -> Opened:
         data, orientation, date = preview.jpeg, preview.orientation, preview.date
     picture = _DECODERS[kind](io.BytesIO(data))
     _check_size(picture, kind)
+    if isinstance(picture, JpegImageFile):
+        _check_scans(picture, data)
     return Opened(picture, orientation, date)
 
 
@@ -141,6 +144,16 @@ def _check_size(picture: ImageFile.ImageFile, kind: Kind) -> None:
         raise BadPicture(f"{width:,} × {height:,} pixels: a {kind.value} picture may have at most {most:,}")
     if width < 1 or height < 1:
         raise BadPicture("a picture without pixels")
+
+
+def _check_scans(picture: JpegImageFile, data: bytes) -> None:
+    pixels = picture.size[0] * picture.size[1]
+    if jpegscans.at_most(data) * pixels <= MAX_JPEG_SCANNED_PIXELS:
+        return
+    scans = jpegscans.count(data)
+    if scans * pixels > MAX_JPEG_SCANNED_PIXELS:
+        most = max(1, MAX_JPEG_SCANNED_PIXELS // pixels)
+        raise BadPicture(f"a JPEG picture of {scans:,} scans: one of this size may have at most {most:,}")
 
 
 def _fix_transparency(picture: ImageFile.ImageFile) -> None:

@@ -10,6 +10,8 @@ import hashlib
 import math
 import struct
 import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from PIL import Image
 from PIL.TiffImagePlugin import PHOTOMETRIC_INTERPRETATION
 
 from stages import decoders, raw
-from stages.decoders import BadPicture
+from stages.decoders import BadPicture, Opened
 from stages.framing import Framed, Framing, Pixels
 from stages.kinds import Kind
 
@@ -29,6 +31,9 @@ _WITHOUT_WHITE = {"I": "32-bit integer samples", "F": "floating-point samples", 
 
 Region = tuple[float, float, float, float]
 """The left, top, right and bottom edges of a part of an upright picture, as shares of its width and height."""
+
+During = Callable[[int], AbstractContextManager[None]]
+"""Gives a context in which a picture of so many pixels is decoded."""
 
 
 class Normalised(NamedTuple):
@@ -48,7 +53,13 @@ def picture_id(framed: Framed) -> str:
     return hashlib.sha256(b"lookalike-picture-2\0" + facts + framed.pixels.tobytes()).hexdigest()
 
 
-def normalise(data: bytes, kind: Kind, framing: Framing, region: Region | None = None) -> Normalised:
+def _anywhere(_: int) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def normalise(
+    data: bytes, kind: Kind, framing: Framing, region: Region | None = None, during: During = _anywhere
+) -> Normalised:
     """Decodes the bytes of a picture file of that kind, scales the picture, or a region of it, and frames it.
 
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
@@ -57,7 +68,10 @@ def normalise(data: bytes, kind: Kind, framing: Framing, region: Region | None =
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd metadata, which is harmless here
         try:
-            return _normalise(data, kind, framing) if region is None else _cut_out(data, kind, framing, region)
+            opened = decoders.opened(data, kind)
+            width, height = opened.size
+            with during(width * height):
+                return _whole(opened, framing) if region is None else _cut_out(opened, framing, region)
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
         except Exception as failure:  # on hostile bytes decoders raise every kind of error
@@ -71,8 +85,7 @@ def reframe(pixels: Pixels, framing: Framing) -> Framed:
     return framing.frame(pixels if pixels.shape[:2] == size else _resized(Image.fromarray(pixels), size))
 
 
-def _normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
-    opened = decoders.opened(data, kind)
+def _whole(opened: Opened, framing: Framing) -> Normalised:
     size = opened.size  # before a JPEG is decoded at a smaller scale
     width, height = framing.scaled(size)
     picture, turn = opened.load(least=(_GAP * width, _GAP * height))
@@ -85,8 +98,7 @@ def _normalise(data: bytes, kind: Kind, framing: Framing) -> Normalised:
     return Normalised(framing.frame(_resized(rgb, (width, height))), size, opened.taken())
 
 
-def _cut_out(data: bytes, kind: Kind, framing: Framing, region: Region) -> Normalised:
-    opened = decoders.opened(data, kind)
+def _cut_out(opened: Opened, framing: Framing, region: Region) -> Normalised:
     size = opened.size
     left, top, right, bottom = region
     share = min(right - left, bottom - top)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from stages import parts
 from stages.contract import Datum, Input, StageError
+from stages.decoderprocesses import DecoderProcesses
 from stages.distinct import DistinctPictures
 from stages.framing import FITS, Framing
 from stages.packs import Rejection, write_pack, write_rejections
@@ -51,6 +52,7 @@ class Preprocess:
 
     def __init__(self, framing: Framing, buckets: int, part: int = parts.PART) -> None:
         """part: about how many pictures make a part."""
+        self._decoders = DecoderProcesses()
         self.framing = framing
         self.buckets = buckets
         self.part = part
@@ -62,7 +64,7 @@ class Preprocess:
         rejections: list[Rejection] = []
         with DistinctPictures(self.framing.side) as distinct:
             progress = Progress("pictures", _files(given))
-            for each in read(given, self.framing):
+            for each in read(given, self.framing, self._decoders):
                 progress.add()
                 if isinstance(each, Decoded):
                     distinct.add(each.source, each.framed)

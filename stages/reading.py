@@ -1,7 +1,8 @@
 """The pictures and the rejections in a datum's file or directory, one at a time.
 
 Tells files apart by content, and skips without a record the droppings of operating systems and lookalike's own list of
-names. Knows no packs, ids or buckets; holds at most one picture's file or one block of STL-10 at a time.
+names. Reads ahead of the decoders by a few pictures' files; otherwise holds one block of STL-10 at a time. Knows no
+packs, ids or buckets.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import hashlib
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +21,19 @@ from stages import names, pictures, stl10, stl10records
 from stages.archives.archive import members
 from stages.archives.member import DAMAGED_MEMBER, BadArchive, BadMember, Member, unsafe_name
 from stages.contract import Input, spool
+from stages.decoderprocesses import DecoderProcesses
 from stages.decoders import BadPicture
 from stages.framing import Framed, Framing
 from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import LIMITS, Limits
+from stages.pictures import Normalised
 from stages.sources import Source
+
+_AHEAD = 32 << 20
+"""Bytes of pictures' files that are read and not decoded yet, beside those of the next one."""
+
+_MOST_AHEAD = 64
+"""Pictures that are read ahead, and the most whose pixels wait for an earlier one's: 10 MB at 224 pixels."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +52,63 @@ class Refused:
     reason: str
 
 
-def read(given: Input, framing: Framing, limits: Limits = LIMITS) -> Iterator[Decoded | Refused]:
-    """Everything in a datum's file or directory, pictures normalised.
+@dataclass(frozen=True)
+class _Decoding:
+    """A picture that is being decoded. source: without the facts that decoding tells."""
+
+    source: Source
+    found: Future[Normalised]
+
+
+_Found = Decoded | Refused | _Decoding
+
+
+def read(
+    given: Input, framing: Framing, decoders: DecoderProcesses, limits: Limits = LIMITS
+) -> Iterator[Decoded | Refused]:
+    """Everything in a datum's file or directory, pictures normalised, in the order of the files.
 
     A source's path is the unescaped path within the repo. For an archive's member the member's name is appended; a
     member of an ingest block has its own unescaped name instead. A picture in an STL-10 file has the file's path and
     its number, also where a block holds it under that name. Raises OSError if the machine cannot read its files.
     """
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
-        reader = _Reader(framing, limits, Path(scratch))
-        for repo_path, path in _files(given):
-            yield from reader.datum_file(path, repo_path)
+        reader = _Reader(framing, limits, Path(scratch), decoders)
+        yield from _decoded(each for repo_path, path in _files(given) for each in reader.datum_file(path, repo_path))
+
+
+def _decoded(found: Iterable[_Found]) -> Iterator[Decoded | Refused]:
+    """The same in the same order, with what is being decoded once it is. Waits for the first of them while the others
+    have more than _AHEAD bytes in their files."""
+    waiting: deque[_Found] = deque()
+    held = 0
+    try:
+        for each in found:
+            waiting.append(each)
+            held += _size(each)
+            while waiting and (held > _AHEAD or len(waiting) > _MOST_AHEAD or not isinstance(waiting[0], _Decoding)):
+                held -= _size(waiting[0])
+                yield _outcome(waiting.popleft())
+        while waiting:
+            yield _outcome(waiting.popleft())
+    finally:
+        for each in waiting:
+            if isinstance(each, _Decoding):
+                each.found.cancel()
+
+
+def _size(each: _Found) -> int:
+    return each.source.bytes if isinstance(each, _Decoding) else 0
+
+
+def _outcome(each: _Found) -> Decoded | Refused:
+    if not isinstance(each, _Decoding):
+        return each
+    try:
+        framed, (width, height), taken = each.found.result()
+    except BadPicture as failure:
+        return Refused(each.source.path, str(failure))
+    return Decoded(each.source._replace(width=width, height=height, taken=taken), framed)
 
 
 def _files(given: Input) -> Iterator[tuple[str, Path]]:
@@ -77,12 +134,13 @@ def _fail(failure: OSError) -> None:
 class _Reader:
     """Reads one file after the other. scratch: a directory for temporary files."""
 
-    def __init__(self, framing: Framing, limits: Limits, scratch: Path) -> None:
+    def __init__(self, framing: Framing, limits: Limits, scratch: Path, decoders: DecoderProcesses) -> None:
         self.framing = framing
         self.limits = limits
         self.scratch = scratch
+        self.decoders = decoders
 
-    def datum_file(self, path: Path, repo_path: str) -> Iterator[Decoded | Refused]:
+    def datum_file(self, path: Path, repo_path: str) -> Iterator[_Found]:
         true = names.unescape(repo_path)
         mode = path.stat().st_mode if path.exists() else 0
         if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
@@ -93,7 +151,7 @@ class _Reader:
         if spooled != path:
             spooled.unlink()
 
-    def file(self, path: Path, true: str, is_block: bool) -> Iterator[Decoded | Refused]:
+    def file(self, path: Path, true: str, is_block: bool) -> Iterator[_Found]:
         """A seekable file on disk, as archives need it."""
         with path.open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
@@ -109,7 +167,7 @@ class _Reader:
         except BadArchive as failure:
             yield Refused(true, str(failure))
 
-    def member(self, member: Member, archive: str | None) -> Iterator[Decoded | Refused]:
+    def member(self, member: Member, archive: str | None) -> Iterator[_Found]:
         """archive: its true path; None for an ingest block, whose members have true paths of their own."""
         true = names.unescape(member.name) if archive is None else f"{archive}/{member.name}"
         problem = member.problem or (None if archive is None else unsafe_name(member.name))
@@ -127,7 +185,7 @@ class _Reader:
         except BadMember as failure:
             yield Refused(true, str(failure))
 
-    def packed_archive(self, stream: stl10records.Stream, head: bytes, true: str) -> Iterator[Decoded | Refused]:
+    def packed_archive(self, stream: stl10records.Stream, head: bytes, true: str) -> Iterator[_Found]:
         """An archive that ingest packed into a block is read as the file that it was."""
         unpacked = self.scratch / "member"
         with unpacked.open("wb") as file:
@@ -137,7 +195,7 @@ class _Reader:
         yield from self.file(unpacked, true, is_block=False)
         unpacked.unlink()
 
-    def stream(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Decoded | Refused]:
+    def stream(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[_Found]:
         """A picture, an STL-10 file or an unreadable one. head: its first bytes, already read. size: of all of it."""
         if stl10.holds_pictures(true, size):
             yield from self.stl10(stream, head, size, true)
@@ -149,17 +207,16 @@ class _Reader:
             problem = stl10.problem(true, size) if head and stl10.is_named_so(true) else None
             yield Refused(true, problem or why_unreadable(head))
 
-    def picture(self, stream: stl10records.Stream, head: bytes, size: int, kind: Kind, true: str) -> Decoded | Refused:
+    def picture(
+        self, stream: stl10records.Stream, head: bytes, size: int, kind: Kind, true: str
+    ) -> Refused | _Decoding:
         if size > self.limits.picture_bytes:
             return Refused(true, f"{size:,} bytes: the limit for a picture's file is {self.limits.picture_bytes:,}")
         data = head + stream.read(size - len(head))
-        try:
-            framed, original, taken = pictures.normalise(data, kind, self.framing)
-        except BadPicture as failure:
-            return Refused(true, str(failure))
-        return Decoded(Source(true, hashlib.sha256(data).hexdigest(), *original, len(data), taken), framed)
+        found = self.decoders.submit(data, kind, self.framing)
+        return _Decoding(Source(true, hashlib.sha256(data).hexdigest(), bytes=len(data)), found)
 
-    def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[Decoded | Refused]:
+    def stl10(self, stream: stl10records.Stream, head: bytes, size: int, true: str) -> Iterator[_Found]:
         alone = stl10.is_record_name(true)
         for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
             path = true if alone else stl10.record_name(true, number)

@@ -331,6 +331,7 @@ def test_a_specification_its_stage_and_its_version_share_a_name() -> None:
 def test_the_table_of_limits_matches_the_stages() -> None:
     assert rows("docs/formats.md", "| other limits |") == [
         ["file of one picture", f"{limits.MAX_PICTURE_BYTES >> 20} MiB"],
+        ["scans of a JPEG, times its pixels", f"{limits.MAX_JPEG_SCANNED_PIXELS:,}"],
         ["members of an archive", f"{limits.MAX_MEMBERS:,}"],
         [
             "size of an archive when expanded",

@@ -18,6 +18,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library import snapshots
 from stages import blocknames, holders, reading, stl10, stl10records
 from stages.contract import Input
+from stages.decoderprocesses import DecoderProcesses
 from stages.framing import PAD, Framing, unpadded
 
 _SIDE = 256
@@ -66,12 +67,13 @@ def from_disk(image: str) -> Image.Image | None:
 def from_library(connection: Connection, name: str) -> Image.Image:
     """A picture in the library by its true name, as shown on result sheets. Raises LookalikeError if it is missing."""
     repo = Repository(connection, snapshots.REPO)
-    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch, DecoderProcesses(1) as decoders:
         for path in _holders(repo, name):
             file = Path(scratch) / "datum"
             with file.open("wb") as target:
                 repo.fetch(path, target)
-            for each in reading.read(Input(snapshots.REPO, file, path.strip("/"), ""), Framing(_SIDE, PAD)):
+            given = Input(snapshots.REPO, file, path.strip("/"), "")
+            for each in reading.read(given, Framing(_SIDE, PAD), decoders):
                 if isinstance(each, reading.Decoded) and each.source.path == name:
                     return Image.fromarray(np.ascontiguousarray(unpadded(each.framed)))
     raise LookalikeError(f"there is neither a file {name} here nor a picture of that name in the library")

@@ -5,6 +5,7 @@ import os
 import tarfile
 import threading
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from PIL import Image
 
 from stages import names, reading, stl10
 from stages.contract import Input
+from stages.decoderprocesses import DecoderProcesses
 from stages.framing import Framing
 from stages.kinds import why_unreadable
 from stages.limits import LIMITS, Limits
@@ -47,10 +49,16 @@ def tarred(files: dict[str, bytes]) -> bytes:
     return file.getvalue()
 
 
+@cache
+def decoders() -> DecoderProcesses:
+    """Those of all tests; they end with this process."""
+    return DecoderProcesses(2)
+
+
 def read(path: Path, repo_path: str, limits: Limits = LIMITS) -> tuple[list[Source], dict[str, str]]:
     """The sources of the pictures, and the reasons for refused files by path."""
     found, refused = [], {}
-    for each in reading.read(Input("images", path, repo_path, ""), Framing(SIDE, "pad"), limits):
+    for each in reading.read(Input("images", path, repo_path, ""), Framing(SIDE, "pad"), decoders(), limits):
         if isinstance(each, Decoded):
             assert each.framed.pixels.shape == (SIDE, SIDE, 3)
             assert each.framed.pixels.dtype == np.uint8

@@ -19,6 +19,7 @@ from pipelines.library.downloads import Remote
 from pipelines.library.samples import PHOTOGRAPHS
 from pipelines.library.stl10samples import write_stl10
 from stages.contract import Input
+from stages.decoderprocesses import DecoderProcesses
 from stages.framing import Framing
 from stages.reading import Decoded, read
 from stages.stl10 import RECORD
@@ -83,12 +84,13 @@ def test_a_split_without_library_or_queries_is_refused(share: float, place: Path
 
 def test_labels_use_the_names_under_which_labelled_files_are_added(place: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(stl10.labels(place).decode())))
-    found = [
-        each.source.path
-        for name in ("train_X.bin", "test_X.bin")
-        for each in read(Input("images", place / name, name, ""), Framing(96, "crop"))
-        if isinstance(each, Decoded)
-    ]
+    with DecoderProcesses(1) as decoders:
+        found = [
+            each.source.path
+            for name in ("train_X.bin", "test_X.bin")
+            for each in read(Input("images", place / name, name, ""), Framing(96, "crop"), decoders)
+            if isinstance(each, Decoded)
+        ]
     assert [row["source"] for row in rows] == found
     given = (place / "train_y.bin").read_bytes() + (place / "test_y.bin").read_bytes()
     assert [int(row["label"]) for row in rows] == list(given)
@@ -187,9 +189,10 @@ def test_a_block_of_records_reads_as_they_do(repos: Connection, place: Path, tmp
     found: dict[str, str] = {}
     for path, content in Repository(repos, "images").read_all("/*"):
         (tmp_path / "block").write_bytes(content)
-        for each in read(Input("images", tmp_path / "block", path.strip("/"), ""), Framing(96, "crop")):
-            assert isinstance(each, Decoded)
-            found[each.source.path] = each.source.sha256
+        with DecoderProcesses(1) as decoders:
+            for each in read(Input("images", tmp_path / "block", path.strip("/"), ""), Framing(96, "crop"), decoders):
+                assert isinstance(each, Decoded)
+                found[each.source.path] = each.source.sha256
     whole = records(place / stl10.UNLABELLED)
     assert len(found) == 900
     assert all(hashlib.sha256(whole[int(name[-6:])]).hexdigest() == digest for name, digest in found.items())
