@@ -1,0 +1,74 @@
+"""Nothing but pictures and rejections comes of hostile files, and the datum goes on."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from stages.packs import read_packs, read_rejections
+from tests.amounts import examples
+from tests.stages import hostile
+
+FEW = 2
+"""Damaged variants of each kind, of every format, in `make test`."""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, hostile.Hostile]]:
+    directory = tmp_path_factory.mktemp("hostile")
+    return directory, hostile.write(hostile.corpus(17, examples(FEW)), directory)
+
+
+@pytest.fixture(scope="module")
+def outcome(
+    files: tuple[Path, dict[str, hostile.Hostile]], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, int], dict[str, list[str]]]:
+    """The number of pictures, and the reasons of rejections, of each file."""
+    out = tmp_path_factory.mktemp("out")
+    command = [sys.executable, "-m", "stages.preprocess", "--input", f"images={files[0]}::", "--out", str(out)]
+    subprocess.run(command, env={**os.environ, "IMAGE_SIZE": "32"}, check=True)
+    pictures: dict[str, int] = defaultdict(int)
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for part in (out / "library").iterdir():
+        for pack in read_packs(part):
+            for picture, _ in pack.framed():
+                for source in picture.sources:
+                    pictures[source.path.partition("/")[0]] += 1
+    for table in (out / "rejected").rglob("*.jsonl"):
+        for each in read_rejections(table):
+            reasons[each.source.partition("/")[0]].append(each.reason)
+    return pictures, reasons
+
+
+def test_every_file_is_a_picture_or_has_a_reason(
+    files: tuple[Path, dict[str, hostile.Hostile]], outcome: tuple[dict[str, int], dict[str, list[str]]]
+) -> None:
+    pictures, reasons = outcome
+    assert files[1].keys() == pictures.keys() | reasons.keys()
+
+
+def test_good_files_are_read_and_bad_ones_refused(
+    files: tuple[Path, dict[str, hostile.Hostile]], outcome: tuple[dict[str, int], dict[str, list[str]]]
+) -> None:
+    pictures, reasons = outcome
+    for name, each in files[1].items():
+        if each.pictures is not None:
+            assert bool(pictures.get(name)) == each.pictures, (name, reasons.get(name))
+
+
+def test_reasons_are_sentences_for_people(outcome: tuple[dict[str, int], dict[str, list[str]]]) -> None:
+    for name, several in outcome[1].items():
+        for reason in several:
+            assert 8 < len(reason) < 300, name
+            assert "Error" not in reason and "Traceback" not in reason, (name, reason)
+
+
+def test_hostile_files_take_no_more_memory_than_a_datum_may(
+    outcome: tuple[dict[str, int], dict[str, list[str]]],
+) -> None:
+    assert outcome
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1.5 * 2**20  # KiB
