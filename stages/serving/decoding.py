@@ -1,4 +1,7 @@
-"""The pictures of questions: fetched and decoded, a few at a time, or found in the library."""
+"""The pictures of questions: fetched and decoded, a few at a time, or found in the library.
+
+Files come from anywhere, and a decoder may crash: it does so in a process of its own, and the service answers on.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from stages.decoderprocesses import DecoderProcesses
 from stages.framing import Framing, Pixels
 from stages.serving import fetching, uploads
 from stages.serving.answering import Picture
@@ -22,7 +26,7 @@ from stages.serving.questions import AskedPicture
 Value = TypeVar("Value")
 
 _DECODERS = 2
-"""Threads, and pictures of one request that are decoded or next: a large request does not keep others waiting."""
+"""Processes, and pictures of one request that are decoded or next: a large request does not keep others waiting."""
 
 _FETCHERS = 8
 
@@ -54,19 +58,21 @@ class View:
 
 
 class Decoding:
-    """Fetches and decodes in threads. Belongs to one event loop."""
+    """Fetches in threads, and decodes in processes. Belongs to one event loop."""
 
-    def __init__(self, limits: Limits) -> None:
-        """limits: of pictures that are fetched by URL."""
+    def __init__(self, limits: Limits, program: Sequence[str] = ()) -> None:
+        """limits: of pictures that are fetched by URL. program: starts a decoder, for tests."""
         self._limits = limits
+        self._decoders = DecoderProcesses(_DECODERS, program)
         self._decoding = ThreadPoolExecutor(_DECODERS, "decode")
         self._fetching = ThreadPoolExecutor(_FETCHERS, "fetch")
         self._fetched = asyncio.Semaphore(_FETCHERS)  # files fetched and not decoded yet are in memory
 
     async def close(self) -> None:
-        """Ends the threads; those that fetch, within their limit of time."""
+        """Ends the processes and the threads; those that fetch, within their limit of time."""
         self._fetching.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(self._decoding.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._decoders.close)
 
     async def run(self, work: Callable[[], Value]) -> Value:
         """The result of other work, in a thread that decodes."""
@@ -86,9 +92,9 @@ class Decoding:
         return await self._decoded(view, asked, files[asked.upload], turns)
 
     async def _decoded(self, view: View, asked: AskedPicture, file: File, turns: Turns) -> tuple[Picture, Pixels]:
-        name = file.name
+        name, normalise = file.name, self._decoders.normalise
         async with turns:
-            seen = await self.run(lambda: uploads.seen(name, file.read(), view.framing, asked.region))
+            seen = await self.run(lambda: uploads.seen(name, file.read(), view.framing, asked.region, normalise))
         row = view.library.row(seen.id) if view.library is not None else None
         return Picture(name, seen.id, row, seen.hash, seen.width, seen.height), seen.pixels
 
@@ -111,7 +117,8 @@ class Decoding:
             except PachydermError as error:
                 raise Refusal(503, "no-pachyderm", f"{error}: try again", 5) from error
             async with turns:
-                seen = await self.run(lambda: uploads.seen(source.path, content, view.framing))
+                normalise = self._decoders.normalise
+                seen = await self.run(lambda: uploads.seen(source.path, content, view.framing, None, normalise))
         return picture, seen.pixels
 
     async def _in(self, threads: Executor, work: Callable[[], Value]) -> Value:

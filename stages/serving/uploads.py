@@ -5,16 +5,19 @@ Equal bytes give the same id and the same pixels there and here. Knows no HTTP.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from stages import pictures
 from stages.decoders import BadPicture
 from stages.framing import Framing, Pixels, unpadded
-from stages.kinds import HEAD, kind_of, why_unreadable
+from stages.kinds import HEAD, Kind, kind_of, why_unreadable
 from stages.limits import LIMITS
 from stages.perceptual import perceptual_hash
-from stages.pictures import Region
+from stages.pictures import Normalised, Region
 from stages.serving.failures import Refusal
+
+Normalise = Callable[[bytes, Kind, Framing, Region | None], Normalised]
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,11 @@ class Seen:
     pixels: Pixels
 
 
-def seen(name: str, data: bytes, framing: Framing, region: Region | None = None) -> Seen:
-    """Decodes a file, or a region of its picture. Raises Refusal, with the reason that a rejected file has."""
+def seen(
+    name: str, data: bytes, framing: Framing, region: Region | None = None, normalise: Normalise = pictures.normalise
+) -> Seen:
+    """Decodes a file, or a region of its picture, here or as `normalise` does. Raises Refusal, with the reason that a
+    rejected file has."""
     kind = kind_of(data[:HEAD])
     if kind.is_archive:
         raise _refused(name, "an archive: send its pictures one by one, or search for it with `lookalike query`")
@@ -40,7 +46,7 @@ def seen(name: str, data: bytes, framing: Framing, region: Region | None = None)
     if len(data) > LIMITS.picture_bytes:
         raise _refused(name, f"{len(data):,} bytes: the limit for a picture's file is {LIMITS.picture_bytes:,}")
     try:
-        framed, (width, height), _ = pictures.normalise(data, kind, framing, region)
+        framed, (width, height), _ = normalise(data, kind, framing, region)
     except BadPicture as failure:
         raise _refused(name, str(failure)) from failure
     except MemoryError as failure:

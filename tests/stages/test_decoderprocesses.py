@@ -21,28 +21,10 @@ from stages.framing import FITS, PAD, Framing
 from stages.kinds import Kind
 from stages.reading import Decoded, Refused
 from tests.amounts import examples
+from tests.stages.faultydecoders import FAULTY, program
 
 SIDE = 32
 FRAMING = Framing(SIDE, PAD)
-
-BEGIN = """
-import os, sys
-sys.path[:0] = {path!r}
-from stages import decoders, decoderprocesses
-opened = decoders.opened
-"""
-FAULTY = """
-def faulty(data, kind):
-    marker = data[-8:-1]
-    if marker == b"SIGNAL=":
-        os.kill(os.getpid(), data[-1])
-    if marker == b"STATUS=":
-        os._exit(data[-1])
-    return opened(data, kind)
-decoders.opened = faulty
-decoderprocesses.main()
-"""
-"""A process whose decoder crashes on files that end in SIGNAL= or STATUS= and a byte."""
 
 MEETING = """
 def met(data, kind):
@@ -67,10 +49,6 @@ decoders.Opened.load = alone
 decoderprocesses.main()
 """
 """One that fails to decode while another one does."""
-
-
-def program(code: str, place: Path) -> list[str]:
-    return [sys.executable, "-c", (BEGIN + code).format(path=sys.path, place=str(place))]
 
 
 @pytest.fixture(scope="module")
