@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from localpachd.api.listening import Protection
 from localpachd.errors import PachError
 from localpachd.server import Options, Server
 
@@ -51,7 +52,22 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--root", type=_root, required=True, help="directory for all state; created if missing")
     parser.add_argument("--port", type=_port, default=30650, help="port to listen on; 0 picks a free one")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on; there is no authentication, so keep to loopback"
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; another one than the loopback needs --tls-cert, --tls-key and --token-file",
+    )
+    parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="certificate (PEM) of the server, for TLS")
+    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key (PEM, without a password)")
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with the token that clients must send, as Pachyderm's authn-token",
+    )
+    parser.add_argument(
+        "--insecure",
+        action="store_true",
+        help="listen on any address without them: all who can reach it may read, change and run everything",
     )
     parser.add_argument("--gpus", default="auto", help="number of GPUs to lease to pipelines, or auto")
     parser.add_argument(
@@ -94,6 +110,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         runner=given.runner,
         log_days=given.log_days,
         log_lines=given.log_lines,
+        protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
     )
 

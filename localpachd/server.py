@@ -3,21 +3,25 @@
 import fcntl
 import logging
 import os
+import secrets as random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
 import grpc
 
+from localpachd.api import listening
 from localpachd.api.crashes import CrashInterceptor
 from localpachd.api.limits import OPTIONS
+from localpachd.api.listening import Protection
 from localpachd.api.log_levels import CallLog, LogLevels
 from localpachd.api.services import register
 from localpachd.api.sidecar import GrpcSidecars
 from localpachd.api.status import StatusInterceptor
+from localpachd.api.tokens import TokenInterceptor
 from localpachd.api.worker import GrpcBatchServer
 from localpachd.chores import Chores
 from localpachd.db import Database
@@ -25,6 +29,7 @@ from localpachd.diagnosis.facts import Facts
 from localpachd.disk import Disk
 from localpachd.errors import FailedPrecondition, Unavailable
 from localpachd.pace import Pace
+from localpachd.permissions import close_off
 from localpachd.pfs import filesets
 from localpachd.pfs.finisher import Finisher
 from localpachd.pfs.merging import merge_hidden
@@ -56,8 +61,8 @@ class Options:
     """The options of a server. `gpus` is "auto" or a number; `port` 0 picks a free port; `lenient_specs` ignores
     unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
     each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
-    days (0: no limit). `faithful` is the longest delay, in seconds, of what takes time on a cluster; 0 does all at
-    once, and forgives what pachd crashes on."""
+    days (0: no limit). `protection` is that against strangers. `faithful` is the longest delay, in seconds, of what
+    takes time on a cluster; 0 does all at once, and forgives what pachd crashes on."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -68,6 +73,7 @@ class Options:
     runner: Literal["process", "docker"] = "process"
     log_days: int = 30
     log_lines: int = 2_000_000
+    protection: Protection = field(default_factory=Protection)
     faithful: float = 0.0
 
 
@@ -75,10 +81,13 @@ class Server:
     """A server on a root directory. It listens once it is built and answers once `start` is called.
 
     Raises FailedPrecondition if another server uses the root, Unavailable if the port is taken or a required container
-    engine does not answer, ValueError for an invalid number of GPUs.
+    engine does not answer, ValueError for an invalid number of GPUs. FailedPrecondition also for an address that
+    strangers could reach, and a token or certificate that cannot be used.
     """
 
     def __init__(self, options: Options) -> None:
+        listening.check(options.host, options.protection)
+        self._token = listening.token(options.protection.token_file)
         self._lock = _RootLock(options.root)
         try:
             self._build(options)
@@ -87,17 +96,22 @@ class Server:
             raise
 
     def _build(self, options: Options) -> None:
+        close_off(options.root)
         pool = GpuPool(gpu_pool.detect(options.gpus), options.strict_gpus)
+        # Workers' processes have a token of their own, so that the clients' one is in no environment.
+        workers_token = random.token_hex(32) if self._token else ""
+        guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
+        faithful = [CrashInterceptor()] if options.faithful else []
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[CallLog(), StatusInterceptor(), *((CrashInterceptor(),) if options.faithful else ())],
+            interceptors=[*guards, CallLog(), StatusInterceptor(), *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
         )
-        self.port = _listen(self._grpc, options)
-        self.address = f"grpc://{options.host}:{self.port}"
+        at = listening.listen(self._grpc, options.host, options.port, options.protection)
+        self.port, self.address = at.port, at.address
         disk = Disk(options.root)
         self._db = Database(options.root / "pachd.sqlite", disk)
         self._chunks = Chunks(options.root / "chunks", disk)
@@ -106,15 +120,17 @@ class Server:
         secrets = Secrets(options.root / "secrets")
         facts = Facts(options.root, asdict(options))
         self._levels = LogLevels()
-        backend = _backend(options, Stores(self._db, self._chunks, secrets), self._pfs.changes.notify)
+        backend = _backend(
+            options, Stores(self._db, self._chunks, secrets, token=workers_token), self._pfs.changes.notify
+        )
         self._runner = LocalRunner(options.root / "scratch", pool, GrpcBatchServer(), backend, disk)
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
             register(server, pfs, self._pps, secrets, facts, self._levels, options.lenient_specs)
 
-        sidecars = GrpcSidecars(self._pfs, serve)
-        self._pps = Pps(self._pfs, self._runner, pool, self.port, secrets, sidecars)
+        sidecars = GrpcSidecars(self._pfs, serve, guards)
+        self._pps = Pps(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
         sweeper = gc.Sweeper(self._db, self._chunks)
         self._chores = Chores(
             {
@@ -125,6 +141,9 @@ class Server:
             _BETWEEN_CHORES,
         )
         serve(self._grpc, self._pfs)
+        # Where another user's processes have no /pfs of their own, they reach their files through the root.
+        passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
+        close_off(options.root, "scratch" if passable else "")
 
     def start(self) -> None:
         """Cleans up after the last run, continues its unfinished jobs, and starts to answer."""
@@ -165,7 +184,7 @@ class _RootLock:
     """Lets one process at a time use a root directory. The kernel releases the lock when the process ends."""
 
     def __init__(self, root: Path) -> None:
-        root.mkdir(parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = (root / "lock").open("a+")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -193,14 +212,3 @@ def _backend(options: Options, stores: Stores, changed: Callable[[], None]) -> B
         return Docker(stores, engine.find(), options.root, changed)
     except EngineError as error:
         raise Unavailable(f"--runner docker: {error}") from error
-
-
-def _listen(server: grpc.Server, options: Options) -> int:
-    place = f"{options.host}:{options.port}"
-    try:
-        port = int(server.add_insecure_port(place))
-    except RuntimeError:
-        port = 0
-    if port == 0:
-        raise Unavailable(f"cannot listen on {place}: another program may be using it; choose another --port (0: any)")
-    return port

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import python_pachyderm
 
-_FIRST_LINE = re.compile(r"localpachd: listening on (grpc://127\.0\.0\.1:\d+)\n")
+_FIRST_LINE = re.compile(r"localpachd: listening on (grpcs?://\S+:\d+)\n")
 
 LATE = "--faithful"
 """The option of a localpachd that is as late as a cluster, and pytest's option that gives it to all of them."""

@@ -1,7 +1,7 @@
 """Small gRPC servers, each on its own loopback port and for one caller. Knows no service."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -11,9 +11,11 @@ from localpachd.api.status import StatusInterceptor
 
 
 class LoopbackServers:
-    """The running servers, by port. Thread-safe. Each answers `calls` calls at a time, in threads called `name`."""
+    """The running servers, by port. Thread-safe. Each answers `calls` calls at a time, in threads called `name`.
+    `guards` are interceptors that may refuse a call before any other sees it."""
 
-    def __init__(self, calls: int, name: str) -> None:
+    def __init__(self, calls: int, name: str, guards: Sequence[grpc.ServerInterceptor] = ()) -> None:
+        self._interceptors = [*guards, StatusInterceptor()]
         self._calls = calls
         self._name = name
         self._lock = threading.Lock()
@@ -23,7 +25,7 @@ class LoopbackServers:
         """Serves the services that `register` adds to a server on a new loopback port; returns the port."""
         pool = ThreadPoolExecutor(self._calls, thread_name_prefix=self._name)
         server = grpc.server(
-            pool, options=OPTIONS, interceptors=[StatusInterceptor()], compression=grpc.Compression.NoCompression
+            pool, options=OPTIONS, interceptors=self._interceptors, compression=grpc.Compression.NoCompression
         )
         register(server)
         port = int(server.add_insecure_port("127.0.0.1:0"))

@@ -3,7 +3,7 @@
 Pachyderm recognises a spout by the sidecar that it calls (`PPS_PIPELINE_NAME` in the sidecar's environment); so do we.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import grpc
 
@@ -16,10 +16,16 @@ _CALLS_AT_ONCE = 32
 
 class GrpcSidecars(LoopbackServers):
     """The pps room's Sidecars over gRPC. Thread-safe. `register` adds the services of the API to a server, backed by
-    the file system that it is given; it is called when a sidecar opens."""
+    the file system that it is given; it is called when a sidecar opens. `guards` are interceptors that may refuse a
+    call before any other sees it."""
 
-    def __init__(self, pfs: Pfs, register: Callable[[grpc.Server, Pfs], None]) -> None:
-        super().__init__(_CALLS_AT_ONCE, "spout-call")
+    def __init__(
+        self,
+        pfs: Pfs,
+        register: Callable[[grpc.Server, Pfs], None],
+        guards: Sequence[grpc.ServerInterceptor] = (),
+    ) -> None:
+        super().__init__(_CALLS_AT_ONCE, "spout-call", guards)
         self._pfs = pfs
         self._register = register
 

@@ -187,7 +187,7 @@ class Chunks:
                 pass
         temporary = self._root / "tmp" / uuid4().hex
         try:
-            with temporary.open("wb") as file:
+            with open(temporary, "xb", opener=_private) as file:
                 file.writelines(parts)
             os.utime(temporary, (now, now))
             path.parent.mkdir(exist_ok=True)
@@ -227,6 +227,11 @@ class Chunks:
 
 def _missing(digest: bytes) -> PachError:
     return PachError(f"chunk {digest.hex()} is not in the store; was its file deleted by hand?")
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a new file that only its owner may read, whatever the umask."""
+    return os.open(path, flags, 0o600)
 
 
 def _sync(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
+from localpachd.worker import secrets
 from localpachd.worker.commands import Process
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.links import LinkedFiles
@@ -17,15 +18,19 @@ from localpachd.worker.layout.placing import SCRATCH, Layout
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import ImageStatus, Ports, Task
 
+_TOKEN = "PACH_PYTHON_AUTH_TOKEN"
+
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The stores that all workers of one server share, whatever the backend."""
+    """The stores that all workers of one server share, whatever the backend. `token` is what their processes say to be
+    answered by this server, "" where it asks for none."""
 
     db: Database
     chunks: Chunks
     secrets: Secrets
     pipes: PipeBudget = field(default_factory=PipeBudget)
+    token: str = field(default="", repr=False)
 
 
 class Workplace(Protocol):
@@ -87,14 +92,21 @@ class Backend(Protocol):
         """Releases the machine's resources; call it when no workplace is open any more."""
 
 
-def client_configuration(layout: Layout, pachd: str) -> dict[str, str]:
+def client_configuration(layout: Layout, pachd: str, token: str) -> dict[str, str]:
     """Writes the configuration by which pachctl and the client libraries find the server at `pachd` (host:port) into
-    `/pfs`; returns the variable that names the file to processes."""
+    `/pfs`, with the token that it asks for; returns the variable that names the file to processes."""
     shown = layout.directory("pachctl")
-    contexts = {"localpachd": {"pachd_address": f"grpc://{pachd}"}}
-    text = json.dumps({"v2": {"active_context": "localpachd", "contexts": contexts}})
+    context = {"pachd_address": f"grpc://{pachd}", **({"session_token": token} if token else {})}
+    text = json.dumps({"v2": {"active_context": "localpachd", "contexts": {"localpachd": context}}})
     (layout.pfs / SCRATCH / "pachctl" / "config.json").write_text(text)
     return {"PACH_CONFIG": f"{shown}/config.json"}
+
+
+def credentials(task: Task, stores: Stores) -> dict[str, str]:
+    """The variables of a task's processes that nobody else may see: those of its secrets, and the token by which
+    python-pachyderm and pachyderm-sdk are answered by this server. Raises EnvironmentProblem."""
+    own = {_TOKEN: stores.token} if stores.token else {}
+    return own | secrets.variables(task.secrets, stores.secrets)
 
 
 def encoded(stdin: tuple[str, ...]) -> bytes:

@@ -28,7 +28,7 @@ class Target:
 
     address: str
     project: str = "default"
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     root_certificates: bytes | None = None
     namespace: str = ""
     local: bool = False

@@ -25,7 +25,7 @@ from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.layout.placing import Layout
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
-from localpachd.worker.workplace import Stores, client_configuration, encoded
+from localpachd.worker.workplace import Stores, client_configuration, credentials, encoded
 
 LABEL = "localpachd.root"
 """Every container of a server carries its root directory under this label."""
@@ -150,8 +150,8 @@ class ContainerWorkplace:
         self.layout = Layout(directory / "pfs", PFS, stores.db, stores.chunks, account.owner)
         self.env = environment.container_variables(task, image.get("Env") or (), len(gpus))
         if task.pachd:
-            self.env |= client_configuration(self.layout, task.pachd)
-        self._secret_env = secrets.variables(task.secrets, stores.secrets)
+            self.env |= client_configuration(self.layout, task.pachd, stores.token)
+        self._secret_env = credentials(task, stores)
         self._engine = engine
         self._container = made
         self._network = network

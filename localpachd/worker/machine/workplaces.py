@@ -16,7 +16,7 @@ from localpachd.worker.machine.processes import UserProcess
 from localpachd.worker.machine.roots import MountProblem
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
-from localpachd.worker.workplace import Stores, client_configuration, encoded
+from localpachd.worker.workplace import Stores, client_configuration, credentials, encoded
 
 
 class Machine:
@@ -105,9 +105,9 @@ class MachineWorkplace:
         temporary = self.layout.directory("tmp")
         self.env = environment.machine_variables(task, shown, temporary, gpus)
         if task.pachd:
-            self.env |= client_configuration(self.layout, task.pachd)
+            self.env |= client_configuration(self.layout, task.pachd, stores.token)
         self._cwd = invocation.working_directory(task, shown, self.layout.directory("work"))
-        self._secret_env = secrets.variables(task.secrets, stores.secrets)
+        self._secret_env = credentials(task, stores)
         self._mount(secrets.mounts(task.secrets, stores.secrets, directory / "secrets", self._user.owner))
 
     def _mount(self, mounts: Mapping[str, Path]) -> None:

@@ -1,0 +1,61 @@
+"""A server that asks for a token, and the command."""
+
+import base64
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pipelines.client.connection import Target
+from tests.command import Command
+from tests.servers import StartPachd
+
+NOTHING = "lookalike: there is no repo nothing-there: there are none\n"
+TOKEN = "0123456789abcdef" * 4
+
+
+def configured(place: Path, context: dict[str, str]) -> dict[str, str]:
+    """The environment of a command with this context of pachctl."""
+    file = place / "config.json"
+    file.write_text(json.dumps({"v2": {"active_context": "one", "contexts": {"one": context}}}))
+    return {"PACH_CONFIG": str(file)}
+
+
+def test_the_token_of_the_context_is_sent(start_pachd: StartPachd, tmp_path: Path, command: Command) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    server = start_pachd(tmp_path / "root", "--token-file", str(tmp_path / "token"))
+    command.environment = configured(tmp_path, {"pachd_address": server.address, "session_token": TOKEN})
+    assert command.run("commits", "nothing-there").stderr == NOTHING
+    command.environment = configured(tmp_path, {"pachd_address": server.address})
+    refused = command.run("commits", "nothing-there")
+    assert refused.returncode == 1
+    assert re.search(rf"the server at {server.address} asks for a token:\s+no authentication token", refused.stderr)
+    assert "pachctl auth use-auth-token" in " ".join(refused.stderr.split())
+    command.environment |= {"PACH_PYTHON_AUTH_TOKEN": TOKEN}
+    assert command.run("commits", "nothing-there").stderr == NOTHING
+
+
+@pytest.mark.parametrize("verified", [True, False])
+def test_the_certificate_of_the_context_is_verified(
+    start_pachd: StartPachd, tmp_path: Path, command: Command, verified: bool
+) -> None:
+    files = [tmp_path / name for name in ("cert.pem", "key.pem", "other.pem")]
+    for certificate in (files[0], files[2]):
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+             "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate,
+             "-keyout", files[1] if certificate == files[0] else tmp_path / "other.key"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    server = start_pachd(tmp_path / "root", "--tls-cert", str(files[0]), "--tls-key", str(files[1]))
+    trusted = base64.b64encode(files[0 if verified else 2].read_bytes()).decode()
+    command.environment = configured(tmp_path, {"pachd_address": server.address, "server_cas": trusted})
+    said = command.run("commits", "nothing-there").stderr
+    assert (said == NOTHING) is verified
+    assert ("no Pachyderm answers" in said) is not verified
+
+
+def test_a_token_is_in_no_printed_target() -> None:
+    assert TOKEN not in repr(Target("grpc://here:1", token=TOKEN))
