@@ -11,6 +11,7 @@ from pathlib import Path
 from localpachd.api.listening import Protection
 from localpachd.errors import PachError
 from localpachd.server import Options, Server
+from localpachd.storage.reach import Network, network
 
 _LAST_PORT = 65535
 
@@ -69,6 +70,22 @@ def _options(arguments: Sequence[str] | None) -> Options:
         action="store_true",
         help="listen on any address without them: all who can reach it may read, change and run everything",
     )
+    parser.add_argument(
+        "--file-urls",
+        type=_directory,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory whose files URLs may read and write (file:///DIR/...); without one they are refused",
+    )
+    parser.add_argument(
+        "--url-network",
+        type=_network,
+        action="append",
+        default=[],
+        metavar="CIDR",
+        help="a network that URLs may lead to though it is not public, such as 10.1.0.0/16",
+    )
     parser.add_argument("--gpus", default="auto", help="number of GPUs to lease to pipelines, or auto")
     parser.add_argument(
         "--strict-gpus", action="store_true", help="make GPU pipelines wait if there is no GPU, as on a cluster"
@@ -110,6 +127,8 @@ def _options(arguments: Sequence[str] | None) -> Options:
         runner=given.runner,
         log_days=given.log_days,
         log_lines=given.log_lines,
+        file_urls=tuple(given.file_urls),
+        url_networks=tuple(given.url_network),
         protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
     )
@@ -122,6 +141,20 @@ def _root(text: str) -> Path:
     if root.exists() and not root.is_dir():
         raise argparse.ArgumentTypeError(f"{text} is not a directory")
     return root
+
+
+def _directory(text: str) -> Path:
+    directory = Path(text).absolute()
+    if not directory.is_dir():
+        raise argparse.ArgumentTypeError(f"{text} is not a directory")
+    return directory
+
+
+def _network(text: str) -> Network:
+    try:
+        return network(text)
+    except PachError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _port(text: str) -> int:

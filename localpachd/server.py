@@ -39,6 +39,7 @@ from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
+from localpachd.storage.reach import Network, Reach
 from localpachd.worker import gpu_pool
 from localpachd.worker.docker import engine
 from localpachd.worker.docker.engine import EngineError
@@ -61,8 +62,9 @@ class Options:
     """The options of a server. `gpus` is "auto" or a number; `port` 0 picks a free port; `lenient_specs` ignores
     unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
     each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
-    days (0: no limit). `protection` is that against strangers. `faithful` is the longest delay, in seconds, of what
-    takes time on a cluster; 0 does all at once, and forgives what pachd crashes on."""
+    days (0: no limit). `protection` is that against strangers; `file_urls` and `url_networks` are the directories and
+    the networks, beside the public internet, that URLs may lead to. `faithful` is the longest delay, in seconds, of
+    what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -74,6 +76,8 @@ class Options:
     log_days: int = 30
     log_lines: int = 2_000_000
     protection: Protection = field(default_factory=Protection)
+    file_urls: tuple[Path, ...] = ()
+    url_networks: tuple[Network, ...] = ()
     faithful: float = 0.0
 
 
@@ -115,7 +119,9 @@ class Server:
         disk = Disk(options.root)
         self._db = Database(options.root / "pachd.sqlite", disk)
         self._chunks = Chunks(options.root / "chunks", disk)
-        self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful))
+        own = (options.root, options.protection.token_file, options.protection.key)
+        reach = Reach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
+        self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
         self._finisher = Finisher(self._pfs)
         secrets = Secrets(options.root / "secrets")
         facts = Facts(options.root, asdict(options))

@@ -74,10 +74,15 @@ def start_shared_pachd() -> Iterator[StartPachd]:
     yield from _starting()
 
 
+def _reaching(directories: pytest.TempPathFactory) -> list[str]:
+    """The options of a server that may reach, by URLs, the files and the web sites of tests."""
+    return ["--file-urls", str(directories.getbasetemp()), "--url-network", "127.0.0.0/8"]
+
+
 @pytest.fixture(scope="session")
 def localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]:
     """The localpachd that the session's tests share."""
-    server = servers.start(tmp_path_factory.mktemp("pachd") / "root")
+    server = servers.start(tmp_path_factory.mktemp("pachd") / "root", *_reaching(tmp_path_factory))
     yield server
     server.kill()
 
@@ -85,7 +90,7 @@ def localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]
 @pytest.fixture(scope="session")
 def late_localpachd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Localpachd]:
     """The same, as late as a cluster."""
-    server = servers.start(tmp_path_factory.mktemp("late") / "root", servers.LATE)
+    server = servers.start(tmp_path_factory.mktemp("late") / "root", servers.LATE, *_reaching(tmp_path_factory))
     yield server
     server.kill()
 

@@ -59,6 +59,7 @@ class FileCalls:
     def _export(self, request: pfs_pb2.GetFileRequest, context: grpc.ServicerContext) -> None:
         """Uploads the files that GetFileTAR would send to the request's URL."""
         objects.check_target(request.URL)
+        objects.check_reach(request.URL, self._pfs.reach)
         with self._opened(request.file, context) as (info, files):
             nodes = trees.archive(files, request.file.path, *_bounds(request))
             first = next(nodes, None)
@@ -66,7 +67,8 @@ class FileCalls:
                 raise _missing(request.file.path, info)
             whole = ((node.path, node.content) for node in chain((first,), nodes))
             read = self._pfs.chunks.read
-            objects.upload(request.URL, ((path, read(content)) for path, content in whole if content is not None))
+            files = ((path, read(content)) for path, content in whole if content is not None)
+            objects.upload(request.URL, files, self._pfs.reach)
 
     def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
         with self._opened(request.file, context) as (info, files):

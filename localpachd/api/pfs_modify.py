@@ -65,7 +65,7 @@ class ModifyCalls:
     def _fetched(self, added: pfs_pb2.AddFile) -> Iterator[Change]:
         """The content of a URL as additions: of one file or, if recursive, of each file below the URL."""
         paths.validate(added.path)
-        for name, pieces in objects.download(added.url.URL, added.url.recursive):
+        for name, pieces in objects.download(added.url.URL, self._pfs.reach, added.url.recursive):
             path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
             paths.validate(path)
             yield Addition(path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(pieces))

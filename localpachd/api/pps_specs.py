@@ -57,7 +57,7 @@ class SpecCalls:
     def RenderTemplate(
         self, request: pps_pb2.RenderTemplateRequest, context: grpc.ServicerContext
     ) -> pps_pb2.RenderTemplateResponse:
-        text = templates.render(request.template, dict(request.args))
+        text = templates.render(request.template, dict(request.args), self._pfs.reach)
         rendered = json.loads(text)
         if not isinstance(rendered, dict | list):
             raise PachError(f"not a json object or list: {text}")

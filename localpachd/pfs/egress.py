@@ -21,4 +21,4 @@ def copy(pfs: Pfs, commit: Commit, url: str, check: Callable[[], None] = lambda:
     with pfs.chunks.uses.one():
         with pfs.db.read() as conn:
             found = list(contents.fileset(conn, commits.resolve(conn, commit)).walk())
-        return objects.upload(url, files())
+        return objects.upload(url, files(), pfs.reach)

@@ -16,6 +16,7 @@ from localpachd.pfs.contents import StillFinishing
 from localpachd.pfs.entities import Branch, Commit
 from localpachd.pfs.transaction import NullObserver, Observer, Transaction
 from localpachd.storage.chunks import Chunks
+from localpachd.storage.reach import Reach
 from speclang.names import DEFAULT_PROJECT
 
 T = TypeVar("T")
@@ -25,7 +26,8 @@ T = TypeVar("T")
 class Pfs:
     """The versioned file system of one server, for one kind of caller. Reads go through `db.read()` and the room's
     functions. `observer` follows commits within the transactions that change them; `spout` is the output branch that
-    the caller may commit to, if it is a spout; `pace` is that of commits, and of the jobs above."""
+    the caller may commit to, if it is a spout; `pace` is that of commits, and of the jobs above; `reach` holds the
+    places outside that URLs may lead to."""
 
     db: Database
     chunks: Chunks
@@ -33,11 +35,19 @@ class Pfs:
     changes: Changes = field(default_factory=Changes)
     spout: Branch | None = None
     pace: Pace = AT_ONCE
+    reach: Reach = field(default_factory=Reach)
 
     @classmethod
-    def open(cls, db: Database, chunks: Chunks, observer: Observer | None = None, pace: Pace = AT_ONCE) -> "Pfs":
+    def open(
+        cls,
+        db: Database,
+        chunks: Chunks,
+        observer: Observer | None = None,
+        pace: Pace = AT_ONCE,
+        reach: Reach | None = None,
+    ) -> "Pfs":
         """The file system kept in a database and a chunk store; a new one gets the default project."""
-        pfs = cls(db, chunks, observer or NullObserver(), pace=pace)
+        pfs = cls(db, chunks, observer or NullObserver(), pace=pace, reach=reach or Reach())
         with db.read() as conn:
             empty = not projects.list_all(conn)
         if empty:

@@ -23,6 +23,8 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.scheduler import Scheduler
 from localpachd.pps.server_log import ServerLog
 from localpachd.pps.spout_run import Sidecars
+from localpachd.pps.validation import egress_url
+from localpachd.storage import objects
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import Runner
@@ -69,6 +71,9 @@ class Pps:
     def add_pipeline(self, txn: Transaction, request: Mapping[str, Any], written: Written) -> None:
         """Creates or updates a pipeline as a CreatePipelineRequest (protojson, snake_case names) asks for."""
         secrets.check(request, self._secrets)
+        egress = egress_url(request)
+        if egress:
+            objects.check_reach(egress, self._pfs.reach)
         pipelines.create(txn, request, written)
 
     def rerun_pipeline(self, pipeline: Pipeline, reprocess: bool = False) -> None:

@@ -1,19 +1,20 @@
 """Jsonnet templates of specifications. Each is evaluated in a process of its own, since it is a program and must not
-block or crash the server. Imports come from the web only, so that no template reads files of this machine.
+block or crash the server. Imports come from the web only, so that no template reads files of this machine, and from
+addresses that the server may reach.
 """
 
 import json
 import resource
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
 import _gojsonnet
 
-from localpachd.errors import PachError
+from localpachd.errors import FailedPrecondition, PachError
+from localpachd.storage import web
+from localpachd.storage.reach import Reach, network
 
 TIME_LIMIT = 60.0
 """Seconds that a template may take."""
@@ -22,9 +23,11 @@ _LARGEST_IMPORT = 16 << 20
 _MEMORY = 4 << 30
 
 
-def render(template: str, arguments: Mapping[str, str]) -> str:
-    """The JSON text that a template evaluates to with these top-level arguments, all of them strings."""
-    given = json.dumps({"template": template, "arguments": dict(arguments)})
+def render(template: str, arguments: Mapping[str, str], reach: Reach) -> str:
+    """The JSON text that a template evaluates to with these top-level arguments, all of them strings. `reach` holds the
+    networks that it may import from."""
+    networks = [str(each) for each in reach.networks]
+    given = json.dumps({"template": template, "arguments": dict(arguments), "networks": networks})
     try:
         run = subprocess.run(
             [sys.executable, "-m", "localpachd.pps.templates"],
@@ -41,12 +44,12 @@ def render(template: str, arguments: Mapping[str, str]) -> str:
     return said["json"]
 
 
-def _evaluate(template: str, arguments: Mapping[str, str]) -> dict[str, Any]:
+def _evaluate(template: str, arguments: Mapping[str, str], reach: Reach) -> dict[str, Any]:
     refused: list[str] = []
 
     def fetch(_: str, path: str) -> tuple[str, bytes]:
         try:
-            return path, _fetch(path)
+            return path, _fetch(path, reach)
         except RuntimeError as error:
             refused.append(str(error))
             raise
@@ -58,23 +61,25 @@ def _evaluate(template: str, arguments: Mapping[str, str]) -> dict[str, Any]:
         return {"error": "; ".join(refused) or str(error)}
 
 
-def _fetch(path: str) -> bytes:
+def _fetch(path: str, reach: Reach) -> bytes:
     """A library from the web. Raises RuntimeError, the only exception that the evaluator passes on."""
     if not path.startswith(("http://", "https://")):
         raise RuntimeError(f"import not available {path}: only http:// and https:// are")
+    data = bytearray()
     try:
-        with urllib.request.urlopen(path, timeout=_IMPORT_TIMEOUT) as reply:
-            data: bytes = reply.read(_LARGEST_IMPORT + 1)
-    except urllib.error.HTTPError as error:
-        raise RuntimeError(f"http code {error.code} fetching {path}") from error
-    except OSError as error:
+        for piece in web.get(path, reach, _IMPORT_TIMEOUT):
+            data += piece
+            if len(data) > _LARGEST_IMPORT:
+                raise RuntimeError(f"{path} has more than {_LARGEST_IMPORT} bytes")
+    except web.HttpError as error:
+        raise RuntimeError(f"http code {str(error).split()[0]} fetching {path}") from error
+    except (FailedPrecondition, OSError, ValueError) as error:
         raise RuntimeError(f"cannot fetch {path}: {error}") from error
-    if len(data) > _LARGEST_IMPORT:
-        raise RuntimeError(f"{path} has more than {_LARGEST_IMPORT} bytes")
-    return data
+    return bytes(data)
 
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     asked = json.load(sys.stdin)
-    json.dump(_evaluate(asked["template"], asked["arguments"]), sys.stdout)
+    reach = Reach(networks=tuple(map(network, asked["networks"])))
+    json.dump(_evaluate(asked["template"], asked["arguments"], reach), sys.stdout)

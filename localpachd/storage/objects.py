@@ -6,9 +6,8 @@ GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY...); for `minio` also 
 """
 
 import os
-import urllib.error
-import urllib.request
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -16,19 +15,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
-from uuid import uuid4
 
 import obstore
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from localpachd.errors import PachError
+from localpachd.storage import directories, web
+from localpachd.storage.reach import Reach
 
 WEB = ("http", "https")
 _DISK = ("file", "local")
 _BLOCK = 1 << 20
 _SMALL = 8 << 20
-_SECONDS = 60
+_PART_OF_A_HOST = re.compile(r"[A-Za-z0-9-]*")
 # Callers retry later and can report it; the library's own limit is minutes.
 _RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 _FLAGS = {"disableSSL", "s3ForcePathStyle", "use_path_style"}
@@ -60,9 +60,10 @@ def parse(url: str) -> Place:
         case "file" | "local":
             return Place(url, scheme, "", _directory(url, parts.netloc, parts.path))
         case "s3" | "gs" | "azblob":
-            return Place(url, scheme, parts.netloc, path, options=options)
+            return Place(url, scheme, parts.netloc, path, endpoint=_endpoint(options), options=options)
         case "wasb":
-            return Place(url, "azblob", parts.username or "", path, account=(parts.hostname or "").partition(".")[0])
+            account = _part_of_a_host(url, (parts.hostname or "").partition(".")[0])
+            return Place(url, "azblob", parts.username or "", path, account=account)
         case "minio":
             bucket, _, key = path.partition("/")
             secure = os.environ.get("MINIO_SECURE", "").lower() in ("1", "true")
@@ -71,45 +72,55 @@ def parse(url: str) -> Place:
 
 
 def check_target(url: str) -> None:
-    """Refuses a URL to which `upload` could never write."""
+    """Refuses a URL to which no server's `upload` could write."""
     place = parse(url)
     if place.scheme in WEB:
         raise PachError(f"unrecognized object store: {place.scheme}")
     if place.scheme not in _DISK and not place.bucket:
         raise PachError(f"{url} has no bucket")
     with _failing(url):
-        _store(place)
+        _store(place, place.endpoint)
 
 
-def upload(url: str, files: Iterable[tuple[str, Iterator[bytes]]]) -> int:
+def check_reach(url: str, reach: Reach) -> None:
+    """Refuses the URL of a directory that this server may not reach. Other URLs are checked when they are used."""
+    place = parse(url)
+    if place.scheme in _DISK:
+        with _failing(url):
+            reach.place(place.path, url)
+
+
+def upload(url: str, files: Iterable[tuple[str, Iterator[bytes]]], reach: Reach) -> int:
     """Writes files, each given as its path ("/a/b") and the pieces of its content, below a URL; replaces existing ones.
     Returns the number of bytes. Raises PachError on failure, and any exception of the iterators."""
     place = parse(url)
     check_target(url)
-    store = _store(place)
+    check_reach(url, reach)
+    with _failing(url):
+        store = _store(place, _reached(place, reach))
     total = 0
     for path, pieces in files:
         counted = _Counted(pieces)
         with _failing(f"{url}: {path}"):
             if store is None:
-                _write(Path(place.path) / path.strip("/"), counted)
+                directories.write(Path(place.path) / path.strip("/"), counted, url, reach)
             else:
                 _put(store, f"{place.path}/{path.strip('/')}".strip("/"), iter(counted))
         total += counted.size
     return total
 
 
-def download(url: str, recursive: bool = False) -> Iterator[tuple[str, Iterator[bytes]]]:
+def download(url: str, reach: Reach, recursive: bool = False) -> Iterator[tuple[str, Iterator[bytes]]]:
     """The files of a URL: one file under the name "" or, with `recursive`, every file whose path begins with the URL's,
     under the rest of its path. The web has only single files. Raises PachError."""
     place = parse(url)
     if place.scheme in WEB:
-        yield "", _fetched(url)
+        yield "", _fetched(url, reach)
     elif place.scheme in _DISK:
-        yield from _from_disk(place, recursive)
+        yield from _from_disk(place, recursive, reach)
     else:
         with _failing(url):
-            store = _store(place)
+            store = _store(place, _reached(place, reach))
             names = list(_names(store, place.path)) if recursive else [place.path]
         for name in names:
             yield name.removeprefix(place.path), _object(store, name, url)
@@ -121,11 +132,33 @@ def _directory(url: str, host: str, path: str) -> str:
     return path
 
 
-def _store(place: Place) -> Any:
-    """The library's store for a bucket; None for this machine's disk."""
+def _reached(place: Place, reach: Reach) -> str:
+    """The endpoint that a URL names, at an address that this server may reach; "" for none."""
+    return reach.endpoint(place.endpoint) if place.endpoint else ""
+
+
+def _endpoint(options: Mapping[str, str]) -> str:
+    """The endpoint that the parameters of a URL name, "" for none."""
+    found = options.get("endpoint", "")
+    if found and "://" not in found:
+        found = f"http{'' if options.get('disableSSL') == 'true' else 's'}://{found}"
+    return found
+
+
+def _part_of_a_host(url: str, text: str) -> str:
+    """A word of a URL that becomes a part of a host's name, and could otherwise name another host."""
+    if not _PART_OF_A_HOST.fullmatch(text):
+        raise PachError(f"{url}: {text} is not the name of a region or an account")
+    return text
+
+
+def _store(place: Place, endpoint: str) -> Any:
+    """The library's store for a bucket at the endpoint that the URL names, if any; None for this machine's disk."""
     match place.scheme:
         case "s3" | "minio":
-            return S3Store(place.bucket, config=_s3_config(place), client_options=_client(place), retry_config=_RETRY)
+            at = endpoint or os.environ.get("AWS_ENDPOINT_URL", "")
+            client: Any = {"allow_http": True} if at.startswith("http://") else {}
+            return S3Store(place.bucket, config=_s3_config(place, at), client_options=client, retry_config=_RETRY)
         case "gs":
             return GCSStore(place.bucket, retry_config=_RETRY)
         case "azblob":
@@ -134,31 +167,20 @@ def _store(place: Place) -> Any:
     return None
 
 
-def _s3_config(place: Place) -> Any:
+def _s3_config(place: Place, endpoint: str) -> Any:
     options = place.options
     unknown = set(options) - {"region", "endpoint"} - _FLAGS
     if unknown:
         raise PachError(f"{place.url}: unknown parameters {', '.join(sorted(unknown))}; known: endpoint, region")
     config: dict[str, str] = {}
-    region = options.get("region") or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    config["region"] = region or "us-east-1"
-    if endpoint := _endpoint(place):
+    own = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    config["region"] = _part_of_a_host(place.url, options.get("region", "")) or own
+    if endpoint:
         config["endpoint"] = endpoint
     if place.scheme == "minio" and "MINIO_ID" in os.environ:
         config["access_key_id"] = os.environ["MINIO_ID"]
         config["secret_access_key"] = os.environ.get("MINIO_SECRET", "")
     return config
-
-
-def _endpoint(place: Place) -> str:
-    found = place.endpoint or place.options.get("endpoint", "")
-    if found and "://" not in found:
-        found = f"http{'' if place.options.get('disableSSL') == 'true' else 's'}://{found}"
-    return found or os.environ.get("AWS_ENDPOINT_URL", "")
-
-
-def _client(place: Place) -> Any:
-    return {"allow_http": True} if _endpoint(place).startswith("http://") else {}
 
 
 def _names(store: Any, prefix: str) -> Iterator[str]:
@@ -173,47 +195,31 @@ def _object(store: Any, name: str, url: str) -> Iterator[bytes]:
             yield bytes(piece)
 
 
-def _from_disk(place: Place, recursive: bool) -> Iterator[tuple[str, Iterator[bytes]]]:
+def _from_disk(place: Place, recursive: bool, reach: Reach) -> Iterator[tuple[str, Iterator[bytes]]]:
     root = Path(place.path)
     if not recursive:
-        yield "", _read(root, place.url)
+        yield "", _read(root, place.url, reach)
         return
-    if root.is_file():
-        yield "", _read(root, place.url)
-    for path in sorted(each for each in root.rglob("*") if each.is_file()):
-        yield f"/{path.relative_to(root)}", _read(path, place.url)
+    _, real = reach.place(root, place.url)
+    if real.is_file():
+        yield "", _read(real, place.url, reach)
+    for path in directories.below(root, place.url, reach):
+        yield f"/{path.relative_to(real)}", _read(path, place.url, reach)
 
 
-def _read(path: Path, url: str) -> Iterator[bytes]:
-    with _failing(url), path.open("rb") as file:
-        while piece := file.read(_BLOCK):
-            yield piece
-
-
-def _fetched(url: str) -> Iterator[bytes]:
+def _read(path: Path, url: str, reach: Reach) -> Iterator[bytes]:
     with _failing(url):
-        try:
-            response = urllib.request.urlopen(url, timeout=_SECONDS)
-        except urllib.error.HTTPError as error:
-            raise PachError(f'error retrieving content from "{url}": {error.code} {error.reason}') from error
-        with response:
-            while piece := response.read(_BLOCK):
-                yield piece
+        yield from directories.read(path, url, reach)
 
 
-def _write(target: Path, pieces: Iterable[bytes]) -> None:
-    """Writes a file, whole or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{uuid4().hex}.part")
+def _fetched(url: str, reach: Reach) -> Iterator[bytes]:
     try:
-        with part.open("xb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        with _failing(url):
+            yield from web.get(url, reach)
+    except PachError as error:
+        if isinstance(error.__cause__, web.HttpError):
+            raise PachError(f'error retrieving content from "{url}": {error.__cause__}') from error
+        raise
 
 
 def _put(store: Any, name: str, pieces: Iterator[bytes]) -> None:

@@ -60,7 +60,7 @@ def explain(error: grpc.RpcError) -> str:
         return f"the server at {server.address} does not serve this: {details}"
     if code == grpc.StatusCode.UNAUTHENTICATED:
         return (
-            f"the server at {server.address} asks for a token: {details}. Run `pachctl auth login` or, for the token of "
-            "a localpachd, `pachctl auth use-auth-token`; or name the token in PACH_PYTHON_AUTH_TOKEN"
+            f"the server at {server.address} asks for a token: {details}. Run `pachctl auth login` or, for the token "
+            "of a localpachd, `pachctl auth use-auth-token`; or name the token in PACH_PYTHON_AUTH_TOKEN"
         )
     return details or str(code.name).lower()

@@ -20,6 +20,7 @@ from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
+from localpachd.storage.reach import Reach
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.machine.workplaces import Machine
 from localpachd.worker.runner import LocalRunner
@@ -62,7 +63,7 @@ class Engine:
         self.root = root
         self.db = Database(root / "state.sqlite")
         self.chunks = Chunks(root / "chunks")
-        self.pfs = Pfs.open(self.db, self.chunks, jobs, pace)
+        self.pfs = Pfs.open(self.db, self.chunks, jobs, pace, Reach((root,)))
         self.finisher = Finisher(self.pfs)
         self.gpus = gpus
         self.secrets = Secrets(root / "secrets")

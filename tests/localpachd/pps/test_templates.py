@@ -9,6 +9,9 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.pps import templates
+from localpachd.storage.reach import Reach, network
+
+NEAR = Reach(networks=(network("127.0.0.0/8"),))
 
 
 class _Library(BaseHTTPRequestHandler):
@@ -36,18 +39,23 @@ def web() -> Iterator[str]:
 
 def refusal(template: str, **arguments: str) -> str:
     with pytest.raises(PachError) as refused:
-        templates.render(template, arguments)
+        templates.render(template, arguments, NEAR)
     return str(refused.value)
 
 
 def test_libraries_come_from_the_web(web: str) -> None:
     template = f'function(name) {{ said: (import "{web}/lib.libsonnet").greet(name) }}'
-    assert json.loads(templates.render(template, {"name": "you"})) == {"said": "hello you"}
+    assert json.loads(templates.render(template, {"name": "you"}, NEAR)) == {"said": "hello you"}
 
 
 def test_libraries_that_cannot_be_fetched(web: str) -> None:
     assert f"http code 404 fetching {web}/other" in refusal(f'import "{web}/other"')
     assert "cannot fetch http://127.0.0.1:1/x" in refusal('import "http://127.0.0.1:1/x"')
+
+
+def test_libraries_do_not_come_from_addresses_that_are_not_public(web: str) -> None:
+    with pytest.raises(PachError, match=f"cannot fetch {web}/lib.libsonnet: .* is not on the public internet"):
+        templates.render(f'import "{web}/lib.libsonnet"', {}, Reach())
 
 
 @pytest.mark.parametrize("path", ["/etc/hostname", "file:///etc/hostname", "lib.libsonnet", "ftp://127.0.0.1/x"])
@@ -63,4 +71,4 @@ def test_an_endless_template_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_any_text_passes_through() -> None:
     odd = "ä \u2028 \U0001f600 \" ' \\ \n"
-    assert json.loads(templates.render("function(a) [a]", {"a": odd})) == [odd]
+    assert json.loads(templates.render("function(a) [a]", {"a": odd}, NEAR)) == [odd]

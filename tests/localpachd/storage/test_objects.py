@@ -1,5 +1,6 @@
 """Files outside the server: directories, an object store with the S3 calls needed here, and the web."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from localpachd.errors import PachError
 from localpachd.storage import objects
+from localpachd.storage.reach import Reach, network
 from tests import buckets
 from tests.buckets import Bucket
 
@@ -20,12 +22,16 @@ def address() -> Iterator[str]:
         yield found
 
 
-def upload(url: str, files: dict[str, bytes]) -> int:
-    return objects.upload(url, ((path, iter([data[:3], data[3:]])) for path, data in files.items()))
+NEAR = Reach((Path(tempfile.gettempdir()),), (network("127.0.0.0/8"),))
+"""The directories and web sites of tests."""
 
 
-def download(url: str, recursive: bool = False) -> dict[str, bytes]:
-    return {name: b"".join(pieces) for name, pieces in objects.download(url, recursive)}
+def upload(url: str, files: dict[str, bytes], reach: Reach = NEAR) -> int:
+    return objects.upload(url, ((path, iter([data[:3], data[3:]])) for path, data in files.items()), reach)
+
+
+def download(url: str, recursive: bool = False, reach: Reach = NEAR) -> dict[str, bytes]:
+    return {name: b"".join(pieces) for name, pieces in objects.download(url, reach, recursive)}
 
 
 @pytest.mark.parametrize("scheme", ["file", "local"])
@@ -67,7 +73,8 @@ def test_a_prefix_need_not_be_a_directory(address: str) -> None:
 
 def test_a_large_object_is_uploaded_in_parts(address: str) -> None:
     data = bytes(range(256)) * (5 << 12) * 4
-    assert objects.upload("s3://bucket", [("/large", (data[at : at + 100_000] for at in range(0, len(data), 100_000)))])
+    pieces = (data[at : at + 100_000] for at in range(0, len(data), 100_000))
+    assert objects.upload("s3://bucket", [("/large", pieces)], Reach())
     assert Bucket.held["/bucket/large"] == data
 
 
@@ -88,6 +95,8 @@ def test_the_web_is_read(address: str) -> None:
         ("file://host/x", "is not the URL of a directory"),
         ("file:beside", "is not the URL of a directory"),
         ("local://", "is not the URL of a directory"),
+        ("s3://bucket/x?region=x@other.host/%23", "x@other.host/# is not the name of a region or an account"),
+        ("wasb://box@acc%23ount/x", "acc%23ount is not the name of a region or an account"),
         ("s3://bucket/x?regoin=eu-west-1", "unknown parameters regoin"),
     ],
 )
