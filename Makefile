@@ -24,6 +24,10 @@ API := localpachd/api
 # KerasHub also needs a newer protobuf.
 TOWERS := .venv-towers
 TOWERS_READY := $(TOWERS)/.ready
+# pip-audit, and the advisories whose reach is limited here: protobuf's, see SECURITY.md.
+AUDIT := .venv-audit
+AUDITOR := pip-audit==2.10.1
+LIMITED := CVE-2025-4565 CVE-2026-0994
 # The tests start thousands of processes: without bytecode on disk each of these would compile our modules again.
 CACHING := env -u PYTHONDONTWRITEBYTECODE
 # The number of test processes: N=4, or by default the number of cores.
@@ -41,7 +45,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers lint stubs format lock wheel images clean
+.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers lint audit stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -142,6 +146,14 @@ lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types and the layers of the 
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/hadolint docker/Dockerfile
 
+# Not a part of lint: the package indices of machines without the internet have no list of vulnerabilities. There
+# pip-audit finds nothing of any package, which --strict makes a failure.
+audit: $(READY) ## Look up all pinned packages in PyPI's list of known vulnerabilities; needs the internet.
+	@test -x $(AUDIT)/bin/pip-audit || { $(BIN)/python -m venv $(AUDIT) && $(AUDIT)/bin/pip install --quiet "$(AUDITOR)"; }
+	@failed=0; for lock in requirements.lock requirements-dev.lock $(SDK_TESTS)/requirements.lock towers/requirements.lock docker/*.lock; do \
+		echo "$$lock:"; $(AUDIT)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
+			$(LIMITED:%=--ignore-vuln %) -r "$$lock" || failed=1; done; exit $$failed
+
 stubs: $(STUBS_READY) ## Generate the types of Pachyderm's messages for mypy; part of `make lint`.
 
 $(STUBS_READY): $(API)/schema.py $(API)/schema_additions.py $(API)/stubs.py $(GENERATOR_READY) | $(READY)
@@ -189,4 +201,4 @@ images: ## Build the container images; PUSH=registry/prefix pushes them; also ON
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
 clean: ## Remove the environments and caches; keep the local server's state and the results.
-	@rm -rf $(VENV) $(SDK) $(GENERATOR) $(TOWERS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(SDK) $(GENERATOR) $(TOWERS) $(AUDIT) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
