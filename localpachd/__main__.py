@@ -86,6 +86,24 @@ def _options(arguments: Sequence[str] | None) -> Options:
         metavar="CIDR",
         help="a network that URLs may lead to though it is not public, such as 10.1.0.0/16",
     )
+    parser.add_argument(
+        "--worker-sees",
+        type=_directory,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a directory below /tmp that workers see in theirs; each has a /tmp of its own",
+    )
+    parser.add_argument(
+        "--pass-env",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a variable of the server's environment that workers get, beside PATH, HOME and the like",
+    )
+    parser.add_argument(
+        "--run-as", default="", metavar="USER", help="the user of workers' processes, if the server is root"
+    )
     parser.add_argument("--gpus", default="auto", help="number of GPUs to lease to pipelines, or auto")
     parser.add_argument(
         "--strict-gpus", action="store_true", help="make GPU pipelines wait if there is no GPU, as on a cluster"
@@ -129,6 +147,9 @@ def _options(arguments: Sequence[str] | None) -> Options:
         log_lines=given.log_lines,
         file_urls=tuple(given.file_urls),
         url_networks=tuple(given.url_network),
+        worker_sees=tuple(given.worker_sees),
+        pass_env=tuple(given.pass_env),
+        run_as=given.run_as,
         protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
     )

@@ -44,8 +44,11 @@ from localpachd.worker import gpu_pool
 from localpachd.worker.docker import engine
 from localpachd.worker.docker.engine import EngineError
 from localpachd.worker.docker.workplaces import Docker
+from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.machine.workplaces import Machine
+from localpachd.worker.machine import invocation
+from localpachd.worker.machine.views import programs_in, view
+from localpachd.worker.machine.workplaces import Machine, Surroundings
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.workplace import Backend, Stores
@@ -63,8 +66,9 @@ class Options:
     unknown fields of specifications instead of refusing them; `runner` runs workers as processes of this machine, or
     each in a container of its pipeline's image; at most `log_lines` lines of pipelines' logs are kept, for `log_days`
     days (0: no limit). `protection` is that against strangers; `file_urls` and `url_networks` are the directories and
-    the networks, beside the public internet, that URLs may lead to. `faithful` is the longest delay, in seconds, of
-    what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on."""
+    the networks, beside the public internet, that URLs may lead to; `worker_sees`, `pass_env` and `run_as` are the
+    directories below `/tmp`, the variables and the user that processes of workers get. `faithful` is the longest delay,
+    in seconds, of what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -78,6 +82,9 @@ class Options:
     protection: Protection = field(default_factory=Protection)
     file_urls: tuple[Path, ...] = ()
     url_networks: tuple[Network, ...] = ()
+    worker_sees: tuple[Path, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    run_as: str = ""
     faithful: float = 0.0
 
 
@@ -210,10 +217,24 @@ class _RootLock:
         self._file.close()
 
 
+def _surroundings(options: Options) -> Surroundings:
+    """What processes of this machine get of it. Raises FailedPrecondition for a user that it does not have."""
+    root = options.root.resolve()
+    # Someone may have made the root of a directory with programs.
+    own = [each for each in root.iterdir() if not programs_in(each)] if programs_in(root) else [root]
+    protection = options.protection
+    own += [each for each in (protection.token_file, protection.key) if each is not None]
+    try:
+        invocation.user(options.run_as)
+    except EnvironmentProblem as problem:
+        raise FailedPrecondition(f"--run-as {options.run_as}: {problem}") from problem
+    return Surroundings(view(own, options.worker_sees), frozenset(options.pass_env), options.run_as)
+
+
 def _backend(options: Options, stores: Stores, changed: Callable[[], None]) -> Backend:
     """The backend that runs workers. Raises Unavailable if it needs a container engine and none answers."""
     if options.runner == "process":
-        return Machine(stores, options.root / "scratch")
+        return Machine(stores, options.root / "scratch", surroundings=_surroundings(options))
     try:
         return Docker(stores, engine.find(), options.root, changed)
     except EngineError as error:

@@ -80,9 +80,12 @@ def start(root: Path, *options: str, within: Sequence[str] = ()) -> Localpachd:
     """See StartPachd. The server's log is written beside the root, which is named like it. `within` is a command that
     runs another one, in surroundings of its own."""
     log = root.with_name(root.name + ".log")
+    where = ["--root", str(root)]
+    if Path("/tmp") in root.parents:  # user code of tests writes beside the root
+        where += ["--worker-sees", str(root.parent)]
     with log.open("a") as stderr:
         process = subprocess.Popen(
-            [*within, sys.executable, "-m", "localpachd", "--root", str(root), "--port", "0", *always, *options],
+            [*within, sys.executable, "-m", "localpachd", *where, "--port", "0", *always, *options],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -41,6 +41,7 @@ DOCUMENTS = (
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "docs/api-coverage.md",
     "docs/benchmarks.md",
     "docs/classify.md",
@@ -402,3 +403,16 @@ def test_the_arithmetic_of_scale_adds_up() -> None:
         amount, unit = whole.split()
         seconds = 2 * 1280 * number**2 / 16 ** int(digits) / 4.7e12
         assert float(amount) * units[unit] == pytest.approx(seconds, rel=0.05)
+
+
+def test_every_claim_about_security_names_its_tests() -> None:
+    """The tables of claims: each row has a test, which exists."""
+    rows = [
+        line for line in text("SECURITY.md").splitlines() if line.startswith("| ") and not line.endswith("| test |")
+    ]
+    assert len(rows) >= 20
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", row.split("|")[2])
+        assert named, f"no test is named in: {row}"
+        for path, name in named:
+            assert f"def {name}(" in text(path), f"{path} has no {name}"

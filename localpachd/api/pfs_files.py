@@ -67,8 +67,8 @@ class FileCalls:
                 raise _missing(request.file.path, info)
             whole = ((node.path, node.content) for node in chain((first,), nodes))
             read = self._pfs.chunks.read
-            files = ((path, read(content)) for path, content in whole if content is not None)
-            objects.upload(request.URL, files, self._pfs.reach)
+            contents = ((path, read(content)) for path, content in whole if content is not None)
+            objects.upload(request.URL, contents, self._pfs.reach)
 
     def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
         with self._opened(request.file, context) as (info, files):

@@ -11,6 +11,7 @@ from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.specs import Specs
 from localpachd.api.transactions import Writes
 from localpachd.errors import InvalidArgument, PachError
+from localpachd.pfs.service import Pfs
 from localpachd.pps import spec, templates
 from localpachd.pps.service import Pps
 from speclang.names import DEFAULT_PROJECT
@@ -19,6 +20,7 @@ from speclang.names import DEFAULT_PROJECT
 class SpecCalls:
     """Specifications of `pps_v2.API`."""
 
+    _pfs: Pfs
     _pps: Pps
     _specs: Specs
     _write: Writes

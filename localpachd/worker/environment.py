@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from localpachd.worker.gpu_pool import visible
@@ -19,8 +19,16 @@ WORKER_PORT = "PPS_WORKER_GRPC_PORT"
 POD_NAME = "PPS_POD_NAME"
 """The variable with the name of the worker that a process runs in."""
 
-# Those of the server's own variables that would mislead user code or the shell that starts it.
-_NOT_PASSED_ON = frozenset({PFS_VARIABLE, "OLDPWD", WORKER_PORT, "CUDA_VISIBLE_DEVICES"})
+# Those of the server's own variables that programs need on this machine, as an image would set them, and the usual ones
+# that tune numerical libraries. All others may be secrets, and stay with the server.
+_PASSED_ON = frozenset((
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "LD_LIBRARY_PATH", "PYTHONPATH",
+    "PYTHONDONTWRITEBYTECODE", "XDG_CACHE_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "CUDA_HOME", "CUDA_PATH",
+    "CUDA_DEVICE_ORDER", "CUDA_CACHE_PATH", "XLA_FLAGS", "KERAS_HOME", "KERAS_BACKEND", "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "MKL_NUM_THREADS", "TF_CPP_MIN_LOG_LEVEL", "TF_ENABLE_ONEDNN_OPTS",
+    "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR",
+))  # fmt: skip
+_LOCALE = "LC_"
 
 
 class EnvironmentProblem(Exception):
@@ -55,13 +63,19 @@ def _pod_variables(pod: Pod) -> dict[str, str]:
     return variables
 
 
-def machine_variables(task: Task, shown: str, temporary: str, gpus: tuple[str, ...]) -> dict[str, str]:
+def machine_variables(
+    task: Task, shown: str, temporary: str, gpus: tuple[str, ...], further: Collection[str] = ()
+) -> dict[str, str]:
     """The variables of a worker's processes on the machine itself, without those of any datum.
 
-    The machine stands in for the container image, so the server's own variables come first. `python3` is the server's
-    interpreter. `shown` is the path of `/pfs` as processes see it.
+    The machine stands in for the container image, so some of the server's own variables come first, and those named by
+    `further`. `python3` is the server's interpreter. `shown` is the path of `/pfs` as processes see it.
     """
-    env = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _PASSED_ON or name in further or name.startswith(_LOCALE)
+    }
     env["PYTHONUNBUFFERED"] = "1"  # what is printed should be in the log even when the process is killed
     if len(temporary) <= _LONGEST_TEMPORARY:
         env["TMPDIR"] = temporary

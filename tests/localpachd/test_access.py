@@ -39,7 +39,7 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def refused(call: Callable[..., object], *arguments: object) -> tuple[grpc.StatusCode, str]:
     with pytest.raises(grpc.RpcError) as info:
         call(*arguments)
-    return info.value.code(), info.value.details()
+    return info.value.code(), str(info.value.details())
 
 
 def client(server: Localpachd, token: str | None = None, certificate: bytes | None = None) -> Client:

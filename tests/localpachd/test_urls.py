@@ -48,7 +48,7 @@ def refusal(call: object, *arguments: object) -> tuple[grpc.StatusCode, str]:
         found = call(*arguments)  # type: ignore[operator]
         if not hasattr(found, "DESCRIPTOR") and found is not None:
             list(found)
-    return info.value.code(), info.value.details()
+    return info.value.code(), str(info.value.details())
 
 
 def secrets(root: Path) -> dict[str, bytes]:

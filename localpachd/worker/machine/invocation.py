@@ -5,7 +5,7 @@ import os
 import pwd
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,19 @@ _SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """The user that runs a command: `options` of setpriv(1), and the owner of its files."""
+    """The user that runs a command: `options` of setpriv(1), the owner of its files, its name and its home."""
 
     options: tuple[str, ...] = ()
     owner: tuple[int, int] | None = None
+    name: str = ""
+    home: str = ""
+
+    def variables(self, temporary: str) -> Iterator[tuple[str, str]]:
+        """The variables that name the user, if it is not the server's. `temporary` stands in for a home that is
+        missing."""
+        if self.owner is not None:
+            yield from (("USER", self.name), ("LOGNAME", self.name))
+            yield "HOME", self.home if Path(self.home).is_dir() else temporary
 
 
 def working_directory(task: Task, shown: str, default: str) -> str:
@@ -52,7 +61,7 @@ def user(name: str) -> User:
     if os.geteuid() != 0:
         raise EnvironmentProblem(f"transform.user: localpachd must run as root to run commands as {name}")
     options = ("--reuid", str(found.pw_uid), "--regid", str(gid), "--init-groups")
-    return User(options, (found.pw_uid, gid))
+    return User(options, (found.pw_uid, gid), found.pw_name, found.pw_dir)
 
 
 def program(cmd: tuple[str, ...], env: Mapping[str, str], cwd: str) -> tuple[str, ...]:

@@ -15,13 +15,16 @@ from pathlib import Path
 
 from localpachd.worker.environment import PFS, PFS_VARIABLE
 from localpachd.worker.machine import roots
+from localpachd.worker.machine.views import View
 
 _log = logging.getLogger(__name__)
 
 _PROBE_SECONDS = 20
+EVERYTHING = View()
+"""Nothing is hidden but the machine's `/tmp`."""
 
 # "$1" is the directory to be seen as /pfs, "$2" the working directory, "$3" the prepared root; then the command.
-_BIND = 'mount -n --bind "$1" /pfs || exit 126'
+_BIND = 'mount -n --bind "$1" /pfs && mount -n -a -T "$3.fstab" || exit 126'
 # Where the machine has no /pfs to mount on, its root is rebuilt from bind mounts below a directory with a /pfs.
 _REBUILD = (
     'mount -n --rbind "$3" "$3" && mount -n -a -T "$3.fstab" && mount -n --bind "$1" "$3/pfs" && cd "$3"'
@@ -46,7 +49,10 @@ _CANDIDATES: tuple[tuple[str, ...], ...] = (
     ("-U", "-r", "-m", *_PID),
     ("-U", "-r", "-m"),
 )
-_DROP_CAPABILITIES = ("setpriv", "--inh-caps=-all", "--ambient-caps=-all", "--")
+# What a program that runs as root expects to be allowed; without CAP_SYS_ADMIN it cannot undo the mounts. These are
+# Docker's, without those for devices, raw packets, other roots and capabilities of files.
+_OF_ROOT = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+net_bind_service"
+_NO_CAPABILITIES = ("--inh-caps=-all", "--ambient-caps=-all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +80,13 @@ class Confinement:
         """The path of the directory `pfs` as a process sees it."""
         return PFS if self.mounts else str(pfs)
 
-    def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None) -> None:
-        """With `rebuild`, makes `root` ready to be a process's root directory.
+    def prepare(self, root: Path, mounts: Mapping[str, Path] | None = None, view: View = EVERYTHING) -> None:
+        """Makes ready what processes are to see: `view`, and with `rebuild` `root` as their root directory.
 
         Each directory of `mounts` will be seen under its name. Raises MountProblem where that is impossible.
         """
-        if self.rebuild:
-            roots.build(root, mounts or {})
+        if self.mounts:
+            roots.build(root, mounts or {}, view, self.rebuild)
 
     def command(
         self,
@@ -98,12 +104,7 @@ class Confinement:
         inherited read end of a pipe whose other end closes when this process dies. `before` is a command that runs the
         rest as its arguments, inside, before rights are dropped.
         """
-        inner = list(argv)
-        if user:
-            inner = ["setpriv", *user, "--", *inner]
-        elif "--keep-caps" in self.flags:
-            inner = [*_DROP_CAPABILITIES, *inner]
-        inner = [*before, *inner]
+        inner = [*before, *self._rights(user), *argv]
         if self.mounts:
             script = f"{_REBUILD if self.rebuild else _BIND}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
             inner = ["unshare", *self.flags, "sh", "-c", script, "sh", str(pfs), cwd, str(root), *inner]
@@ -111,6 +112,16 @@ class Confinement:
         if self.own_processes:
             return ["setpriv", "--pdeathsig", "KILL", "--", *inner]
         return ["sh", "-c", _WATCH, "sh", f"/dev/fd/{lifeline}", cwd, *inner]
+
+    def _rights(self, user: Sequence[str]) -> list[str]:
+        """The command that takes all rights from the rest of a command line but those that it needs, and changes the
+        user."""
+        if not self.mounts and shutil.which("setpriv") is None:
+            return list[str]()
+        is_root = not user and (os.geteuid() == 0 or "-r" in self.flags)
+        may_drop = os.geteuid() == 0 or "-U" in self.flags
+        bounding = ["--bounding-set", _OF_ROOT if is_root else "-all"] if may_drop else []
+        return ["setpriv", *user, "--no-new-privs", *_NO_CAPABILITIES, *bounding, "--"]
 
 
 def detect(scratch: Path) -> Confinement:

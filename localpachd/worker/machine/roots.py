@@ -1,4 +1,5 @@
 """A root directory for processes, assembled from bind mounts of the entries of `/` and of directories to be added.
+Where the machine has a `/pfs` to mount on and nothing is added, the machine's own root serves.
 
 Makes the mount points and the list of mounts; mounts nothing.
 """
@@ -9,6 +10,8 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from localpachd.worker.machine.views import TMP, View, line
+
 _CROWD = 1000
 """The number of entries above which a directory is not mounted entry by entry."""
 
@@ -17,25 +20,35 @@ class MountProblem(Exception):
     """A directory cannot be mounted at the place it is meant for; the text is the reason."""
 
 
-def build(root: Path, mounts: Mapping[str, Path]) -> None:
-    """Fills `root` with mount points for the entries of `/` and for `mounts`, each a directory to be seen under a name,
-    and writes the list of mounts to the fstab(5) beside it. Raises MountProblem."""
-    fstab = root.with_name(root.name + ".fstab")
+def build(root: Path, mounts: Mapping[str, Path], view: View, rebuild: bool) -> None:
+    """Writes the list of the mounts that make processes see `view` to the fstab(5) beside `root`. With `rebuild`, fills
+    `root` with mount points for the entries of `/` and for `mounts`, each a directory to be seen under a name. Raises
+    MountProblem."""
+    fstab, temporary = root.with_name(root.name + ".fstab"), root.with_name(root.name + ".tmp")
     if fstab.exists():
         return
-    targets = {Path(name).resolve(): source for name, source in mounts.items()}
+    if not rebuild:
+        fstab.write_text("".join(view.mounts("", temporary)))
+        return
+    resolved = {Path(name).resolve(): source for name, source in mounts.items()}
+    in_tmp = {target: source for target, source in resolved.items() if TMP in target.parents}
+    targets = {target: source for target, source in resolved.items() if target not in in_tmp}
     remade = {Path("/")}
     for target in targets:
         remade |= _remade(target)
     (root / ".old").mkdir()
     (root / "pfs").mkdir()
     # An entry that vanishes before it is mounted is no loss.
-    lines = [_line(*pair, ",nofail") for directory in sorted(remade) for pair in _places(directory, root, remade)]
+    lines = [line(*pair, ",nofail") for directory in sorted(remade) for pair in _places(directory, root, remade)]
     for target, source in targets.items():
         place = root / target.relative_to("/")
         if not target.exists():
             place.mkdir(parents=True, exist_ok=True)
-        lines.append(_line(source, place))
+        lines.append(line(source, place))
+    lines += view.mounts(str(root), temporary)
+    for target, source in in_tmp.items():
+        (temporary / target.relative_to(TMP)).mkdir(parents=True, exist_ok=True)
+        lines.append(line(source, root / target.relative_to("/")))
     fstab.write_text("".join(lines))
 
 
@@ -81,13 +94,3 @@ def _resemble(place: Path, found: os.stat_result) -> None:
     place.chmod(stat.S_IMODE(found.st_mode))
     if os.geteuid() == 0:
         os.chown(place, found.st_uid, found.st_gid)
-
-
-def _line(source: Path, place: Path, options: str = "") -> str:
-    """The line of fstab(5) that shows `source` at `place`."""
-    return f"{_escaped(str(source))} {_escaped(str(place))} none rbind{options} 0 0\n"
-
-
-def _escaped(path: str) -> str:
-    """A path in the notation of fstab(5)."""
-    return "".join(f"\\{ord(character):03o}" if character in " \t\n\\#" else character for character in path)

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localpachd.worker import environment, secrets
@@ -14,17 +14,35 @@ from localpachd.worker.machine.files import MachineFiles
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.processes import UserProcess
 from localpachd.worker.machine.roots import MountProblem
+from localpachd.worker.machine.views import View, view
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
 from localpachd.worker.workplace import Stores, client_configuration, credentials, encoded
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The part of the machine that processes get: the files of `view`, the server's variables of these names beside the
+    usual ones, and `user`, who runs the commands of tasks that name none ("" for the server's own)."""
+
+    view: View = field(default_factory=lambda: view(()))
+    variables: frozenset[str] = frozenset()
+    user: str = ""
+
+
 class Machine:
     """Implements `workplace.Backend`: the machine takes the place of the image. `confinement` is found by trials in
-    `scratch` when it is not given."""
+    `scratch` when it is not given. `surroundings` say what processes get of the machine."""
 
-    def __init__(self, stores: Stores, scratch: Path, confinement: Confinement | None = None) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        scratch: Path,
+        confinement: Confinement | None = None,
+        surroundings: Surroundings | None = None,
+    ) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
+        self._surroundings = surroundings or Surroundings()
         self._stores = stores
         self._scratch = scratch.resolve()
         # Its other end closes when this process dies, and with that the processes that watch it.
@@ -42,7 +60,14 @@ class Machine:
         network = Network(ports, own is not None)
         try:
             return MachineWorkplace(
-                self._stores, directory, task, gpus, own or self.confinement, network, self._lifeline[0]
+                self._stores,
+                directory,
+                replace(task, user=task.user or self._surroundings.user),
+                gpus,
+                own or self.confinement,
+                network,
+                self._lifeline[0],
+                self._surroundings,
             )
         except BaseException:
             network.close()
@@ -90,20 +115,24 @@ class MachineWorkplace:
         confinement: Confinement,
         network: Network,
         lifeline: int,
+        surroundings: Surroundings,
     ) -> None:
         self.stores = stores
-        self.linked_files = MachineFiles()
         self.statement = network.statement
         self._network = network
         self._confinement = confinement
         self._lifeline = lifeline
         self._root = directory / "root"
+        self._view = surroundings.view
         self._user = invocation.user(task.user)
+        own_tmp = directory / "root.tmp" if confinement.mounts else None
+        self.linked_files = MachineFiles(self._view, own_tmp, self._user.options)
         pfs = directory / "pfs"
         shown = confinement.shown(pfs)
         self.layout = Layout(pfs, shown, stores.db, stores.chunks, self._user.owner)
         temporary = self.layout.directory("tmp")
-        self.env = environment.machine_variables(task, shown, temporary, gpus)
+        self.env = environment.machine_variables(task, shown, temporary, gpus, surroundings.variables)
+        self.env |= {name: value for name, value in self._user.variables(temporary) if name not in dict(task.env)}
         if task.pachd:
             self.env |= client_configuration(self.layout, task.pachd, stores.token)
         self._cwd = invocation.working_directory(task, shown, self.layout.directory("work"))
@@ -120,7 +149,7 @@ class MachineWorkplace:
         if self._confinement.mounts:
             self._root.mkdir()
             try:
-                self._confinement.prepare(self._root, mounts)
+                self._confinement.prepare(self._root, mounts, self._view)
             except MountProblem as problem:
                 raise EnvironmentProblem(f"transform.secrets: {problem}") from problem
 

@@ -22,7 +22,8 @@ from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.reach import Reach
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.machine.workplaces import Machine
+from localpachd.worker.machine.views import view
+from localpachd.worker.machine.workplaces import Machine, Surroundings
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.workplace import Stores
@@ -72,7 +73,8 @@ class Engine:
 
     def _begin(self) -> None:
         scratch = self.root / "scratch"
-        machine = Machine(Stores(self.db, self.chunks, self.secrets), scratch)
+        surroundings = Surroundings(view((), (self.root,)))
+        machine = Machine(Stores(self.db, self.chunks, self.secrets), scratch, surroundings=surroundings)
         self.runner = LocalRunner(scratch, self.gpus, GrpcBatchServer(), machine)
         self.pps = Pps(self.pfs, self.runner, self.gpus, 0, self.secrets, NoSidecars(), self.clock)
         self.pps.start()

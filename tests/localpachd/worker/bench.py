@@ -14,7 +14,8 @@ from localpachd.worker.docker.workplaces import Docker
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.machine import namespaces
 from localpachd.worker.machine.namespaces import Confinement
-from localpachd.worker.machine.workplaces import Machine
+from localpachd.worker.machine.views import view
+from localpachd.worker.machine.workplaces import Machine, Surroundings
 from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.tasks import CancelToken, DatumResult, DatumWork, InputFile, LogLine, Task
@@ -51,7 +52,7 @@ class Bench:
     def _backend(self) -> Backend:
         if self.confinement is not None:
             self.image = ""
-            return Machine(self.stores, self.scratch, self.confinement)
+            return Machine(self.stores, self.scratch, self.confinement, Surroundings(view((), (self.root,))))
         self.image = containers.image()
         return Docker(self.stores, containers.found(), self.root, lambda: None)
 
