@@ -75,8 +75,10 @@ def start_shared_pachd() -> Iterator[StartPachd]:
 
 
 def _reaching(directories: pytest.TempPathFactory) -> list[str]:
-    """The options of a server that may reach, by URLs, the files and the web sites of tests."""
-    return ["--file-urls", str(directories.getbasetemp()), "--url-network", "127.0.0.0/8"]
+    """The options of a server that may reach, by URLs, the files and the web sites of tests, and whose workers see the
+    files."""
+    files = str(directories.getbasetemp())
+    return ["--file-urls", files, "--worker-sees", files, "--url-network", "127.0.0.0/8"]
 
 
 @pytest.fixture(scope="session")

@@ -107,6 +107,9 @@ def _listed() -> tuple[str, ...]:
         asked = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_SECONDS, check=True)
     except (OSError, subprocess.SubprocessError):  # without an answer from the driver, no device can be leased
         return ()
+    # Programs of CUDA make missing device files by one with root's rights, which user code does not get.
+    if shutil.which("nvidia-modprobe") is not None:
+        subprocess.run(["nvidia-modprobe", "-u", "-c=0"], capture_output=True, timeout=_PROBE_SECONDS, check=False)
     found = [tuple(part.strip() for part in line.split(",")) for line in asked.stdout.splitlines() if "," in line]
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
     if shown is None:

@@ -332,3 +332,15 @@ def test_links_in_a_root_lead_no_permissions_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "root").chmod(0o755)
     close_off(tmp_path / "root")
     assert stat.S_IMODE((tmp_path / "elsewhere").stat().st_mode) == 0o644
+
+
+def test_a_root_whose_permissions_cannot_be_set_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    close_off(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "chmod", _refused)
+        close_off(tmp_path)
+    assert f"others may be able to read {tmp_path}" in caplog.text
+
+
+def _refused(path: object, *_: object, **__: object) -> None:
+    raise PermissionError(1, "Operation not permitted", str(path))

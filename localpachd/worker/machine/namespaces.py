@@ -60,11 +60,12 @@ class Confinement:
     """A way of starting processes that works on this machine.
 
     `flags` are unshare's; () when processes see the machine as it is and have no `/pfs`. With `rebuild` the root
-    directory is assembled from mounts.
+    directory is assembled from mounts. `drops`: whether processes that are root can be denied capabilities.
     """
 
     flags: tuple[str, ...] = ()
     rebuild: bool = False
+    drops: bool = True
 
     @property
     def mounts(self) -> bool:
@@ -119,7 +120,7 @@ class Confinement:
         if not self.mounts and shutil.which("setpriv") is None:
             return list[str]()
         is_root = not user and (os.geteuid() == 0 or "-r" in self.flags)
-        may_drop = os.geteuid() == 0 or "-U" in self.flags
+        may_drop = self.drops and (os.geteuid() == 0 or "-U" in self.flags)
         bounding = ["--bounding-set", _OF_ROOT if is_root else "-all"] if may_drop else []
         return ["setpriv", *user, "--no-new-privs", *_NO_CAPABILITIES, *bounding, "--"]
 
@@ -129,7 +130,7 @@ def detect(scratch: Path) -> Confinement:
     impossible."""
     if shutil.which("unshare") is None or shutil.which("mount") is None:
         _warn("unshare(1) and mount(1) of util-linux were not found")
-        return Confinement()
+        return _unconfined()
     rebuild = not Path(PFS).is_dir()
     complaints = ""
     with tempfile.TemporaryDirectory(dir=scratch, prefix="probe-") as directory:
@@ -144,7 +145,14 @@ def detect(scratch: Path) -> Confinement:
             if not complaints:
                 return candidate
     _warn(complaints)
-    return Confinement()
+    return _unconfined()
+
+
+def _unconfined() -> Confinement:
+    """Processes that see the machine as it is. Root lacks the capability to drop others in some containers."""
+    rights = Confinement()._rights(())
+    asked = subprocess.run((*rights, "true"), capture_output=True, check=False) if rights else None
+    return Confinement(drops=asked is None or asked.returncode == 0)
 
 
 def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:

@@ -3,6 +3,7 @@
 Makes the mount points and the lines of an fstab(5) for them; mounts nothing.
 """
 
+import contextlib
 import errno
 import os
 import sys
@@ -33,7 +34,7 @@ class View:
         for each in self.kept:
             place = temporary / each.relative_to(TMP)
             place.mkdir(parents=True, exist_ok=True)
-            lines.append(line(each, place))
+            lines.append(line(each, place, ",nofail"))  # one that vanishes before it is mounted is no loss
         lines.append(line(temporary, Path(f"{root}{TMP}")))
         for each in self.hidden:
             if self._own(each) is not None or not each.exists():
@@ -84,8 +85,9 @@ def _programs() -> Iterator[Path]:
     named = (os.environ.get(name, "") for name in ("HOME", "XDG_CACHE_HOME", "PATH", "PYTHONPATH"))
     texts = [part for text in named for part in text.split(os.pathsep) if part]
     texts += [*sys.path, sys.prefix, sys.base_prefix, str(Path(sys.executable).parent)]
+    with contextlib.suppress(FileNotFoundError):  # it was deleted
+        texts.append(str(Path.cwd()))
     yield from (Path(text) for text in texts if Path(text).is_absolute() and os.access(text, os.X_OK))
-    yield Path.cwd()
 
 
 def _names(path: Path) -> tuple[Path, Path]:

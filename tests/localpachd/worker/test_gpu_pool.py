@@ -136,3 +136,12 @@ def test_without_nvidia_smi_a_number_is_believed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gpu_pool.detect() == ()
     assert gpu_pool.detect("2") == ("0", "1")
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_device_files_of_cuda_are_made_before_user_code_runs(tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-modprobe"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n')
+    program.chmod(0o755)
+    assert gpu_pool.detect() == ("0", "1")
+    assert (tmp_path / "asked").read_text() == "-u -c=0\n"
