@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from localpachd import durable
 from localpachd.disk import Disk
-from localpachd.sqlite import Readers, shrink, transaction
+from localpachd.sqlite import Readers, SharedSync, shrink, transaction
 
 # Times are nanoseconds since the epoch, UTC. `seq` columns give the order of creation.
 SCHEMA = """
@@ -164,11 +165,18 @@ CREATE INDEX IF NOT EXISTS logs_by_pipeline ON logs (project, pipeline);
 _ADDED = (("logs", "level", "INTEGER NOT NULL DEFAULT 2"),)
 """Columns (table, name, type) that databases of older versions lack."""
 
+FORMAT = 2
+"""The version of the root's layout. It is raised when an older server could not read what this one writes; databases
+from before it was kept have 0."""
+
 T = TypeVar("T")
 
 
 class Database:
-    """A SQLite file in WAL mode: one writer at a time, any number of readers on consistent snapshots."""
+    """A SQLite file in WAL mode: one writer at a time, any number of readers on consistent snapshots.
+
+    Every step is durable when it returns, and so are those that it has seen. Readers see it a little earlier.
+    """
 
     def __init__(self, path: Path, disk: Disk | None = None) -> None:
         self._path = path
@@ -177,15 +185,29 @@ class Database:
         self._readers = Readers(self._connect)
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
-        self._writer.executescript(SCHEMA)
-        for table, column, kind in _ADDED:
-            if column not in {row["name"] for row in self._writer.execute(f"PRAGMA table_info({table})")}:
-                self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+        with transaction(self._writer):
+            self._make_tables()
+        self._sync = SharedSync(path)
+        durable.sync(path)
+        durable.sync(path.parent)
+        self._sync.wait(self._sync.committed())
 
     def write(self, change: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `change` as one transaction, and undoes it if it raises. Raises NoSpace if the disk is full."""
-        with self._disk.writing(), self._write_lock, transaction(self._writer):
-            return change(self._writer)
+        """Runs `change` as one transaction, and undoes it if it raises; returns when it would survive a power failure.
+        Raises NoSpace if the disk is full, FailedPrecondition after it has failed."""
+        with self._disk.writing():
+            with self._write_lock:
+                self._sync.check()
+                before = self._writer.total_changes
+                with transaction(self._writer):
+                    result = change(self._writer)
+                number = self._sync.committed() if self._writer.total_changes != before else self._sync.last
+            self._sync.wait(number)
+        return result
+
+    def flush(self) -> None:
+        """Returns when every step that readers see would survive a power failure."""
+        self._sync.wait(self._sync.last)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -217,11 +239,31 @@ class Database:
         with self._write_lock:
             self._writer.close()
         self._readers.close()
+        self._sync.close()
+
+    def _make_tables(self) -> None:
+        """Makes the tables that are missing, or adds what an older version lacks."""
+        for statement in _statements(SCHEMA):
+            self._writer.execute(statement)
+        for table, column, kind in _ADDED:
+            if column not in {row["name"] for row in self._writer.execute(f"PRAGMA table_info({table})")}:
+                self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
+        self._writer.execute(f"PRAGMA user_version={FORMAT}")
 
     def _connect(self) -> sqlite3.Connection:
         # The lock and the pool keep a connection to one thread at a time.
         conn = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
         conn.row_factory = sqlite3.Row
-        conn.execute("PRAGMA synchronous=NORMAL")
+        conn.execute("PRAGMA synchronous=NORMAL")  # at checkpoints; `write` syncs the log
         conn.execute("PRAGMA cache_size=-8000")
         return conn
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script: `executescript` would commit the transaction around it."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

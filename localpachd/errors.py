@@ -7,6 +7,7 @@
     ├── FailedPrecondition    FAILED_PRECONDITION
     ├── Unavailable           UNAVAILABLE
     ├── NoSpace               RESOURCE_EXHAUSTED
+    ├── DataLoss              DATA_LOSS
     ├── Unimplemented         UNIMPLEMENTED
     └── Crashed               INTERNAL
 
@@ -44,6 +45,10 @@ class Unavailable(PachError):
 
 class NoSpace(PachError):
     """The server's disk has no room for what the request, or a job, writes."""
+
+
+class DataLoss(PachError):
+    """Stored bytes are damaged or missing."""
 
 
 class Unimplemented(PachError):

@@ -1,10 +1,19 @@
-"""SQLite as every room uses it: one writer's transactions, a pool of readers, files that shrink. Knows no table."""
+"""SQLite as every room uses it: one writer's transactions, syncs that writers share, a pool of readers, small files.
+
+Knows no table.
+"""
 
 import logging
+import os
 import queue
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+
+from localpachd import durable
+from localpachd.errors import FailedPrecondition
 
 _IDLE = 8
 """Connections that are kept open for the next reader. Each has memory of its own."""
@@ -41,6 +50,60 @@ class Readers:
         """Closes every idle connection; call it when no reader is left."""
         while not self._idle.empty():
             self._idle.get_nowait().close()
+
+
+class SharedSync:
+    """Makes the transactions of one database in WAL mode durable: those that wait at the same time share one sync of
+    the log, during which others can commit. Thread-safe.
+
+    The database's own connections have synchronous=NORMAL, which syncs before and after each checkpoint, but not at
+    each commit. Transactions are durable in their order, since SQLite reads the log to its first damaged frame.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._log = os.open(f"{database}-wal", os.O_RDONLY)
+        self._turn = threading.Lock()
+        self._committed = 0
+        self._durable = 0
+        self._failed = ""
+
+    def committed(self) -> int:
+        """Counts a transaction that was just committed; the caller is the only writer. Returns its number."""
+        self._committed += 1
+        return self._committed
+
+    @property
+    def last(self) -> int:
+        """The number of the last transaction."""
+        return self._committed
+
+    def wait(self, number: int) -> None:
+        """Returns when a transaction and those before it would survive a power failure; see `check` for failures."""
+        with self._turn:  # all that queue up here while one syncs are served by the next sync
+            if self._durable >= number:
+                return
+            self.check()
+            up_to = self._committed
+            try:
+                durable.sync_data(self._log)
+            except OSError as error:
+                self._failed = error.strerror or str(error)
+                self.check()
+            self._durable = up_to
+
+    def check(self) -> None:
+        """Raises FailedPrecondition once a sync has failed. The system may have dropped what it could not write, so a
+        later sync that succeeds proves nothing, and nothing may be written on top."""
+        if self._failed:
+            raise FailedPrecondition(
+                f"{self._database} could not be made durable ({self._failed}), so nothing more is written to it: check "
+                "the disk, and start localpachd again"
+            )
+
+    def close(self) -> None:
+        """Closes the log; call it after the last use of the database."""
+        os.close(self._log)
 
 
 @contextmanager

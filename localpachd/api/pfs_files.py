@@ -41,7 +41,7 @@ class FileCalls:
             node = _only_file(trees.glob(files, request.file.path, *_bounds(request)))
             if node is None or node.content is None:
                 raise _missing(request.file.path, info)
-            data = self._pfs.chunks.read(node.content, max(request.offset, 0))
+            data = self._pfs.chunks.read(node.content, max(request.offset, 0), f"{info.commit}:{node.path}")
             # The Python client fails on an empty file if the stream has no message.
             yield from _in_messages(chain((next(data, b""),), data))
 
@@ -67,7 +67,7 @@ class FileCalls:
                 raise _missing(request.file.path, info)
             whole = ((node.path, node.content) for node in chain((first,), nodes))
             read = self._pfs.chunks.read
-            contents = ((path, read(content)) for path, content in whole if content is not None)
+            contents = ((path, read(content, name=path)) for path, content in whole if content is not None)
             objects.upload(request.URL, contents, self._pfs.reach)
 
     def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:

@@ -29,6 +29,7 @@ _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.FailedPrecondition, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.Unavailable, grpc.StatusCode.UNAVAILABLE),
     (errors.NoSpace, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (errors.DataLoss, grpc.StatusCode.DATA_LOSS),
     (errors.Unimplemented, grpc.StatusCode.UNIMPLEMENTED),
     (errors.Crashed, grpc.StatusCode.INTERNAL),
     (errors.PachError, grpc.StatusCode.UNKNOWN),

@@ -63,7 +63,7 @@ class FilesetServicer:
 
     def _read(self, file: File) -> Iterator[storage_pb2.ReadFilesetResponse]:
         """The messages of one file; an empty one has a message, too."""
-        data = self._pfs.chunks.read(file.content)
+        data = self._pfs.chunks.read(file.content, name=file.path)
         yield _piece(file.path, next(data, b""))
         for piece in data:
             yield _piece(file.path, piece)

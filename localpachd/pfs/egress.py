@@ -16,7 +16,7 @@ def copy(pfs: Pfs, commit: Commit, url: str, check: Callable[[], None] = lambda:
     def files() -> Iterator[tuple[str, Iterator[bytes]]]:
         for path, parts in itertools.groupby(found, lambda file: file.path):
             check()
-            yield path, itertools.chain.from_iterable(pfs.chunks.read(part.content) for part in list(parts))
+            yield path, itertools.chain.from_iterable(pfs.chunks.read(part.content, name=path) for part in list(parts))
 
     with pfs.chunks.uses.one():
         with pfs.db.read() as conn:

@@ -118,7 +118,7 @@ def record(conn: sqlite3.Connection, chunks: Chunks, job: Job, identity: str) ->
     file = contents.fileset(conn, meta).find(records.meta_path(identity), identity) if meta else None
     if file is None:
         raise PachError(f"datum {identity} not found in job {job}")
-    return records.decode(identity, b"".join(chunks.read(file.content)))
+    return records.decode(identity, b"".join(chunks.read(file.content, name=file.path)))
 
 
 def layers(conn: sqlite3.Connection, infos: Iterable[CommitInfo]) -> Mapping[Repo, FileSetRef]:

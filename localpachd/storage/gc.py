@@ -1,4 +1,7 @@
-"""Garbage collection: deletes layers without a commit or file set, and chunks that no layer refers to."""
+"""Garbage collection: deletes layers without a commit or file set, and chunks that no layer refers to.
+
+Such chunks lie in the trash for a day before. They come back if they are put again, or if a start finds them in use.
+"""
 
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -9,20 +12,23 @@ from functools import partial
 from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 
+KEPT = 86400.0
+"""Seconds for which chunks stay in the trash, unless the disk is full."""
+
 _HASH_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The numbers of layers and chunks that a sweep deleted."""
+    """The numbers of layers that a sweep deleted, and of chunks that it moved into the trash."""
 
     layers: int
     chunks: int
 
 
 def sweep(db: Database, chunks: Chunks) -> Swept:
-    """Deletes everything without references and shrinks the files. Safe only while no work is in progress, as at the
-    start of the server. May be interrupted and run again at any time."""
+    """Deletes all layers without references, trashes all such chunks, and shrinks the files. Safe only while no work is
+    in progress, as at the start of the server. May be interrupted and run again at any time."""
     swept = Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None))
     chunks.shrink()
     db.shrink()
@@ -33,8 +39,8 @@ class Sweeper:
     """Sweeps while other work is in progress.
 
     Deletes a layer if an earlier sweep found it unused and all work in progress began after that: nothing can still be
-    reading it. Deletes a chunk if no layer refers to it and all work in progress began more than an hour after it was
-    put: nothing is about to refer to it.
+    reading it. Trashes a chunk if no layer refers to it, and it was put before the sweep before this one and before any
+    work in progress began: nothing is about to refer to it.
     """
 
     def __init__(self, db: Database, chunks: Chunks) -> None:
@@ -45,14 +51,14 @@ class Sweeper:
     def sweep(self) -> Swept:
         """Deletes the layers and chunks that are safe to delete. One call at a time."""
         uses = self._chunks.uses
-        since = uses.since()
+        before = self._chunks.advance()
         unused = _unused(self._db)
         mark = uses.mark()
         found = {layer: self._found.get(layer, mark) for layer in unused}
         ripe = [layer for layer, when in found.items() if layer in self._found and uses.all_after(when)]
         layers = _delete_layers(self._db, ripe)
         self._found = {layer: when for layer, when in found.items() if layer not in set(ripe)}
-        return Swept(layers, _sweep_chunks(self._db, self._chunks, since))
+        return Swept(layers, _sweep_chunks(self._db, self._chunks, before))
 
 
 _UNUSED = """SELECT id FROM layers
@@ -76,12 +82,16 @@ def _delete(layer: int, conn: sqlite3.Connection) -> int:
     return gone
 
 
-def _sweep_chunks(db: Database, chunks: Chunks, before: float | None) -> int:
+def _sweep_chunks(db: Database, chunks: Chunks, before: int | None) -> int:
+    db.flush()  # a step that readers see already may not be durable yet
     with db.read() as conn:
-        return chunks.sweep(_live(conn), before)
+        swept = chunks.sweep(live(conn), before)
+    chunks.empty_trash(KEPT)
+    return swept
 
 
-def _live(conn: sqlite3.Connection) -> Iterator[bytes]:
+def live(conn: sqlite3.Connection) -> Iterator[bytes]:
+    """The hashes of the chunks that layers refer to, with repetitions."""
     with closing(conn.cursor()) as cursor:
         cursor.row_factory = None
         for (chunks,) in cursor.execute("SELECT chunks FROM entries WHERE chunks IS NOT NULL"):

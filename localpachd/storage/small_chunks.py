@@ -3,14 +3,14 @@
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from localpachd.errors import DataLoss
+from localpachd.ids import chunk_hash
 from localpachd.sqlite import Readers, shrink, transaction
-
-RENEW = 3600.0
-"""Seconds after which putting a chunk again renews its date."""
 
 _BATCH_BYTES = 4 << 20
 _BATCH_CHUNKS = 4096
@@ -18,18 +18,27 @@ _GATHERED = 500  # chunks asked for in one query
 _SWEPT = 1000  # chunks looked at in one step of a sweep
 
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS small (hash BLOB PRIMARY KEY, put REAL NOT NULL, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS small (
+    hash BLOB PRIMARY KEY,
+    put REAL NOT NULL, -- the generation in which it was last put; a time in the oldest rows
+    data BLOB NOT NULL,
+    crc INTEGER -- CRC-32 of the data, which takes a fifth of the hash's time; the oldest rows have none
+);
+CREATE TABLE IF NOT EXISTS trash (hash BLOB PRIMARY KEY, since REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS generation (number INTEGER NOT NULL);
 """
-_INSERT = f"""
-INSERT INTO small (hash, put, data) VALUES (?, ?, ?)
-ON CONFLICT (hash) DO UPDATE SET put = excluded.put WHERE small.put < excluded.put - {RENEW}
+# The same bytes replace those that are there: they may be damaged.
+_INSERT = """
+INSERT INTO small (hash, put, data, crc) VALUES (?, ?, ?, ?)
+ON CONFLICT (hash) DO UPDATE SET put = excluded.put, data = excluded.data, crc = excluded.crc
+WHERE put < excluded.put OR data <> excluded.data OR crc IS NOT excluded.crc
 """
 
 
 class SmallChunks:
     """The store of one SQLite file. Every method may be called from any thread; one process at a time.
 
-    Readers never wait for a write to become durable.
+    Readers never wait for a write to become durable. `generation` is that in which chunks are put (see `Uses`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,10 +52,12 @@ class SmallChunks:
         self._writer = self._connect()
         self._writer.execute("PRAGMA journal_mode=WAL")
         self._writer.execute("PRAGMA synchronous=FULL")
-        self._writer.executescript(_SCHEMA)
+        self._make_tables()
+        self.generation = self._writer.execute("SELECT number FROM generation").fetchone()[0]
+        self.advance()
 
     def put(self, digest: bytes, data: bytes) -> None:
-        """Stores a chunk; it is durable after the next `flush`."""
+        """Stores a chunk; it is durable after the next `flush`. Takes it out of the trash, and repairs it."""
         with self._lock:
             if digest not in self._gathered:
                 self._gathered[digest] = data
@@ -56,23 +67,30 @@ class SmallChunks:
             self.flush()
 
     def get(self, digest: bytes) -> bytes | None:
-        """The bytes of one chunk, or None if it is not in the store."""
+        """The bytes of one chunk, or None if it is not in the store. DataLoss if it is damaged."""
         data = self._in_memory((digest,)).get(digest)
         if data is None:
             with self._readers.one() as conn:
-                row = conn.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
-            data = None if row is None else bytes(row[0])
+                row = conn.execute("SELECT data, crc FROM small WHERE hash = ?", (digest,)).fetchone()
+            if row is None:
+                return None
+            data, crc = row
+            _check(digest, data, crc)
         return data
 
     def gather(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
-        """The bytes of the chunks in the store, by hash: several times faster than one by one."""
+        """The bytes of the chunks in the store, by hash: several times faster than one by one. DataLoss if one is
+        damaged."""
         found = self._in_memory(digests)
         wanted = [digest for digest in digests if digest not in found]
         with self._readers.one() as conn:
             for start in range(0, len(wanted), _GATHERED):
                 some = wanted[start : start + _GATHERED]
                 marks = ", ".join("?" * len(some))
-                found.update(conn.execute(f"SELECT hash, data FROM small WHERE hash IN ({marks})", some))
+                query = f"SELECT hash, data, crc FROM small WHERE hash IN ({marks})"
+                for digest, data, crc in conn.execute(query, some):
+                    _check(digest, data, crc)
+                    found[digest] = data
         return found
 
     def flush(self) -> None:
@@ -94,24 +112,49 @@ class SmallChunks:
                     self._in_writing = {}
 
     def hashes(self) -> Iterator[bytes]:
-        """Every durable chunk, in no particular order."""
-        with self._readers.one() as conn, closing(conn.execute("SELECT hash FROM small")) as rows:
-            yield from (row[0] for row in rows)
+        """Every durable chunk that is not in the trash, in no particular order."""
+        with self._readers.one() as conn:
+            query = "SELECT hash FROM small WHERE hash NOT IN (SELECT hash FROM trash)"
+            with closing(conn.execute(query)) as rows:
+                yield from (row[0] for row in rows)
+
+    def advance(self) -> int:
+        """Begins the next generation, durably, and returns it."""
+        with self._write_lock, transaction(self._writer):
+            self._writer.execute("UPDATE generation SET number = number + 1")
+            number = int(self._writer.execute("SELECT number FROM generation").fetchone()[0])
+        self.generation = number
+        return number
 
     def sweep(self, unused: Callable[[bytes], bool], limit: float) -> int:
-        """Deletes the unused chunks put before `limit` (seconds since the epoch), a few at a time, so that no writer
-        waits long; returns how many."""
+        """Puts into the trash the unused chunks from generations before `limit`, a few at a time, so that no writer
+        waits long, and takes the used ones out of it; returns how many were put there."""
         swept = 0
         last = b""
         with self._readers.one() as conn:
+            for (digest,) in conn.execute("SELECT hash FROM trash").fetchall():
+                if not unused(digest):
+                    self._change("DELETE FROM trash WHERE hash = ?", [(digest,)])
             while rows := conn.execute(
                 "SELECT hash FROM small WHERE hash > ? AND put < ? ORDER BY hash LIMIT ?", (last, limit, _SWEPT)
             ).fetchall():
                 last = rows[-1][0]
-                doomed = [row for row in rows if unused(row[0])]
+                doomed = [row[0] for row in rows if unused(row[0])]
                 if doomed:
-                    swept += self._delete(doomed, limit)
+                    # A chunk that was put again meanwhile, which renewed its generation, stays.
+                    swept += self._change(
+                        "INSERT OR IGNORE INTO trash SELECT hash, ? FROM small WHERE hash = ? AND put < ?",
+                        [(time.time(), digest, limit) for digest in doomed],
+                    )
         return swept
+
+    def empty_trash(self, before: float) -> int:
+        """Deletes what has been in the trash since before a time (seconds since the epoch); returns how many."""
+        deleted = 0
+        while rows := self._old_trash(before):
+            self._change("DELETE FROM small WHERE hash IN (SELECT hash FROM trash WHERE hash = ?)", rows)
+            deleted += self._change("DELETE FROM trash WHERE hash = ?", rows)
+        return deleted
 
     def shrink(self) -> None:
         """Returns the free part of the file to the disk, if it is large; call it while nothing else uses the file."""
@@ -124,22 +167,43 @@ class SmallChunks:
         self._writer.close()
         self._readers.close()
 
+    def _make_tables(self) -> None:
+        self._writer.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
+        columns = {row[1] for row in self._writer.execute("PRAGMA table_info(small)")}
+        with transaction(self._writer):
+            if "crc" not in columns:
+                self._writer.execute("ALTER TABLE small ADD COLUMN crc INTEGER")
+            if self._writer.execute("SELECT COUNT(*) FROM generation").fetchone()[0] == 0:
+                # Past the times that the rows of older versions have.
+                (rows,) = self._writer.execute("SELECT EXISTS (SELECT 1 FROM small)").fetchone()
+                self._writer.execute("INSERT INTO generation VALUES (?)", (int(time.time()) if rows else 0,))
+
     def _in_memory(self, digests: Sequence[bytes]) -> dict[bytes, bytes]:
         with self._lock:
             places = (self._gathered, self._in_writing)
             return {digest: place[digest] for place in places for digest in digests if digest in place}
 
     def _write(self, batch: Mapping[bytes, bytes]) -> None:
-        now = time.time()
+        now = self.generation
         with transaction(self._writer):
-            self._writer.executemany(_INSERT, ((digest, now, data) for digest, data in batch.items()))
+            rows = ((digest, now, data, zlib.crc32(data)) for digest, data in batch.items())
+            self._writer.executemany(_INSERT, rows)
+            if self._writer.execute("SELECT EXISTS (SELECT 1 FROM trash)").fetchone()[0]:
+                self._writer.executemany("DELETE FROM trash WHERE hash = ?", ((digest,) for digest in batch))
 
-    def _delete(self, doomed: Sequence[tuple[bytes]], limit: float) -> int:
-        """A chunk that was put again meanwhile, which renewed its date, stays."""
+    def _old_trash(self, before: float) -> list[tuple[bytes]]:
+        with self._readers.one() as conn:
+            return conn.execute("SELECT hash FROM trash WHERE since < ? LIMIT ?", (before, _SWEPT)).fetchall()
+
+    def _change(self, statement: str, rows: Sequence[tuple[object, ...]]) -> int:
         with self._write_lock, transaction(self._writer):
-            rows = ((digest, limit) for (digest,) in doomed)
-            return self._writer.executemany("DELETE FROM small WHERE hash = ? AND put < ?", rows).rowcount
+            return self._writer.executemany(statement, rows).rowcount
 
     def _connect(self) -> sqlite3.Connection:
         # The locks and the pool keep a connection to one thread at a time.
         return sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
+
+
+def _check(digest: bytes, data: bytes, crc: int | None) -> None:
+    if zlib.crc32(data) != crc and (crc is not None or chunk_hash(data) != digest):
+        raise DataLoss(f"chunk {digest.hex()} is damaged: its bytes are not those that were stored")

@@ -13,7 +13,7 @@ def stream(nodes: Iterable[Node], chunks: Chunks) -> Iterator[bytes]:
     """A tar archive in pieces of at most 1 MiB, as the real server writes it.
 
     Names are absolute paths, directories end in a slash and have no content; mode, owner and time are 0. Long names and
-    sizes use pax headers. Raises PachError if a chunk of a file is missing.
+    sizes use pax headers. Raises DataLoss if a file is damaged.
     """
     for node in nodes:
         entry = tarfile.TarInfo(node.path)
@@ -22,7 +22,7 @@ def stream(nodes: Iterable[Node], chunks: Chunks) -> Iterator[bytes]:
         entry.size = 0 if node.is_dir else node.size
         yield entry.tobuf(tarfile.PAX_FORMAT)
         if node.content is not None:
-            yield from chunks.read(node.content)
+            yield from chunks.read(node.content, name=node.path)
             if node.size % _BLOCK:
                 yield bytes(_BLOCK - node.size % _BLOCK)
     yield bytes(2 * _BLOCK)

@@ -1,7 +1,6 @@
 """Work in progress on stored bytes, which a sweep must not delete meanwhile. Deletes nothing itself."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,11 +9,15 @@ class Uses:
     """The work in progress. Thread-safe.
 
     Code that stores chunks to which no layer refers yet, or reads a snapshot for long, does so in a `with one()`.
+
+    Time is counted in generations, which sweeps begin: clocks may be set, and file systems have clocks of their own.
+    The first is `generation`, to be later than any that stored chunks have.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, generation: int = 1) -> None:
         self._lock = threading.Lock()
-        self._begun: dict[int, float] = {}
+        self._generation = generation
+        self._begun: dict[int, int] = {}  # the generation in which each piece of work began
         self._next = 0
 
     @contextmanager
@@ -23,7 +26,7 @@ class Uses:
         with self._lock:
             number = self._next
             self._next += 1
-            self._begun[number] = time.time()
+            self._begun[number] = self._generation
         try:
             yield
         finally:
@@ -40,7 +43,15 @@ class Uses:
         with self._lock:
             return min(self._begun, default=self._next) >= mark
 
-    def since(self) -> float:
-        """The start of the oldest work in progress, in seconds since the epoch; now, if there is none."""
+    @property
+    def generation(self) -> int:
+        """The present generation. A chunk that is put now is at least as young."""
         with self._lock:
-            return min((*self._begun.values(), time.time()))
+            return self._generation
+
+    def advance(self, generation: int) -> int:
+        """Begins a later generation. Returns the oldest one in which work in progress began, or the one that has just
+        ended: nothing refers to a chunk from before it, unless it does so already."""
+        with self._lock:
+            ended, self._generation = self._generation, generation
+            return min((*self._begun.values(), ended))

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localpachd import durable
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.tasks import SecretUse
@@ -37,10 +38,11 @@ class Secret:
 
 
 class Secrets:
-    """The secrets of one server, each a file of its own in `directory`. The errors are Kubernetes's. Thread-safe."""
+    """The secrets of one server, each a file of its own in `directory`. Changes are durable when they return. The
+    errors are Kubernetes's. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_directory(directory, 0o700)
         self._directory = directory
 
     def create(self, secret: Secret) -> None:
@@ -59,6 +61,7 @@ class Secrets:
             raise AlreadyExists(f'secrets "{secret.name}" already exists') from None
         finally:
             draft.unlink(missing_ok=True)
+        durable.sync(self._directory)
 
     def get(self, name: str) -> Secret:
         """A secret by name. Raises NotFound."""
@@ -85,11 +88,13 @@ class Secrets:
             self._path(name).unlink()
         except FileNotFoundError:
             raise NotFound(f'secrets "{name}" not found') from None
+        durable.sync(self._directory)
 
     def delete_all(self) -> None:
         """Deletes all secrets."""
         for path in self._directory.glob("[!.]*.json"):
             path.unlink(missing_ok=True)
+        durable.sync(self._directory)
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name) or len(name) > _LONGEST:

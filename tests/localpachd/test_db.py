@@ -1,11 +1,19 @@
 """The database's pool of connections."""
 
+import errno
 import gc
+import os
 import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
+from localpachd import durable
 from localpachd.db import Database
+from localpachd.errors import FailedPrecondition
 
 
 def connections() -> list[sqlite3.Connection]:
@@ -45,3 +53,67 @@ def test_a_database_of_an_older_version_gets_the_columns_that_it_lacks(tmp_path:
     with db.read() as conn:
         assert tuple(conn.execute("SELECT message, level FROM logs").fetchone()) == ("said", 2)
     db.close()
+
+
+def test_writers_that_wait_together_share_a_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Database(tmp_path / "db.sqlite")
+    syncing, go_on = threading.Event(), threading.Event()
+    syncs = []
+
+    def slow(handle: int) -> None:
+        syncs.append(handle)
+        syncing.set()
+        assert go_on.wait(60)
+        os.fdatasync(handle)
+
+    monkeypatch.setattr(durable, "sync_data", slow)
+    committed = threading.Semaphore(0)
+
+    def insert(name: str) -> None:
+        def step(conn: sqlite3.Connection) -> None:
+            conn.execute("INSERT INTO projects VALUES (?, '', 0)", (name,))
+
+        db.write(step)
+        committed.release()
+
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(insert, "first")
+        assert syncing.wait(60)
+        rest = [pool.submit(insert, str(number)) for number in range(8)]
+        while count(db) < 9:  # readers see the steps before they are durable
+            pass
+        assert not first.done() and not any(each.done() for each in rest)
+        go_on.set()
+        for each in (first, *rest):
+            each.result(60)
+    assert len(syncs) == 2
+    db.close()
+
+
+def test_nothing_is_written_on_top_of_what_may_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Database(tmp_path / "db.sqlite")
+
+    def insert(name: str) -> None:
+        db.write(lambda conn: conn.execute("INSERT INTO projects VALUES (?, '', 0)", (name,)))
+
+    def fail(handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    insert("kept")
+    with monkeypatch.context() as broken:
+        broken.setattr(durable, "sync_data", fail)
+        with pytest.raises(FailedPrecondition, match="could not be made durable \\(Input/output error\\)"):
+            insert("unsure")
+    with pytest.raises(FailedPrecondition, match="start localpachd again"):
+        insert("refused")
+    assert count(db) == 2
+    db.close()
+    db = Database(tmp_path / "db.sqlite")
+    insert("after")
+    assert count(db) == 3
+    db.close()
+
+
+def count(db: Database) -> int:
+    with db.read() as conn:
+        return int(conn.execute("SELECT COUNT(*) FROM projects").fetchone()[0])

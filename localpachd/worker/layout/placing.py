@@ -167,16 +167,16 @@ class _Placing:
             elif each.lazy and self._pipe(place, below, file.content):
                 self.references[below] = file.content
             else:
-                self._write(place, file.content)
+                self._write(place, below, file.content)
 
     def _pipe(self, place: Path, below: str, content: Content) -> bool:
         if place.exists():  # a group can hold one file twice
             return True
-        return self._pipes.add(place, f"/pfs/{below}", lambda: self._chunks.read(content))
+        return self._pipes.add(place, f"/pfs/{below}", lambda: self._chunks.read(content, name=f"/pfs/{below}"))
 
-    def _write(self, place: Path, content: Content) -> None:
+    def _write(self, place: Path, below: str, content: Content) -> None:
         with place.open("wb", buffering=0) as target:
-            for piece in self._chunks.read(content):
+            for piece in self._chunks.read(content, name=f"/pfs/{below}"):
                 self._check()
                 _write_all(target.fileno(), piece)
         self.downloaded += content.size

@@ -15,14 +15,14 @@ from localpachd.pfs.entities import Commit, Repo
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
-from localpachd.storage import chunks
+from localpachd.storage import gc
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import DEFAULT_TAG
 from localpachd.storage.gc import Sweeper, Swept, sweep
 
 
 def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunks, "RENEW", 0.0)  # no two files here are equal, so no chunk is put again
+    monkeypatch.setattr(gc, "KEPT", 0.0)  # the trash is deleted at once
     pfs = Pfs.open(Database(tmp_path / "state.sqlite"), Chunks(tmp_path / "chunks"))
     sweeper = Sweeper(pfs.db, pfs.chunks)
     over = threading.Event()
@@ -67,7 +67,7 @@ def test_work_in_progress_loses_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         finally:
             over.set()
         swept = sweeping.result()
-    late = [sweeper.sweep(), sweeper.sweep()]
+    late = [sweeper.sweep(), sweeper.sweep(), sweeper.sweep()]
     assert swept.layers + sum(each.layers for each in late) == 4 * 12
     assert swept.chunks + sum(each.chunks for each in late) == 4 * 12 * 3
     assert len(list(pfs.chunks.hashes())) == 4 * 3

@@ -7,10 +7,9 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd import ids
-from localpachd.errors import PachError
+from localpachd.errors import DataLoss, NoSpace, PachError
+from localpachd.sqlite import transaction
+from localpachd.storage import small_chunks
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import Content
 
@@ -117,13 +118,12 @@ def test_readers_do_not_wait_for_a_write(tmp_path: Path, monkeypatch: pytest.Mon
     store.flush()
     held_up = store.put(b"held up")
     writing = threading.Event()
-    now = time.time
 
-    def look() -> float:
+    def begin(conn: sqlite3.Connection) -> AbstractContextManager[None]:
         writing.set()
-        return now()
+        return transaction(conn)
 
-    monkeypatch.setattr(time, "time", look)  # a write first reads the clock
+    monkeypatch.setattr(small_chunks, "transaction", begin)
     with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # another process has the disk
         flush = threading.Thread(target=store.flush)
@@ -229,7 +229,7 @@ def test_a_sweep_keeps_live_and_new_chunks(tmp_path: Path) -> None:
     for data in (b"kept", b"dropped", kept, dropped):
         store.put(data)
     live = [ids.chunk_hash(b"kept"), ids.chunk_hash(kept)]
-    assert store.sweep(live, before=time.time()) == 0
+    assert store.sweep(live, before=store.advance()) == 0
     assert store.sweep(live) == 2
     assert sorted(store.hashes()) == sorted(live)
     store.put(dropped)
@@ -237,18 +237,134 @@ def test_a_sweep_keeps_live_and_new_chunks(tmp_path: Path) -> None:
     store.close()
 
 
-def test_putting_an_old_chunk_again_saves_it_from_a_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("size", [10, SMALL])
+def test_putting_an_old_chunk_again_saves_it_from_a_sweep(tmp_path: Path, size: int) -> None:
     store = Chunks(tmp_path)
-    long_ago = time.time() - 100_000
-    monkeypatch.setattr(time, "time", lambda: long_ago)
-    old, again = (b"old", b"again")
+    old, again = noise(size, 1), noise(size, 2)
     for data in (old, again):
         store.put(data)
     store.flush()
-    monkeypatch.undo()
+    store.advance()
     store.put(again)
-    assert store.sweep([], before=time.time()) == 1
+    assert store.sweep([], before=store.advance()) == 1
     assert list(store.hashes()) == [ids.chunk_hash(again)]
+    store.close()
+
+
+@pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])
+def test_trash_comes_back_when_it_is_put_or_referred_to_again(tmp_path: Path, size: int) -> None:
+    store = Chunks(tmp_path)
+    put, referred, gone = (store.put(noise(size, seed)) for seed in range(3))
+    assert store.sweep([]) == 3
+    assert list(store.hashes()) == []
+    assert store.put(noise(size, 0)) == put
+    assert store.sweep([put, referred]) == 0
+    assert store.empty_trash(kept=60) == 0
+    assert store.empty_trash(kept=-60) == 1
+    assert store.empty_trash(kept=-60) == 0
+    assert sorted(store.hashes()) == sorted([put, referred])
+    assert [store.get(put), store.get(referred)] == [noise(size, 0), noise(size, 1)]
+    assert b"".join(store.read(Content(size, (referred,)))) == noise(size, 1)
+    with pytest.raises(DataLoss, match="is not in the store"):
+        store.get(gone)
+    store.close()
+
+
+def test_the_trash_is_emptied_at_once_on_a_full_disk(tmp_path: Path) -> None:
+    store = Chunks(tmp_path)
+    for size in (10, SMALL):
+        store.put(noise(size))
+    assert store.sweep([]) == 2
+    with pytest.raises(NoSpace), store.disk.writing():
+        raise OSError(errno.ENOSPC, "full")
+    assert store.empty_trash(kept=86400) == 2
+    store.close()
+
+
+def flip(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def damage(root: Path, digest: bytes, change: Callable[[bytes], bytes]) -> None:
+    """Changes the stored bytes of a chunk, behind the store's back."""
+    path = root / digest.hex()[:2] / digest.hex()[2:]
+    if path.exists():
+        path.write_bytes(change(path.read_bytes()))
+        return
+    with closing(sqlite3.connect(root / "small.sqlite", isolation_level=None)) as conn:
+        (data,) = conn.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
+        conn.execute("UPDATE small SET data = ? WHERE hash = ?", (change(data), digest))
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "first bit": lambda data: flip(data, 0),
+    "last bit": lambda data: flip(data, len(data) - 1),
+    "truncated": lambda data: data[: len(data) // 2],
+    "last byte missing": lambda data: data[:-1],
+    "longer": lambda data: data + b"x",
+    "empty": lambda data: b"",
+    "zeros": lambda data: bytes(len(data)),
+}
+
+
+@pytest.mark.parametrize("size", [10, SMALL - 1, SMALL, (1 << 20) + 5, ids.CHUNK_SIZE])
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_damage_is_never_served_and_the_same_bytes_repair_it(tmp_path: Path, size: int, kind: str) -> None:
+    data = noise(size, seed=7)
+    store = Chunks(tmp_path)
+    content = store.store([data])
+    store.flush()
+    (digest,) = content.chunks
+    damage(tmp_path, digest, DAMAGES[kind])
+    with pytest.raises(DataLoss, match=f"^/cat.jpg cannot be read: chunk {digest.hex()} is damaged"):
+        b"".join(store.read(content, name="/cat.jpg"))
+    for read in (lambda: store.get(digest), lambda: store.gather([digest]), lambda: store.check(read=True)):
+        with pytest.raises(DataLoss, match=digest.hex()):
+            read()
+    assert store.store([data]) == content
+    store.flush()
+    assert b"".join(store.read(content)) == store.get(digest) == data
+    assert store.check(read=True) == 1
+    store.close()
+
+
+def test_a_read_sends_nothing_that_is_damaged(tmp_path: Path) -> None:
+    data = noise(ids.CHUNK_SIZE, seed=8)
+    store = Chunks(tmp_path)
+    content = store.store([data])
+    store.flush()
+    damage(tmp_path, content.chunks[0], lambda stored: flip(stored, 5 << 20))
+    got = b""
+    with pytest.raises(DataLoss):
+        for piece in store.read(content):
+            got += piece
+    assert got == data[: 5 << 20]
+    assert b"".join(store.read(content, 6 << 20)) == data[6 << 20 :]  # the rest is not damaged
+    store.close()
+
+
+@pytest.mark.parametrize("size", [10, SMALL, ids.CHUNK_SIZE])
+def test_chunks_of_the_first_version_are_checked_by_their_hash(tmp_path: Path, size: int) -> None:
+    data = noise(size, seed=9)
+    store = Chunks(tmp_path)
+    content = store.store([data])
+    store.close()
+    (digest,) = content.chunks
+    path = tmp_path / digest.hex()[:2] / digest.hex()[2:]
+    if path.exists():
+        path.write_bytes(data)
+    else:
+        with closing(sqlite3.connect(tmp_path / "small.sqlite", isolation_level=None)) as conn:
+            conn.execute("ALTER TABLE small DROP COLUMN crc")
+    store = Chunks(tmp_path)
+    assert b"".join(store.read(content)) == store.get(digest) == store.gather([digest])[digest] == data
+    assert b"".join(store.read(content, 3)) == data[3:]
+    damage(tmp_path, digest, lambda stored: flip(stored, 5))
+    for read in (lambda: list(store.read(content)), lambda: store.get(digest), lambda: store.gather([digest])):
+        with pytest.raises(DataLoss, match="is damaged"):
+            read()
+    assert store.store([data]) == content
+    assert b"".join(store.read(content)) == data
     store.close()
 
 
@@ -260,16 +376,20 @@ def test_damage_is_found(tmp_path: Path) -> None:
     (path,) = (tmp_path / "checked").glob("??/*")
     path.write_bytes(b"c" * SMALL)
     assert chunks.check() == 2
-    with pytest.raises(PachError, match=f"^chunk {big.hex()} is damaged"):
+    damage(tmp_path / "checked", small, DAMAGES["first bit"])
+    with pytest.raises(DataLoss, match="^2 of 2 chunks are damaged") as error:
         chunks.check(read=True)
+    assert small.hex() in str(error.value) and big.hex() in str(error.value)
     chunks.close()
 
 
-def test_a_chunk_is_not_older_than_the_work_that_puts_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localpachd.storage.chunks.RENEW", 0.0)
+@pytest.mark.parametrize("size", [10, SMALL])
+def test_a_chunk_is_not_older_than_the_work_that_puts_it(tmp_path: Path, size: int) -> None:
     with closing(Chunks(tmp_path)) as store:
-        for seed in range(50):
-            begun = time.time()
-            digest = store.put(noise(SMALL, seed))
-            store.sweep((), begun)
-            assert store.get(digest) == noise(SMALL, seed)
+        for seed in range(20):
+            with store.uses.one():
+                first = store.advance()
+                digest = store.put(noise(size, seed))
+                store.sweep((), first)
+                store.sweep((), store.advance())
+                assert digest in set(store.hashes())

@@ -12,7 +12,6 @@ from localpachd.db import Database
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import FileSet, write_layer
 from localpachd.storage.gc import Sweeper, Swept, sweep
-from localpachd.storage.small_chunks import RENEW
 
 
 def fill(db: Database, chunks: Chunks, *names: str) -> dict[str, int]:
@@ -73,30 +72,43 @@ def test_a_layer_is_deleted_once_nothing_can_be_reading_it(tmp_path: Path) -> No
     chunks.close()
 
 
-def test_a_chunk_is_deleted_once_nothing_is_about_to_refer_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chunk_is_deleted_once_nothing_is_about_to_refer_to_it(tmp_path: Path) -> None:
     db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
     sweeper = Sweeper(db, chunks)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
-
-    def later(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
     chunks.store([b"left over"])
     chunks.store([b"left over" * SMALL])
     assert sweeper.sweep().chunks == 0
-    later(RENEW + 1)
     with chunks.uses.one():
         chunks.store([b"being put"])
         chunks.store([b"left over"])  # exists already, and is needed again
         chunks.flush()
-        later(10 * RENEW)
-        assert sweeper.sweep().chunks == 1
+        assert [sweeper.sweep().chunks for _ in range(5)] == [1, 0, 0, 0, 0]
         assert len(list(chunks.hashes())) == 2
     assert sweeper.sweep().chunks == 2
+    db.close()
+    chunks.close()
+
+
+@pytest.mark.parametrize("step", [-7200, -1e9, 7200, 1e9])
+def test_a_clock_that_is_set_during_an_upload_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: float
+) -> None:
+    db, chunks = Database(tmp_path / "db.sqlite"), Chunks(tmp_path / "chunks")
+    sweeper = Sweeper(db, chunks)
+    real = time.time
+    entries = []
+    with chunks.uses.one():
+        for number, data in enumerate((b"before", b"before" * SMALL, b"after", b"after" * SMALL)):
+            if number == 2:
+                monkeypatch.setattr(time, "time", lambda: real() + step)
+            entries.append((f"/{number}", "default", chunks.store([data])))
+            chunks.flush()
+        for _ in range(3):
+            sweeper.sweep()
+        refer(db, db.write(lambda conn: write_layer(conn, entries)))
+    for _ in range(3):
+        sweeper.sweep()
+    assert [sum(map(len, chunks.read(content))) for _, _, content in entries] == [6, 6 * SMALL, 5, 5 * SMALL]
     db.close()
     chunks.close()
 
@@ -119,7 +131,8 @@ def test_files_shrink_with_their_content(tmp_path: Path) -> None:
     )
     chunks.flush()
     refer(db, db.write(lambda conn: write_layer(conn, kept[:100])))
-    db.write(lambda conn: write_layer(conn, [*kept, *gone]))
+    for _ in range(4):
+        db.write(lambda conn: write_layer(conn, [*kept, *gone]))
 
     def size() -> tuple[int, ...]:
         return tuple(
@@ -128,6 +141,9 @@ def test_files_shrink_with_their_content(tmp_path: Path) -> None:
         )
 
     before = size()
+    sweep(db, chunks)
+    assert size()[1] >= before[1]  # the chunks are in the trash
+    chunks.empty_trash(0.0)
     sweep(db, chunks)
     after = size()
     assert all(small < 0.5 * large for small, large in zip(after, before, strict=True))

@@ -1,0 +1,47 @@
+"""Files and directories that survive a power failure: syncing, and replacing a file as a whole. Knows no content.
+
+A new, renamed or deleted name is part of its directory, which must be synced besides the file.
+"""
+
+import os
+from pathlib import Path
+
+_PRIVATE = 0o600
+_DATA = getattr(os, "fdatasync", os.fsync)
+
+
+def sync(path: Path) -> None:
+    """Makes a file, or the names in a directory, durable. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def sync_data(handle: int) -> None:
+    """Makes the content of an open file durable, without its times. Raises OSError."""
+    _DATA(handle)
+
+
+def make_directory(path: Path, mode: int = 0o777) -> None:
+    """Makes a directory and those above it, each of them durable; does nothing if it is there. `mode` is that of the
+    innermost one."""
+    made = [each for each in (path, *path.parents) if not each.exists()]
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
+    for each in made:
+        sync(each.parent)
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Writes a file that only its owner may read, durably: after a failure it has its old content or the new one."""
+    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    sync(path.parent)

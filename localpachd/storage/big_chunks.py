@@ -1,0 +1,229 @@
+"""Big chunks: a file each, with checksums behind its bytes. Knows no small chunks, files of users or references.
+
+Hashing takes longer than reading and sending, so every 1 MiB of a chunk has a CRC-32 behind the chunk's end:
+little-endian, 4 bytes each, and 8 bytes that mark them. Files of the first version end with the chunk, and are checked
+by its hash.
+"""
+
+import os
+import re
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from localpachd import durable
+from localpachd.errors import DataLoss
+from localpachd.ids import Bytes, chunk_hash
+
+_BLOCK = 1 << 20  # bytes read, and checked, at once
+_MARK = b"lpcrc32\n"
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+
+class BigChunks:
+    """The files below one directory. Every method may be called from any thread; one process at a time. `generation`
+    gives the one in which a chunk is put (see `Uses`)."""
+
+    def __init__(self, root: Path, generation: Callable[[], int]) -> None:
+        self._root = root
+        self._generation = generation
+        self._trash = root / "trash"
+        for directory in (root / "tmp", self._trash):
+            directory.mkdir(exist_ok=True)
+        for left in (root / "tmp").iterdir():  # of a process that was killed while writing
+            with suppress(OSError):  # not ours: chunks never have a name that is in use
+                left.unlink()
+        self._lock = threading.Lock()
+        self._put: dict[bytes, int] = {}  # the generations of chunks that are too young for a sweep
+        self._unsynced: dict[Path, None] = {}  # chunks and then their directories, to be made durable
+        self._sync_lock = threading.Lock()  # held by the thread that does so
+
+    def put(self, digest: bytes, parts: Sequence[Bytes]) -> None:
+        """Stores a chunk; it is durable after the next `flush`. Replaces one that is damaged."""
+        path = self.path(digest)
+        sums = _sums(parts)
+        with self._lock:
+            self._put[digest] = self._generation()  # from now on no sweep touches the file
+        if _is_whole(path, sum(map(len, parts)), sums):
+            return
+        temporary = self._root / "tmp" / uuid4().hex
+        try:
+            with open(temporary, "xb", opener=_private) as file:
+                file.writelines((*parts, sums))
+            path.parent.mkdir(exist_ok=True)
+            with self._lock:  # so that a caller that finds it here also finds it in _unsynced
+                temporary.replace(path)
+                self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
+        finally:
+            temporary.unlink(missing_ok=True)
+        self._trashed(digest).unlink(missing_ok=True)
+
+    def flush(self) -> None:
+        """Returns when every chunk put so far would survive a power failure.
+
+        After a chunk could not be written, raises OSError for every caller until that chunk is put again.
+        """
+        with self._sync_lock:  # a caller with nothing left to do waits for those still syncing
+            with self._lock:
+                unsynced, self._unsynced = self._unsynced, {}
+            for path in unsynced:
+                try:
+                    durable.sync(path)
+                except BaseException:
+                    with self._lock:
+                        if path.is_file():
+                            path.unlink()  # its bytes cannot be trusted, even if a second try succeeds
+                        self._unsynced = {**unsynced, **self._unsynced}
+                    raise
+
+    def get(self, digest: bytes) -> bytes:
+        """The bytes of one chunk. DataLoss if it is damaged, or not in the store."""
+        try:
+            data = self.path(digest).read_bytes()
+        except FileNotFoundError:
+            raise missing(digest) from None
+        blocks = -(-len(data) // _BLOCK)
+        for count in (blocks, blocks - 1):  # the checksums may begin a block of their own
+            end = len(data) - _sums_size(count)
+            if 0 < end <= count * _BLOCK and data.endswith(_MARK) and _sums((memoryview(data)[:end],)) == data[end:]:
+                return data[:end]
+        if chunk_hash(data) != digest:
+            raise self._damaged(digest)
+        return data
+
+    def blocks(self, digest: bytes, length: int, skip: int = 0) -> Iterator[bytes]:
+        """The bytes of a chunk of `length` bytes from `skip`, in pieces of at most 1 MiB, each checked before it is
+        yielded. DataLoss if it is damaged, or not in the store."""
+        count = -(-length // _BLOCK)
+        try:
+            file = self.path(digest).open("rb", buffering=0)
+        except FileNotFoundError:
+            raise missing(digest) from None
+        with file:
+            size = os.fstat(file.fileno()).st_size
+            sums = os.pread(file.fileno(), _sums_size(count), length)
+            if size == length:
+                data = self.get(digest)
+                yield from (data[at : at + _BLOCK] for at in range(skip, length, _BLOCK))
+                return
+            if size != length + len(sums) or not sums.endswith(_MARK):
+                raise self._damaged(digest)
+            first, skip = divmod(skip, _BLOCK)
+            file.seek(first * _BLOCK)
+            for number in range(first, count):
+                block = file.read(min(_BLOCK, length - number * _BLOCK))
+                if zlib.crc32(block).to_bytes(4, "little") != sums[4 * number : 4 * number + 4]:
+                    raise self._damaged(digest)
+                yield block[skip:] if skip else block
+                skip = 0
+
+    def hashes(self) -> Iterator[bytes]:
+        """Every chunk that is not in the trash, in no particular order."""
+        for path in self._root.glob("??/*"):
+            # Other files come from the disk itself: network file systems keep deleted ones as `.nfs…`.
+            if _NAME.fullmatch(name := path.parent.name + path.name):
+                yield bytes.fromhex(name)
+
+    def sweep(self, unused: Callable[[bytes], bool], limit: float) -> int:
+        """Moves into the trash the unused chunks from generations before `limit`, and the used ones back out of it;
+        returns how many were moved there."""
+        for digest in self._in_trash():
+            if not unused(digest):
+                self._restore(digest)
+        swept = sum(self._throw_away(digest, limit) for digest in self.hashes() if unused(digest))
+        with self._lock:
+            self._put = {digest: put for digest, put in self._put.items() if put >= limit}
+        return swept
+
+    def empty_trash(self, before: float) -> int:
+        """Deletes what has been in the trash since before a time (seconds since the epoch); returns how many."""
+        deleted = 0
+        for digest in self._in_trash():
+            with suppress(FileNotFoundError):  # it was put again
+                if self._trashed(digest).stat().st_mtime < before:
+                    self._trashed(digest).unlink()
+                    deleted += 1
+        return deleted
+
+    def path(self, digest: bytes) -> Path:
+        """The file of a chunk."""
+        name = digest.hex()
+        return self._root / name[:2] / name[2:]
+
+    def _trashed(self, digest: bytes) -> Path:
+        return self._trash / digest.hex()
+
+    def _in_trash(self) -> Iterable[bytes]:
+        return [bytes.fromhex(path.name) for path in self._trash.iterdir() if _NAME.fullmatch(path.name)]
+
+    def _throw_away(self, digest: bytes, limit: float) -> bool:
+        with self._lock:  # so that a put does not find a chunk about to be moved
+            old = self._put.get(digest, 0) < limit
+            if old:
+                target = self._trashed(digest)
+                self.path(digest).replace(target)
+                now = time.time()
+                os.utime(target, (now, now))
+            return old
+
+    def _restore(self, digest: bytes) -> None:
+        path = self.path(digest)
+        with self._lock:
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                self._trashed(digest).replace(path)
+                self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
+
+    def _damaged(self, digest: bytes) -> DataLoss:
+        return DataLoss(f"chunk {digest.hex()} is damaged: its bytes are not those that were stored")
+
+
+def missing(digest: bytes) -> DataLoss:
+    """The error for a chunk that is in no store."""
+    return DataLoss(f"chunk {digest.hex()} is not in the store; was its file deleted by hand?")
+
+
+def _sums_size(blocks: int) -> int:
+    return 4 * blocks + len(_MARK)
+
+
+def _sums(parts: Iterable[Bytes]) -> bytes:
+    """What stands behind the bytes of a chunk in its file."""
+    sums = bytearray()
+    crc, room = 0, _BLOCK
+    for part in parts:
+        rest = memoryview(part)
+        while rest:
+            piece, rest = rest[:room], rest[room:]
+            crc = zlib.crc32(piece, crc)
+            room -= len(piece)
+            if not room:
+                sums += crc.to_bytes(4, "little")
+                crc, room = 0, _BLOCK
+    if room < _BLOCK:
+        sums += crc.to_bytes(4, "little")
+    return bytes(sums) + _MARK
+
+
+def _is_whole(path: Path, length: int, sums: bytes) -> bool:
+    """Whether a file holds the chunk with this length and these checksums."""
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return False
+    with file:
+        left = length
+        found = bytearray()
+        while left and (block := file.read(min(_BLOCK, left))):
+            found += zlib.crc32(block).to_bytes(4, "little")
+            left -= len(block)
+        return not left and bytes(found) + _MARK == sums and file.read() in (sums, b"")
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a new file that only its owner may read, whatever the umask."""
+    return os.open(path, flags, 0o600)
