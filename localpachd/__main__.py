@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from localpachd import maintenance
 from localpachd.api.listening import Protection
 from localpachd.errors import PachError
 from localpachd.server import Options, Server
@@ -17,7 +18,10 @@ _LAST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until SIGTERM or SIGINT; returns the exit status."""
+    """Serves until SIGTERM or SIGINT, or does the maintenance that is asked for; returns the exit status."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments and arguments[0] in maintenance.COMMANDS:
+        return maintenance.main(arguments)
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     told_to_stop = _told_to_stop()
@@ -48,7 +52,9 @@ def _told_to_stop() -> int:
 
 def _options(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(
-        prog="localpachd", description="An embedded server for Pachyderm's API on one machine."
+        prog="localpachd",
+        description="An embedded server for Pachyderm's API on one machine. With backup, restore or fsck as the first "
+        "argument: maintenance of its root (python -m localpachd backup --help).",
     )
     parser.add_argument("--root", type=_root, required=True, help="directory for all state; created if missing")
     parser.add_argument("--port", type=_port, default=30650, help="port to listen on; 0 picks a free one")

@@ -188,7 +188,8 @@ class Database:
         with transaction(self._writer):
             self._make_tables()
         self._sync = SharedSync(path)
-        durable.sync(path)
+        # Never open the file itself beside SQLite: closing it would release SQLite's locks, as POSIX has it, and then
+        # another process that leaves the database would delete the log.
         durable.sync(path.parent)
         self._sync.wait(self._sync.committed())
 
@@ -217,7 +218,8 @@ class Database:
                 conn.execute("BEGIN")
                 yield conn
             finally:
-                conn.execute("ROLLBACK")
+                if conn.in_transaction:  # SQLite itself ends it after some failures
+                    conn.execute("ROLLBACK")
 
     def fact(self, key: str, make: Callable[[], str]) -> str:
         """The value kept under `key`; `make` makes it when it is first asked for."""

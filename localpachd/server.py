@@ -13,6 +13,7 @@ from typing import Literal
 
 import grpc
 
+from localpachd import durable, rootformat
 from localpachd.api import listening
 from localpachd.api.crashes import CrashInterceptor
 from localpachd.api.limits import OPTIONS
@@ -124,8 +125,11 @@ class Server:
         at = listening.listen(self._grpc, options.host, options.port, options.protection)
         self.port, self.address = at.port, at.address
         disk = Disk(options.root)
-        self._db = Database(options.root / "pachd.sqlite", disk)
-        self._chunks = Chunks(options.root / "chunks", disk)
+        self._root = options.root
+        rootformat.prepare(options.root)
+        self._db = Database(options.root / rootformat.DATABASE, disk)
+        rootformat.prove(options.root, self._db)
+        self._chunks = Chunks(options.root / rootformat.CHUNKS, disk)
         own = (options.root, options.protection.token_file, options.protection.key)
         reach = Reach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
         self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
@@ -150,6 +154,7 @@ class Server:
                 "forget old lines of logs": lambda: forget(self._db, options.log_days, options.log_lines),
                 "forget expired file sets": lambda: self._pfs.transact(filesets.forget_expired),
                 "sweep": sweeper.sweep,
+                "mark the database": lambda: rootformat.mark(options.root, self._db),
             },
             _BETWEEN_CHORES,
         )
@@ -163,6 +168,7 @@ class Server:
         self._pfs.transact(filesets.forget_expired)
         merge_hidden(self._db)
         gc.sweep(self._db, self._chunks)
+        rootformat.mark(self._root, self._db)
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._finisher.start()
         self._pps.start()
@@ -180,6 +186,7 @@ class Server:
         self._runner.close()
         self._calls.shutdown(wait=True)
         self._chunks.close()
+        rootformat.mark(self._root, self._db)
         self._db.close()
         self._lock.release()
 
@@ -197,7 +204,7 @@ class _RootLock:
     """Lets one process at a time use a root directory. The kernel releases the lock when the process ends."""
 
     def __init__(self, root: Path) -> None:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_directory(root, 0o700)
         self._file = (root / "lock").open("a+")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

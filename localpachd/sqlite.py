@@ -62,6 +62,7 @@ class SharedSync:
 
     def __init__(self, database: Path) -> None:
         self._database = database
+        # SQLite has no locks on the log: the file may be opened and closed beside it.
         self._log = os.open(f"{database}-wal", os.O_RDONLY)
         self._turn = threading.Lock()
         self._committed = 0

@@ -9,6 +9,7 @@ from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import pfs_pb2, task_pb2
 from localpachd.pfs import fsck
 from localpachd.pfs.service import Pfs
+from localpachd.storage.big_chunks import missing
 
 
 class CheckCalls:
@@ -20,13 +21,17 @@ class CheckCalls:
         if request.fix:
             self._pfs.transact(fsck.fix)
         kind = request.WhichOneof("zombie_check")
-        with self._pfs.db.read() as conn:
+        # No layer that this snapshot has is swept meanwhile.
+        with self._pfs.chunks.uses.one(), self._pfs.db.read() as conn:
             found = fsck.check(conn)
             if kind == "zombie_target":
                 found = chain(found, fsck.zombies(conn, messages.to_commit(request.zombie_target)))
             elif kind == "zombie_all" and request.zombie_all:
                 found = chain(found, (text for each in fsck.outputs(conn) for text in fsck.zombies(conn, each)))
             for text in found:
+                yield pfs_pb2.FsckResponse(error=text)
+            there = set(self._pfs.chunks.hashes())  # after the snapshot was taken: all that it refers to
+            for text in fsck.unreadable(conn, lambda digest: "" if digest in there else str(missing(digest))):
                 yield pfs_pb2.FsckResponse(error=text)
 
     def CheckStorage(

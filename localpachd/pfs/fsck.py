@@ -4,12 +4,13 @@ A healthy server has none. The texts are the real server's (`src/server/pfs/serv
 """
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from localpachd.errors import PachError
 from localpachd.pfs import commits, contents, graph, lineage, lookup
 from localpachd.pfs.entities import META, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.transaction import Transaction
+from localpachd.storage import gc
 
 _BRANCHES = """SELECT b.id, b.head, c.seq FROM branches b
     LEFT JOIN commits c ON c.seq = b.head AND c.repo = b.repo ORDER BY b.id"""
@@ -18,6 +19,10 @@ _PARENTLESS = """SELECT r.project, r.name, r.type, c.id, c.parent FROM commits c
     WHERE c.parent IS NOT NULL AND p.seq IS NULL ORDER BY c.seq"""
 _EMPTIED = """SELECT DISTINCT l.commit_seq FROM commit_layers l JOIN commits c ON c.seq = l.commit_seq
     WHERE l.layer NOT IN (SELECT id FROM layers) ORDER BY l.commit_seq"""
+_FILES = """SELECT r.project, r.name, r.type, c.id, e.path, e.chunks FROM commit_layers l
+    JOIN commits c ON c.seq = l.commit_seq JOIN repos r ON r.id = c.repo JOIN entries e ON e.layer = l.layer
+    WHERE e.chunks IS NOT NULL ORDER BY c.seq, e.path"""
+_HASH_BYTES = 32
 _DANGLING = "SELECT DISTINCT commit_seq FROM commit_layers WHERE commit_seq NOT IN (SELECT seq FROM commits)"
 
 
@@ -34,6 +39,38 @@ def check(conn: sqlite3.Connection) -> Iterator[str]:
     dangling = [str(row[0]) for row in conn.execute(_DANGLING)]
     if dangling:
         raise PachError(f"commits with dangling references: [{' '.join(dangling)}]")
+
+
+def everything(conn: sqlite3.Connection, problem: Callable[[bytes], str]) -> Iterator[str]:
+    """The texts of `check`, its error included, then those of `unreadable`."""
+    try:
+        yield from check(conn)
+    except PachError as error:
+        yield str(error)
+    yield from unreadable(conn, problem)
+
+
+def unreadable(conn: sqlite3.Connection, problem: Callable[[bytes], str]) -> Iterator[str]:
+    """A text for each file of a commit, named by the first one that holds it, with a chunk of which `problem` says what
+    is wrong with it ("" for nothing), and for each such chunk that only file sets hold."""
+    seen: set[bytes] = set()
+    bad: dict[bytes, str] = {}
+    for digest in gc.live(conn):
+        if digest not in seen:
+            seen.add(digest)
+            if text := problem(digest):
+                bad[digest] = text
+    if not bad:
+        return
+    told: set[tuple[Repo, str, bytes]] = set()
+    for row in conn.execute(_FILES):
+        repo, path, chunks = Repo(row["project"], row["name"], row["type"]), row["path"], row["chunks"]
+        for digest in dict.fromkeys(chunks[at : at + _HASH_BYTES] for at in range(0, len(chunks), _HASH_BYTES)):
+            if digest in bad and (repo, path, digest) not in told:
+                told.add((repo, path, digest))
+                yield f"{Commit(repo, row['id'])}:{path} cannot be read: {bad[digest]}"
+    for digest in sorted(bad.keys() - {each for _, _, each in told}):
+        yield f"a file set cannot be read: {bad[digest]}"
 
 
 def fix(txn: Transaction) -> None:

@@ -13,6 +13,7 @@ from cronsim import CronSim, CronSimError
 from localpachd.errors import PachError
 
 _SECOND = 1_000_000_000
+_TOLERATED = 60 * _SECOND
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NAMED = {
     "@yearly": "0 0 1 1 *",
@@ -49,6 +50,14 @@ class Schedule:
         except (StopIteration, OverflowError):
             return None
         return int((found - _EPOCH).total_seconds()) * _SECOND
+
+    def is_ahead(self, last: int, now: int) -> bool:
+        """Whether the last point that was used lies so far in the future that the clock must have been ahead then:
+        after the next point, and by more than a minute. Steps of a second, as time servers make them, are none."""
+        if last <= now + _TOLERATED:
+            return False
+        following = self.next(now + _TOLERATED)
+        return following is not None and last > following
 
 
 @lru_cache(maxsize=1024)

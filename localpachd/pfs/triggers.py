@@ -19,6 +19,9 @@ from localpachd.pfs.transaction import Transaction
 _SIZE = re.compile(r"(\d+(?:\.\d+)*) ?([kKmMgGtTpP])?[iI]?[bB]?")
 _POWERS = "kmgtp"
 
+_TIMED = """SELECT b.id, b.trigger_spec, COALESCE(t.at, c.started) AS last FROM branches b
+    JOIN commits c ON c.seq = b.head LEFT JOIN trigger_ticks t ON t.branch = b.id WHERE b.trigger_spec IS NOT NULL"""
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -82,15 +85,28 @@ def next_tick(conn: sqlite3.Connection) -> tuple[int, int] | None:
     """The row of the branch that a cron trigger moves next, and the time (ns); None if there are no cron triggers."""
     ticks = [
         (when, row["id"])
-        for row in conn.execute(
-            "SELECT b.id, b.trigger_spec, COALESCE(t.at, c.started) AS last FROM branches b "
-            "JOIN commits c ON c.seq = b.head LEFT JOIN trigger_ticks t ON t.branch = b.id "
-            "WHERE b.trigger_spec IS NOT NULL"
-        )
+        for row in conn.execute(_TIMED)
         if (spec := json.loads(row["trigger_spec"]).get("cron_spec"))
         and (when := schedules.parse(spec).next(row["last"])) is not None
     ]
     return min(ticks)[::-1] if ticks else None
+
+
+def ahead(conn: sqlite3.Connection, now: int) -> list[int]:
+    """The rows of the branches whose cron trigger last fired, or whose head was made, at a time that is far in the
+    future at `now` (ns): the clock was ahead then, and they would fire no more until it is there again."""
+    return [
+        row["id"]
+        for row in conn.execute(_TIMED)
+        if (spec := json.loads(row["trigger_spec"]).get("cron_spec"))
+        and schedules.parse(spec).is_ahead(row["last"], now)
+    ]
+
+
+def set_back(txn: Transaction, now: int) -> None:
+    """Lets those branches count as fired `now`."""
+    for branch in ahead(txn.conn, now):
+        txn.conn.execute("INSERT OR REPLACE INTO trigger_ticks (branch, at) VALUES (?, ?)", (branch, now))
 
 
 def tick(txn: Transaction, branch: int, now: int) -> None:
@@ -139,6 +155,8 @@ def _holds(conn: sqlite3.Connection, trigger: Mapping[str, Any], old: CommitInfo
 
 
 def _is_past(spec: str, last: int | None, now: int | None) -> bool:
+    if last is not None and now is not None and last > now:
+        return True  # the clock was ahead: nobody knows how long ago that was
     due = schedules.parse(spec).next(last or 0)
     return due is not None and now is not None and due < now
 

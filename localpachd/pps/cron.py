@@ -1,7 +1,7 @@
 """The cron scheduler: ticks of cron inputs, and timed triggers of branches, each when it is due. Decides no schedule.
 
 It keeps no state of its own: the newest tick is the name of a file in the cron repo. A scheduler that is started again
-continues from there.
+continues from there. Ticks of a clock that was ahead, and has been set back, do not hold up those that are due now.
 """
 
 import logging
@@ -16,6 +16,7 @@ from localpachd.pfs import commits, contents, modify, schedules, triggers
 from localpachd.pfs.changes import Changed
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.loop import Loop
+from localpachd.pfs.schedules import Schedule
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.staging import Addition, Change, Removal
 from localpachd.pfs.transaction import Transaction
@@ -86,9 +87,13 @@ class CronScheduler:
         with self._pfs.db.read() as conn:
             watched = list(_watched(conn))
             self._repos = frozenset(job_base.repo_of(cron) for cron in watched)
-            ticks = list(self._next_ticks(conn, watched))
+            now = self._now()
+            ticks = list(self._next_ticks(conn, watched, now))
+            ahead = triggers.ahead(conn, now)
             timer = triggers.next_tick(conn)
-        now = self._now()
+        if ahead:
+            _log.warning("the clock was ahead: timed triggers that fired then start anew")
+            timer = self._pfs.transact(partial(_set_back, now=now))
         for cron, when in ticks:
             if when <= now:  # missed ticks come one by one, each a commit
                 self._pfs.patiently(partial(self._pfs.transact, partial(self._do_tick, cron=cron, when=when)))
@@ -99,28 +104,38 @@ class CronScheduler:
 
     def _do_tick(self, txn: Transaction, cron: CronInput, when: int) -> None:
         """Commits a tick if it is still the next one: the pipeline may have been stopped since the snapshot."""
-        if cron in _watched(txn.conn) and (cron, when) in self._next_ticks(txn.conn, [cron]):
+        if cron in _watched(txn.conn) and (cron, when) in self._next_ticks(txn.conn, [cron], self._now()):
             modify.apply(txn, self._pfs.chunks, _head(cron), _tick(cron, when))
 
-    def _next_ticks(self, conn: sqlite3.Connection, watched: Iterable[CronInput]) -> Iterator[tuple[CronInput, int]]:
+    def _next_ticks(
+        self, conn: sqlite3.Connection, watched: Iterable[CronInput], now: int
+    ) -> Iterator[tuple[CronInput, int]]:
         """Cron inputs with the next tick (ns) of each, without those that have none."""
         for cron in watched:
             try:
-                when = schedules.parse(cron.spec).next(self._last(conn, cron))
+                schedule = schedules.parse(cron.spec)
+                when = schedule.next(self._last(conn, cron, schedule, now))
             except (PachError, ValueError) as error:
                 self._complain(f"no ticks for {cron.project}/{cron.repo}: {error}")
                 continue
             if when is not None:
                 yield cron, when
 
-    def _last(self, conn: sqlite3.Connection, cron: CronInput) -> int:
-        """The newest tick or the schedule's start, whichever is later (ns)."""
+    def _last(self, conn: sqlite3.Connection, cron: CronInput, schedule: Schedule, now: int) -> int:
+        """The newest tick or the schedule's start, whichever is later (ns). Of ticks that a clock was ahead of the
+        present one made, those up to now count, or now if there are none."""
         start = _moment(cron.start)
         repo = job_base.repo_of(cron)
         head = commits.resolve(conn, _head(cron))
         known = self._newest.get(repo)
         if known is None or known[0] != head.seq or head.finished is None:
             known = self._newest[repo] = head.seq, _newest(conn, head)
+        if schedule.is_ahead(known[1], now):
+            self._complain(
+                f"{cron.project}/{cron.repo} has ticks of a clock that was ahead, the last at {_shown(known[1])}: its "
+                "ticks continue from now"
+            )
+            known = self._newest[repo] = head.seq, _newest(conn, head, now) or now
         return max(start, known[1])
 
     def _complain(self, text: str) -> None:
@@ -137,9 +152,18 @@ def crons(tree: inputs.Input | None) -> tuple[CronInput, ...]:
 
 def _tick(cron: CronInput, when: int) -> list[Change]:
     """The file of one tick (ns since the epoch); with `overwrite` it takes the place of those before it."""
-    moment = datetime.fromtimestamp(when // _SECOND, UTC)
     changes: list[Change] = [Removal("/", DEFAULT_TAG)] if cron.overwrite else []
-    return [*changes, Addition(f"/{moment:%Y-%m-%dT%H:%M:%SZ}", DEFAULT_TAG, Content(0, ()))]
+    return [*changes, Addition(f"/{_shown(when)}", DEFAULT_TAG, Content(0, ()))]
+
+
+def _shown(when: int) -> str:
+    return f"{datetime.fromtimestamp(when // _SECOND, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _set_back(txn: Transaction, now: int) -> tuple[int, int] | None:
+    """Lets timed triggers that fired while the clock was ahead start anew, and returns the next one that is due."""
+    triggers.set_back(txn, now)
+    return triggers.next_tick(txn.conn)
 
 
 def _do_timer(txn: Transaction, now: int) -> None:
@@ -162,10 +186,13 @@ def _watched(conn: sqlite3.Connection) -> Iterator[CronInput]:
         yield from crons(spec.from_json(row["spec"]).input)
 
 
-def _newest(conn: sqlite3.Connection, head: CommitInfo) -> int:
-    """The time of the newest tick in a cron repo (ns), 0 without any. File names are in the order of time."""
+def _newest(conn: sqlite3.Connection, head: CommitInfo, until: int | None = None) -> int:
+    """The time of the newest tick in a cron repo (ns) up to `until`, 0 without any. File names are in the order of
+    time."""
     newest = ""
     for file in contents.fileset(conn, head).walk():
+        if until is not None and _moment(file.path.rpartition("/")[2]) > until:
+            break
         newest = file.path
     return _moment(newest.rpartition("/")[2]) if newest else 0
 

@@ -92,7 +92,7 @@ class BigChunks:
             if 0 < end <= count * _BLOCK and data.endswith(_MARK) and _sums((memoryview(data)[:end],)) == data[end:]:
                 return data[:end]
         if chunk_hash(data) != digest:
-            raise self._damaged(digest)
+            raise damaged(digest)
         return data
 
     def blocks(self, digest: bytes, length: int, skip: int = 0) -> Iterator[bytes]:
@@ -111,13 +111,13 @@ class BigChunks:
                 yield from (data[at : at + _BLOCK] for at in range(skip, length, _BLOCK))
                 return
             if size != length + len(sums) or not sums.endswith(_MARK):
-                raise self._damaged(digest)
+                raise damaged(digest)
             first, skip = divmod(skip, _BLOCK)
             file.seek(first * _BLOCK)
             for number in range(first, count):
                 block = file.read(min(_BLOCK, length - number * _BLOCK))
                 if zlib.crc32(block).to_bytes(4, "little") != sums[4 * number : 4 * number + 4]:
-                    raise self._damaged(digest)
+                    raise damaged(digest)
                 yield block[skip:] if skip else block
                 skip = 0
 
@@ -178,8 +178,20 @@ class BigChunks:
                 self._trashed(digest).replace(path)
                 self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
 
-    def _damaged(self, digest: bytes) -> DataLoss:
-        return DataLoss(f"chunk {digest.hex()} is damaged: its bytes are not those that were stored")
+
+def verified(path: Path, digest: bytes) -> bytes:
+    """The bytes of the chunk in a file, compared with their hash. DataLoss if it is damaged, FileNotFoundError."""
+    data = path.read_bytes()
+    blocks = -(-len(data) // _BLOCK)
+    for end in (len(data) - _sums_size(blocks), len(data) - _sums_size(blocks - 1), len(data)):
+        if end > 0 and chunk_hash(memoryview(data)[:end]) == digest and data[end:] in (b"", _sums((data[:end],))):
+            return data[:end]
+    raise damaged(digest)
+
+
+def damaged(digest: bytes) -> DataLoss:
+    """The error for a chunk whose bytes are not those of its hash."""
+    return DataLoss(f"chunk {digest.hex()} is damaged: its bytes are not those that were stored")
 
 
 def missing(digest: bytes) -> DataLoss:

@@ -1,0 +1,268 @@
+"""Backups of a root: its database as of one moment, the chunks that this refers to, and the secrets. Knows no server.
+
+A backup is a directory, or a tar with the same members. It can be made while a server runs: chunks never change, and
+one that a sweep takes away meanwhile lies in the trash for a day. Every chunk is compared with its hash, in a backup
+and in a restore; the other files have theirs in `backup.json`, the last member.
+"""
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+
+from localpachd import durable, rootformat
+from localpachd.db import FORMAT, Database
+from localpachd.errors import DataLoss, FailedPrecondition
+from localpachd.ids import chunk_hash
+from localpachd.rootformat import CHUNKS, DATABASE, SMALL
+from localpachd.storage import big_chunks, gc
+from localpachd.storage.small_chunks import SmallChunks
+
+_CONTENTS = "backup.json"
+_SECRETS = "secrets"
+_MEMBER = re.compile(
+    rf"{re.escape(DATABASE)}|{re.escape(SMALL)}|{_CONTENTS}|{_SECRETS}/[^/]+\.json|{CHUNKS}/[0-9a-f]{{2}}/[0-9a-f]{{62}}"
+)
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The number of chunks, and their bytes."""
+
+    chunks: int
+    size: int
+
+
+def backup(root: Path, target: Path) -> Copied:
+    """Writes a backup into a new directory or, if its name ends in `.tar`, a new file. On the disk of the root big
+    chunks are hard links. Raises FailedPrecondition, DataLoss if a chunk is damaged, OSError."""
+    if not (root / DATABASE).exists():
+        raise FailedPrecondition(f"{root} has no {DATABASE}: it is not the root of a localpachd")
+    if target.exists() and (target.is_file() or any(target.iterdir())):
+        raise FailedPrecondition(f"{target} exists already: name a new directory, or a new file that ends in .tar")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".backup-", dir=target.parent) as draft:
+        whole = Path(draft, "backup")
+        whole.mkdir(mode=0o700)
+        _copy_database(root / DATABASE, whole / DATABASE)
+        copied = _copy_chunks(root, whole)
+        _copy_secrets(root / _SECRETS, whole / _SECRETS)
+        _write_contents(whole)
+        os.sync()
+        if target.suffix == ".tar":
+            _pack(whole, Path(draft, "tar"))
+            whole = Path(draft, "tar")
+            durable.sync(whole)
+        elif target.exists():
+            target.rmdir()
+        whole.replace(target)
+        durable.sync(target.parent)
+    return copied
+
+
+def restore(source: Path, root: Path) -> Copied:
+    """Makes a root from a backup; it must not exist, or be empty. Raises FailedPrecondition for what is not a whole
+    backup, DataLoss if it is damaged, OSError."""
+    if root.exists() and any(root.iterdir()):
+        raise FailedPrecondition(f"{root} is not empty: restore into a new directory")
+    durable.make_directory(root, 0o700)
+    # The marker comes last: without it no server starts on a part.
+    if source.is_dir():
+        for path in sorted(source.rglob("*")):
+            if path.is_file():
+                _copy(path, _place(root, str(path.relative_to(source)), source))
+    else:
+        _unpack(source, root)
+    _check_contents(source, root)
+    copied = _check_chunks(root)
+    (root / _CONTENTS).unlink()
+    os.sync()
+    with closing(Database(root / DATABASE)) as db:
+        rootformat.prove(root, db)
+        rootformat.mark(root, db)
+    return copied
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file of SQLite that another process may be writing."""
+    with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=60)) as conn:
+        yield conn
+
+
+def chunk(root: Path, small: sqlite3.Connection, digest: bytes) -> tuple[bytes, Path | None]:
+    """A chunk of a root that a server may be using, compared with its hash, and its file if it has one. DataLoss."""
+    row = small.execute("SELECT data FROM small WHERE hash = ?", (digest,)).fetchone()
+    if row is not None:
+        if chunk_hash(row[0]) != digest:
+            raise big_chunks.damaged(digest)
+        return row[0], None
+    name = digest.hex()
+    # In this order, and again: a server may be moving it.
+    for place in (f"{name[:2]}/{name[2:]}", f"trash/{name}", f"{name[:2]}/{name[2:]}"):
+        with suppress(FileNotFoundError):
+            return big_chunks.verified(root / CHUNKS / place, digest), root / CHUNKS / place
+    raise big_chunks.missing(digest)
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    with reading(source) as conn, closing(sqlite3.connect(target)) as copy:
+        (version,) = conn.execute("PRAGMA user_version").fetchone()
+        if version != FORMAT:
+            raise FailedPrecondition(
+                f"{source} has the format {version}, not {FORMAT}: start this version of localpachd on it once"
+            )
+        conn.backup(copy)  # in one step, so of one moment
+    target.chmod(0o600)
+
+
+def _live(database: Path) -> Iterator[bytes]:
+    """The chunks that a database refers to, each once, in the order of their hashes."""
+    with reading(database) as conn, closing(sqlite3.connect("", isolation_level=None)) as known:
+        known.execute("CREATE TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+        known.execute("BEGIN")
+        known.executemany("INSERT OR IGNORE INTO live VALUES (?)", ((digest,) for digest in gc.live(conn)))
+        yield from (row[0] for row in known.execute("SELECT hash FROM live ORDER BY hash"))
+
+
+def _copy_chunks(root: Path, whole: Path) -> Copied:
+    (whole / CHUNKS).mkdir(mode=0o700)
+    count = size = 0
+    lost: list[str] = []
+    with closing(SmallChunks(whole / SMALL)) as copy, reading(root / SMALL) as small:
+        for digest in _live(whole / DATABASE):
+            try:
+                data, path = chunk(root, small, digest)
+            except DataLoss as error:
+                lost.append(str(error))
+                continue
+            count, size = count + 1, size + len(data)
+            if path is None:
+                copy.put(digest, data)
+            else:
+                name = digest.hex()
+                target = whole / CHUNKS / name[:2] / name[2:]
+                target.parent.mkdir(exist_ok=True)
+                _link(path, target, root / CHUNKS / name[:2] / name[2:])
+    _refuse(
+        lost, f"python -m localpachd fsck --verify {root} names the files; put the same bytes again, or remove them"
+    )
+    return Copied(count, size)
+
+
+def _link(path: Path, target: Path, other: Path) -> None:
+    try:
+        os.link(path, target)
+    except OSError:
+        try:
+            shutil.copyfile(path, target)
+        except FileNotFoundError:  # it was moved meanwhile
+            shutil.copyfile(other, target)
+
+
+def _copy_secrets(source: Path, target: Path) -> None:
+    target.mkdir(mode=0o700)
+    for path in sorted(source.glob("[!.]*.json")):
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            _copy(path, target / path.name)
+
+
+def _write_contents(whole: Path) -> None:
+    files = {name: _hash(whole / name) for name in (DATABASE, *_secrets(whole))}
+    text = json.dumps({"format": FORMAT, "files": files}, indent=1) + "\n"
+    (whole / _CONTENTS).write_text(text)
+
+
+def _check_contents(source: Path, root: Path) -> None:
+    try:
+        found = json.loads((root / _CONTENTS).read_text())
+        version, files = int(found["format"]), dict(found["files"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        raise FailedPrecondition(f"{source} is not a whole backup: it has no valid {_CONTENTS}") from None
+    if version != FORMAT:
+        raise FailedPrecondition(f"{source} has the format {version}, not {FORMAT}: use the localpachd that wrote it")
+    for name in (DATABASE, *_secrets(root)):
+        if not (root / name).exists() or files.pop(name, "") != _hash(root / name):
+            raise DataLoss(f"{source} is damaged: {name} is not what was backed up")
+    if files:
+        raise DataLoss(f"{source} is damaged: {', '.join(sorted(files))} is missing")
+
+
+def _check_chunks(root: Path) -> Copied:
+    count = size = 0
+    lost: list[str] = []
+    with reading(root / SMALL) as small:
+        for digest in _live(root / DATABASE):
+            try:
+                size += len(chunk(root, small, digest)[0])
+                count += 1
+            except DataLoss as error:
+                lost.append(str(error))
+    _refuse(lost, "use another backup")
+    return Copied(count, size)
+
+
+def _refuse(lost: list[str], fix: str) -> None:
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        raise DataLoss(f"{'; '.join(lost[:_SHOWN])}{more}: {fix}")
+
+
+def _secrets(directory: Path) -> list[str]:
+    return sorted(f"{_SECRETS}/{path.name}" for path in (directory / _SECRETS).glob("[!.]*.json"))
+
+
+def _pack(whole: Path, target: Path) -> None:
+    with tarfile.open(target, "x") as tar:
+        target.chmod(0o600)
+        for path in sorted(whole.rglob("*"), key=lambda each: (each.name == _CONTENTS, str(each))):
+            if path.is_file():
+                tar.add(path, str(path.relative_to(whole)))
+
+
+def _unpack(source: Path, root: Path) -> None:
+    try:
+        with tarfile.open(source) as tar:
+            for member in tar:
+                content = tar.extractfile(member) if member.isfile() else None
+                if content is None:
+                    raise FailedPrecondition(f"{source} is not a backup: {member.name} is not a file")
+                with _place(root, member.name, source).open("xb") as file:
+                    shutil.copyfileobj(content, file, 1 << 20)
+                    os.fchmod(file.fileno(), 0o600)
+    except tarfile.TarError as error:
+        raise FailedPrecondition(f"{source} is not a whole backup: {error}") from error
+
+
+def _place(root: Path, name: str, source: Path) -> Path:
+    """Where a member goes, which must be one that backups have."""
+    if not _MEMBER.fullmatch(name):
+        raise FailedPrecondition(f"{source} is not a backup: it holds {name}")
+    place = root / name
+    for directory in (root / name.partition("/")[0], place.parent):
+        if "/" in name and not directory.exists():
+            directory.mkdir(mode=0o700)
+    return place
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)
+    target.chmod(0o600)
+
+
+def _hash(path: Path) -> str:
+    digest = blake2b(digest_size=32)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

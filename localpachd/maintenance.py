@@ -1,0 +1,94 @@
+"""`python -m localpachd backup|restore|fsck`: work on a root, beside its server or without one. Decides nothing."""
+
+import argparse
+import sqlite3
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from localpachd import backup, rootformat
+from localpachd.db import Database
+from localpachd.errors import DataLoss, FailedPrecondition, PachError
+from localpachd.pfs import fsck
+from localpachd.rootformat import DATABASE, SMALL
+
+COMMANDS = ("backup", "restore", "fsck")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs one of the commands; returns the exit status: 1 if it fails, or fsck has found something."""
+    given = _parser().parse_args(arguments)
+    try:
+        match given.command:
+            case "backup":
+                _say(backup.backup(given.root, given.target), given.target)
+            case "restore":
+                _say(backup.restore(given.source, given.root), given.root)
+            case "fsck":
+                return _fsck(given.root, given.verify, given.adopt)
+    except (PachError, OSError, sqlite3.Error) as error:
+        print(f"localpachd: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m localpachd", description="Works on the root of a localpachd.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    made = commands.add_parser("backup", help="write a backup, also while the server runs")
+    made.add_argument("root", type=Path, metavar="ROOT", help="the server's --root")
+    made.add_argument("target", type=Path, metavar="TARGET", help="a new directory, or a new file that ends in .tar")
+    made = commands.add_parser("restore", help="make a root from a backup")
+    made.add_argument("source", type=Path, metavar="BACKUP", help="the directory or file of a backup")
+    made.add_argument("root", type=Path, metavar="ROOT", help="a new directory, for --root")
+    made = commands.add_parser("fsck", help="check a root, also while the server runs")
+    made.add_argument("root", type=Path, metavar="ROOT", help="the server's --root")
+    made.add_argument("--verify", action="store_true", help="read all content, and compare it with its hashes")
+    made.add_argument(
+        "--adopt",
+        action="store_true",
+        help="accept the database as the one of the chunks beside it, where a start refuses it; stop the server first",
+    )
+    return parser
+
+
+def _say(copied: backup.Copied, place: Path) -> None:
+    print(f"{place}: {copied.chunks} chunks with {copied.size} bytes, all verified")
+
+
+def _fsck(root: Path, verify: bool, adopt: bool) -> int:
+    if not (root / DATABASE).exists():
+        raise FailedPrecondition(f"{root} has no {DATABASE}: it is not the root of a localpachd")
+    found = 0
+    with backup.reading(root / DATABASE) as conn, backup.reading(root / SMALL) as small:
+        conn.row_factory = sqlite3.Row
+        conn.isolation_level = None
+        conn.execute("BEGIN")
+
+        def problem(digest: bytes) -> str:
+            if not verify and small.execute("SELECT 1 FROM small WHERE hash = ?", (digest,)).fetchone():
+                return ""
+            try:
+                backup.chunk(root, small, digest)
+            except DataLoss as error:
+                return str(error)
+            return ""
+
+        for text in fsck.everything(conn, problem):
+            print(text)
+            found += 1
+    if found:
+        print(f"{root}: {found} problems", file=sys.stderr)
+        return 1
+    if adopt:
+        _adopt(root)
+    print(f"{root}: no problems" + ("" if verify else "; content was not read (--verify)"))
+    return 0
+
+
+def _adopt(root: Path) -> None:
+    (root / rootformat.MARKER).unlink(missing_ok=True)
+    with closing(Database(root / DATABASE)) as db:
+        rootformat.prove(root, db)
+        rootformat.mark(root, db)
