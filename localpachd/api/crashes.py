@@ -6,11 +6,11 @@ Each is a nil pointer or a negative index in Pachyderm 2.7.8: in `driver.go` and
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Never, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 
-from localpachd.api.handlers import replaced
+from localpachd.api.handlers import checked
 from localpachd.api.schema import pfs_pb2, pps_pb2, storage_pb2, task_pb2, transaction_pb2
 from localpachd.errors import Crashed
 
@@ -96,25 +96,13 @@ class CrashInterceptor(grpc.ServerInterceptor):
         fault = _FAULTS.get(method)
         if found is None or fault is None:
             return found
-        return replaced(found, _checked(found, fault, method))
+        return checked(found, _check(fault, method))
 
 
-def _checked(
-    found: "grpc.RpcMethodHandler[Request, Reply]", fault: Fault, method: str
-) -> Callable[[Never, grpc.ServicerContext], object]:
-    def check(request: Any) -> Any:
+def _check(fault: Fault, method: str) -> Callable[[object], None]:
+    def check(request: object) -> None:
         wrong = fault(request)
         if wrong:
             raise Crashed(f"a real pachd crashes on this request of {method}: {wrong}")
-        return request
 
-    if found.stream_unary is not None:
-        stream_unary = found.stream_unary
-        # Not a generator: that would end for good, and hide that the client has gone.
-        return lambda requests, context: stream_unary(map(check, requests), context)
-    if found.unary_unary is not None:
-        unary_unary = found.unary_unary
-        return lambda request, context: unary_unary(check(request), context)
-    inner = found.unary_stream
-    assert inner is not None, f"{method} is of another kind"
-    return lambda request, context: inner(check(request), context)
+    return check

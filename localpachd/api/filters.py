@@ -29,7 +29,10 @@ def compile_filter(text: str) -> Callable[[Mapping[str, object]], bool]:
     if not text.strip():
         return lambda message: True
     parser = _Parser(text)
-    value = parser.any_of()
+    try:
+        value = parser.any_of()
+    except RecursionError:
+        raise parser.refusal() from None
     if parser.kind != "end":
         raise parser.refusal()
     return lambda message: _holds(value(message))
@@ -101,8 +104,18 @@ class _Parser:
         self.advance()
         if kind == "path":
             return _field(tuple(token.split(".")[1:]) if token != "." else ())
-        constant: object = _WORDS[token] if kind == "word" else json.loads(token)
+        constant = self.constant(kind, token)
         return lambda message: constant
+
+    def constant(self, kind: str, token: str) -> object:
+        if kind == "word":
+            return _WORDS[token]
+        if kind == "number":
+            return float(token)
+        try:
+            return json.loads(token, strict=False)
+        except ValueError:
+            raise self.refusal() from None
 
 
 def _field(names: tuple[str, ...]) -> Value:

@@ -1,11 +1,14 @@
-"""gRPC's handlers: they connect the calls of a service with the methods of a class. Knows no service by name."""
+"""gRPC's handlers: they connect the calls of a service with the methods of a class, and look at requests before these
+do. Knows no service by name."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Never, TypeVar
 
 import grpc
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 
+from localpachd.api import wellformed
 from localpachd.api.schema import SERVICES, message_class
 
 Request = TypeVar("Request")
@@ -21,18 +24,24 @@ _KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any
 
 def add_service(server: grpc.Server, service: str, servicer: object) -> None:
     """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
-    message or, encoded by hand, bytes."""
+    message or, encoded by hand, bytes. A request with values that no message may hold is refused."""
     handlers = {
-        call.name: method_handler(
-            getattr(servicer, call.name),
-            (call.client_streaming, call.server_streaming),
-            message_class(call.input_type).FromString,
-            _encoded,
-        )
+        call.name: _handler(call, getattr(servicer, call.name))
         for call in SERVICES[service].methods
         if hasattr(servicer, call.name)
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
+
+
+def _handler(call: MethodDescriptor, behaviour: Callable[[Never, grpc.ServicerContext], object]) -> Any:
+    made: grpc.RpcMethodHandler[Any, Any] = method_handler(
+        behaviour,
+        (call.client_streaming, call.server_streaming),
+        message_class(call.input_type).FromString,
+        _encoded,
+    )
+    check = wellformed.check_of(call.input_type)
+    return made if check is None else checked(made, check)
 
 
 def _encoded(reply: Message | bytes) -> bytes:
@@ -59,3 +68,23 @@ def replaced(
         handler.request_deserializer,
         handler.response_serializer,
     )
+
+
+def checked(
+    handler: "grpc.RpcMethodHandler[Request, Reply]", check: Callable[[Request], None]
+) -> "grpc.RpcMethodHandler[Request, Reply]":
+    """The handler of the same call with a check of each request, which raises what the call is to fail with."""
+
+    def passed(request: Request) -> Request:
+        check(request)
+        return request
+
+    inner: Callable[[Any, grpc.ServicerContext], object] | None = (
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
+    )
+    assert inner is not None
+    behaviour = inner
+    if handler.request_streaming:
+        # Not a generator: that would end for good, and hide that the client has gone.
+        return replaced(handler, lambda requests, context: behaviour(map(passed, requests), context))
+    return replaced(handler, lambda request, context: behaviour(passed(request), context))

@@ -16,6 +16,8 @@ from localpachd.pps.entities import Level, LogMessage
 from localpachd.pps.log_search import LogSearch, search
 from speclang.names import DEFAULT_PROJECT
 
+_MOST = (1 << 63) - 1
+"""The largest number that the database can count with."""
 _LEVELS = {each.value: each for each in Level}
 
 
@@ -55,8 +57,8 @@ def _search(request: logs_pb2.GetLogsRequest) -> LogSearch:
         user_only=chosen.user_logs_only,
         start=nanoseconds(getattr(times, "from")) if times.HasField("from") else None,
         end=nanoseconds(times.until) if times.HasField("until") else None,
-        offset=times.offset,
-        most=chosen.limit,
+        offset=min(times.offset, _MOST),
+        most=min(chosen.limit, _MOST),
         pattern=chosen.regex.pattern,
         negate=chosen.regex.negate,
         level=_LEVELS.get(chosen.level, Level.DEBUG),

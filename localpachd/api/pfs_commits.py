@@ -65,7 +65,8 @@ class CommitCalls:
         since, to = _bound(getattr(request, "from"), repo), _bound(request.to, repo)
         for each in (since, to):
             if each is not None and each.repo != repo:
-                raise PachError(f"`from` and `to` commits need to be from repo {repo}")
+                asked = repo if repo is not None else request.repo.name
+                raise PachError(f"`from` and `to` commits need to be from repo {asked}")
         if since is not None and to is None:
             raise PachError("cannot use `from` commit without `to` commit")
         if request.reverse and to is not None:

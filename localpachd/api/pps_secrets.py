@@ -62,7 +62,8 @@ def _read(file: bytes) -> Secret:
         given = json.loads(file)
     except (ValueError, RecursionError):
         raise PachError("failed to unmarshal secret: not JSON") from None
-    metadata = _object(_object(given, "the secret").get("metadata"), "metadata")
+    given = _object(given, "the secret")
+    metadata = _object(given.get("metadata"), "metadata")
     labels = _object(metadata.get("labels"), "metadata.labels")
     if labels.get("suite") not in (None, "", "pachyderm"):
         raise PachError(f"invalid suite label set on secret: suite={labels['suite']}")

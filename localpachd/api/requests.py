@@ -21,6 +21,9 @@ Answer = pfs_pb2.Commit | bool | None
 _ORDERS = ("update", "reprocess", "dryRun")
 """Fields of a CreatePipelineRequest that are not part of the specification."""
 
+_MOST_RESTARTS = (1 << 63) - 1
+"""The largest number that the database holds."""
+
 
 class Requests:
     """Carries out TransactionRequest messages."""
@@ -121,6 +124,8 @@ def _delete_branch(txn: Transaction, request: pfs_pb2.DeleteBranchRequest) -> No
 
 
 def _update_job_state(txn: Transaction, request: pps_pb2.UpdateJobStateRequest) -> None:
+    if request.restart > _MOST_RESTARTS:
+        raise InvalidArgument(f"restart: {request.restart} is more than {_MOST_RESTARTS}")
     jobs.update(
         txn,
         pps_messages.to_job(request.job),

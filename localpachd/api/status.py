@@ -7,12 +7,16 @@ does not define and a service that is not registered fail with UNIMPLEMENTED and
 import logging
 from collections.abc import Callable, Iterator
 from typing import Never, NoReturn, TypeVar
+from urllib.parse import quote
 
 import grpc
 
 from localpachd import errors
 from localpachd.api.handlers import method_handler, replaced
 from localpachd.api.schema import rpc_pb2
+
+_LONGEST_TEXT = 3000
+"""Bytes of the text of an error, escaped for a trailer. An Unavailable one is sent twice more, in its details."""
 
 log = logging.getLogger(__name__)
 
@@ -125,10 +129,20 @@ def _abort(context: Context, error: Exception, method: str) -> NoReturn:
         # The client has gone: nobody reads the status, and the exception that this caused is not a failure.
         context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
     code, text = status(error, method)
+    text = _sendable(text)
     if isinstance(error, errors.Unavailable) and error.resource is not None:
         context.set_trailing_metadata((("grpc-status-details-bin", _details(code, text, error.resource)),))
     context.abort(code, text)
     raise AssertionError("abort returns never")
+
+
+def _sendable(text: str) -> str:
+    """A text that fits into the trailer of a reply, whose limit is 8 KiB of escaped bytes: of one that quotes a long
+    request, the beginning and the end. Clients would otherwise see only that there was too much of it."""
+    while len(quote(text)) > _LONGEST_TEXT:
+        kept = max(len(text) // 3, 1)
+        text = f"{text[:kept]} … {text[-kept:]}"
+    return text
 
 
 def _details(code: grpc.StatusCode, text: str, resource: tuple[str, str, str]) -> bytes:

@@ -5,6 +5,8 @@ from typing import overload
 from localpachd.api.schema import Duration, Timestamp
 
 _NANOS = 1_000_000_000
+_LAST = (1 << 63) - 1
+"""The last moment that the database can hold, in the year 2262."""
 
 
 @overload
@@ -19,8 +21,9 @@ def timestamp(nanoseconds: int | None) -> Timestamp | None:
 
 
 def nanoseconds(moment: Timestamp) -> int:
-    """Nanoseconds since the epoch, UTC. An unset field reads as 0: check `HasField` first where that matters."""
-    return moment.seconds * _NANOS + moment.nanos
+    """Nanoseconds since the epoch, UTC; moments beyond those of the database become its first or last. An unset field
+    reads as 0: check `HasField` first where that matters."""
+    return min(max(moment.seconds * _NANOS + moment.nanos, -_LAST), _LAST)
 
 
 def duration(seconds: float | None) -> Duration | None:

@@ -21,6 +21,8 @@ DEFAULT_TTL = 600 * SECOND
 """The default lifetime of a file set in nanoseconds."""
 MAX_TTL = 1800 * SECOND
 """The longest lifetime in nanoseconds that a renewal can request."""
+_LONGEST = 1 << 61
+"""The longest lifetime of any file set in nanoseconds: 73 years."""
 
 _PARTS = ("replacing", "appending")
 # File sets in the cache do not expire.
@@ -43,7 +45,10 @@ class Layers:
 
 
 def keep(txn: Transaction, layers: Layers, ttl: int = DEFAULT_TTL) -> str:
-    """Keeps a file set for `ttl` nanoseconds and returns its id. Deletes expired ones."""
+    """Keeps a file set for `ttl` nanoseconds and returns its id. Deletes expired ones. PachError for a time that is not
+    positive, or beyond all measure."""
+    if not 0 < ttl <= _LONGEST:
+        raise PachError(f"ttl ({ttl}) must be at least one second, and at most {_LONGEST}")
     forget_expired(txn)
     made = ids.new_id()
     txn.conn.execute("INSERT INTO filesets VALUES (?, ?)", (made, txn.now + ttl))

@@ -8,6 +8,8 @@ from localpachd.pfs.entities import FILE_SETS
 from speclang.names import PROJECT_LIMIT, Fault, Rule, is_name, project_faults
 
 _COUNT = re.compile(r"[+-]?[0-9]+")
+_DIGITS = 18
+"""Digits, with the sign, that surely fit into 64 bits."""
 
 
 def check(name: str) -> None:
@@ -48,7 +50,7 @@ def parse_ancestry(expression: str) -> tuple[str, int]:
     if place is None:
         return expression, 0
     name, mark, rest = expression[:place], expression[place], expression[place + 1 :]
-    if _COUNT.fullmatch(rest):
+    if _COUNT.fullmatch(rest) and len(rest) <= _DIGITS:  # a longer one is not a number to Pachyderm
         return name, -int(rest) if mark == "." else int(rest)
     for other in rest:
         if other != mark:

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any
 
 import _gojsonnet
@@ -73,7 +74,7 @@ def _fetch(path: str, reach: Reach) -> bytes:
                 raise RuntimeError(f"{path} has more than {_LARGEST_IMPORT} bytes")
     except web.HttpError as error:
         raise RuntimeError(f"http code {str(error).split()[0]} fetching {path}") from error
-    except (FailedPrecondition, OSError, ValueError) as error:
+    except (FailedPrecondition, OSError, ValueError, HTTPException) as error:
         raise RuntimeError(f"cannot fetch {path}: {error}") from error
     return bytes(data)
 

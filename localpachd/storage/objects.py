@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from http.client import HTTPException
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,11 @@ class Place:
 
 
 def parse(url: str) -> Place:
-    """Parses a URL; PachError for a scheme that is not known."""
-    parts = urlsplit(url)
+    """Parses a URL; PachError for one that is not valid, or for a scheme that is not known."""
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise PachError(f"error parsing url {url}: {error}") from error
     scheme = "gs" if parts.scheme == "gcs" else parts.scheme
     path = parts.path.strip("/")
     options = dict(parse_qsl(parts.query))
@@ -251,6 +255,6 @@ def _failing(what: str) -> Iterator[None]:
     """Turns failures to reach a place into errors that name it."""
     try:
         yield
-    except (BaseError, OSError, ValueError) as error:
+    except (BaseError, OSError, ValueError, HTTPException) as error:
         text = str(error).strip().splitlines()
         raise PachError(f"{what}: {text[0] if text else type(error).__name__}") from error
