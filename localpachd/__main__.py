@@ -27,15 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told_to_stop = _told_to_stop()
     try:
         server = Server(options)
+        server.start()
     except (PachError, OSError, ValueError) as error:
         print(f"localpachd: {error}", file=sys.stderr)
         return 1
-    with server:
-        print(f"localpachd: listening on {server.address}", flush=True)
-        os.read(told_to_stop, 1)
-        # A second signal does not wait for an orderly end.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
+    print(f"localpachd: listening on {server.address}", flush=True)
+    os.read(told_to_stop, 1)
+    # A second signal does not wait for an orderly end.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    server.stop()
     return 0
 
 

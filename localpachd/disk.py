@@ -34,7 +34,12 @@ class Disk:
     @property
     def full(self) -> str:
         """The text of the error if a write found no room lately, or ""."""
-        return self._text() if time.monotonic() - self._failed < _REMEMBERED else ""
+        return self.text if time.monotonic() - self._failed < _REMEMBERED else ""
+
+    @property
+    def text(self) -> str:
+        """The text of the error of a write that finds no room."""
+        return f"no space left on the disk of {self._root}: free some"
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -66,7 +71,4 @@ class Disk:
 
     def _failure(self) -> NoSpace:
         self._failed = time.monotonic()
-        return NoSpace(self._text())
-
-    def _text(self) -> str:
-        return f"no space left on the disk of {self._root}: free some"
+        return NoSpace(self.text)

@@ -38,6 +38,7 @@ from localpachd.pfs.service import Pfs
 from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
+from localpachd.starting import explained
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
 from localpachd.storage.reach import Network, Reach
@@ -93,16 +94,20 @@ class Server:
     """A server on a root directory. It listens once it is built and answers once `start` is called.
 
     Raises FailedPrecondition if another server uses the root, Unavailable if the port is taken or a required container
-    engine does not answer, ValueError for an invalid number of GPUs. FailedPrecondition also for an address that
-    strangers could reach, and a token or certificate that cannot be used.
+    engine does not answer, ValueError for an invalid number of GPUs, NoSpace or FailedPrecondition if the root cannot
+    be used. FailedPrecondition also for an address that strangers could reach, and a token or certificate that cannot
+    be used.
     """
 
     def __init__(self, options: Options) -> None:
         listening.check(options.host, options.protection)
         self._token = listening.token(options.protection.token_file)
-        self._lock = _RootLock(options.root)
+        self._root = options.root
+        with explained(options.root):
+            self._lock = _RootLock(options.root)
         try:
-            self._build(options)
+            with explained(options.root):
+                self._build(options)
         except BaseException:
             self._lock.release()
             raise
@@ -125,7 +130,6 @@ class Server:
         at = listening.listen(self._grpc, options.host, options.port, options.protection)
         self.port, self.address = at.port, at.address
         disk = Disk(options.root)
-        self._root = options.root
         rootformat.prepare(options.root)
         self._db = Database(options.root / rootformat.DATABASE, disk)
         rootformat.prove(options.root, self._db)
@@ -164,11 +168,13 @@ class Server:
         close_off(options.root, "scratch" if passable else "")
 
     def start(self) -> None:
-        """Cleans up after the last run, continues its unfinished jobs, and starts to answer."""
-        self._pfs.transact(filesets.forget_expired)
-        merge_hidden(self._db)
-        gc.sweep(self._db, self._chunks)
-        rootformat.mark(self._root, self._db)
+        """Cleans up after the last run, continues its unfinished jobs, and starts to answer. Raises NoSpace or
+        FailedPrecondition if the root cannot be used."""
+        with explained(self._root):
+            self._pfs.transact(filesets.forget_expired)
+            merge_hidden(self._db)
+            gc.sweep(self._db, self._chunks)
+            rootformat.mark(self._root, self._db)
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._finisher.start()
         self._pps.start()

@@ -3,6 +3,7 @@
 Knows neither jobs nor backends.
 """
 
+import logging
 import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from localpachd.errors import PachError
 from localpachd.worker.attempts import DatumSet
 from localpachd.worker.environment import EnvironmentProblem
 from localpachd.worker.gpu_pool import GpuPool
-from localpachd.worker.layout.placing import remove
+from localpachd.worker.layout.removal import remove
 from localpachd.worker.network import PortTaken
 from localpachd.worker.single_run import SingleRun
 from localpachd.worker.tasks import (
@@ -32,11 +33,14 @@ from localpachd.worker.tasks import (
 from localpachd.worker.watch import Cancelled, Watch
 from localpachd.worker.workplace import Backend
 
+_log = logging.getLogger(__name__)
+
 
 class LocalRunner:
     """Implements `tasks.Runner` with the workplaces of one backend. Thread-safe: each call of `run_set` is one worker.
 
-    `scratch` is a directory that nobody else uses; it is emptied here. `disk` is the one that it is on.
+    `scratch` is a directory that nobody else uses; it is emptied here, as far as that is possible. `disk` is the one
+    that it is on.
     """
 
     def __init__(
@@ -45,7 +49,10 @@ class LocalRunner:
         self._disk = disk or Disk(scratch)
         scratch.mkdir(parents=True, exist_ok=True)
         for left in scratch.iterdir():  # by a server that was killed
-            remove(left)
+            try:
+                remove(left)
+            except OSError as failure:  # a new worker gets a directory of another name
+                _log.warning("cannot delete %s: %s. Delete %s yourself", failure.filename, failure.strerror, left)
         self._scratch = scratch.resolve()
         self._server = server
         self._gpus = gpus

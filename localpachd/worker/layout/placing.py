@@ -4,8 +4,6 @@ As in Pachyderm, each name in `/pfs` is a link into `/pfs/.scratch/<datum id>`. 
 """
 
 import os
-import shutil
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from localpachd.storage.chunks import Chunks
 from localpachd.storage.filesets import Content, File, FileSet
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.pipes import LazyPipes
+from localpachd.worker.layout.removal import remove
 from localpachd.worker.tasks import DatumWork, InputFile
 
 SCRATCH = ".scratch"
@@ -195,25 +194,3 @@ def _write_all(target: int, piece: bytes) -> None:
     left = memoryview(piece)
     while left:
         left = left[os.write(target, left) :]
-
-
-def remove(path: Path) -> None:
-    """Deletes a file or a whole tree, even if user code took our permissions on its directories; ignores absence."""
-    if not path.is_dir() or path.is_symlink():
-        path.unlink(missing_ok=True)
-        return
-    try:
-        shutil.rmtree(path)
-    except OSError:
-        _open_up(path)
-        shutil.rmtree(path)
-
-
-def _open_up(directory: Path) -> None:
-    """Gives us the permissions needed to delete a tree."""
-    waiting = [directory]
-    while waiting:
-        each = waiting.pop()
-        each.chmod(stat.S_IRWXU)
-        with os.scandir(each) as entries:
-            waiting += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
