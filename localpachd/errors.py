@@ -8,6 +8,7 @@
     ├── Unavailable           UNAVAILABLE
     ├── NoSpace               RESOURCE_EXHAUSTED
     ├── DataLoss              DATA_LOSS
+    ├── TooMany               RESOURCE_EXHAUSTED
     ├── Unimplemented         UNIMPLEMENTED
     └── Crashed               INTERNAL
 
@@ -49,6 +50,10 @@ class NoSpace(PachError):
 
 class DataLoss(PachError):
     """Stored bytes are damaged or missing."""
+
+
+class TooMany(PachError):
+    """The server does as much at once as it can, or may."""
 
 
 class Unimplemented(PachError):

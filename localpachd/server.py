@@ -15,10 +15,12 @@ import grpc
 
 from localpachd import durable, rootformat
 from localpachd.api import listening
+from localpachd.api.admission import StreamLimit
 from localpachd.api.crashes import CrashInterceptor
 from localpachd.api.limits import OPTIONS
 from localpachd.api.listening import Protection
 from localpachd.api.log_levels import CallLog, LogLevels
+from localpachd.api.parking import Parking
 from localpachd.api.services import register
 from localpachd.api.sidecar import GrpcSidecars
 from localpachd.api.status import StatusInterceptor
@@ -55,8 +57,9 @@ from localpachd.worker.runner import LocalRunner
 from localpachd.worker.secrets import Secrets
 from localpachd.worker.workplace import Backend, Stores
 
-# A waiting call (subscribe, logs -f, wait) occupies a thread.
 _CALLS_AT_ONCE = 512
+_STREAMS_AT_ONCE = 384
+"""Of these calls, those that stay for as long as their clients like."""
 _BETWEEN_CHORES = 3600.0
 _GRACE = 1.0
 """Seconds that calls in progress have to end when the server stops."""
@@ -119,10 +122,11 @@ class Server:
         workers_token = random.token_hex(32) if self._token else ""
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
         faithful = [CrashInterceptor()] if options.faithful else []
+        self._parking = Parking()
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[*guards, CallLog(), StatusInterceptor(), *faithful],
+            interceptors=[*guards, CallLog(), StatusInterceptor(), StreamLimit(_STREAMS_AT_ONCE), *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -148,7 +152,7 @@ class Server:
 
         def serve(server: grpc.Server, pfs: Pfs) -> None:
             # Spouts get sidecars once the pps room has started, and a sidecar serves that room.
-            register(server, pfs, self._pps, secrets, facts, self._levels, options.lenient_specs)
+            register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, options.lenient_specs)
 
         sidecars = GrpcSidecars(self._pfs, serve, guards)
         self._pps = Pps(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
@@ -190,6 +194,7 @@ class Server:
         self._levels.close()
         logging.getLogger("localpachd").removeHandler(self._pps.server_log)
         self._runner.close()
+        self._parking.close()
         self._calls.shutdown(wait=True)
         self._chunks.close()
         rootformat.mark(self._root, self._db)

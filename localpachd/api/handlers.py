@@ -1,8 +1,8 @@
 """gRPC's handlers: they connect the calls of a service with the methods of a class, and look at requests before these
 do. Knows no service by name."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Never, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
 
 import grpc
 from google.protobuf.descriptor import MethodDescriptor
@@ -14,6 +14,9 @@ from localpachd.api.schema import SERVICES, message_class
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
 
+# gRPC's own names: see `parking`.
+_NON_BLOCKING, _POOL = "experimental_non_blocking", "experimental_thread_pool"
+
 _KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any]"]] = {
     (False, False): grpc.unary_unary_rpc_method_handler,
     (False, True): grpc.unary_stream_rpc_method_handler,
@@ -22,26 +25,72 @@ _KINDS: Mapping[tuple[bool, bool], Callable[..., "grpc.RpcMethodHandler[Any, Any
 }
 
 
-def add_service(server: grpc.Server, service: str, servicer: object) -> None:
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+class Waiting(Protocol):
+    """Makes handlers of calls that wait without a thread; see `parking.Parking`."""
+
+    def behaviour(self, method: str, steps: Callable[..., Iterator[Any]]) -> Callable[..., None]: ...
+
+
+def waits(method: Method) -> Method:
+    """Marks a method of a servicer that is written in steps: it yields its replies, and a Feed wherever it waits."""
+    method.waits = True  # type: ignore[attr-defined]
+    return method
+
+
+def add_service(server: grpc.Server, service: str, servicer: object, waiting: Waiting | None = None) -> None:
     """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
-    message or, encoded by hand, bytes. A request with values that no message may hold is refused."""
+    message or, encoded by hand, bytes. A request with values that no message may hold is refused. `waiting` is needed
+    for methods that wait."""
     handlers = {
-        call.name: _handler(call, getattr(servicer, call.name))
+        call.name: _handler(f"{service}/{call.name}", call, getattr(servicer, call.name), waiting)
         for call in SERVICES[service].methods
         if hasattr(servicer, call.name)
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
 
 
-def _handler(call: MethodDescriptor, behaviour: Callable[[Never, grpc.ServicerContext], object]) -> Any:
-    made: grpc.RpcMethodHandler[Any, Any] = method_handler(
-        behaviour,
-        (call.client_streaming, call.server_streaming),
-        message_class(call.input_type).FromString,
-        _encoded,
-    )
+def _handler(method: str, call: MethodDescriptor, behaviour: Callable[..., Any], waiting: Waiting | None) -> Any:
+    decode = message_class(call.input_type).FromString
     check = wellformed.check_of(call.input_type)
+    if hasattr(behaviour, "waits"):
+        assert waiting is not None
+        steps = behaviour if check is None else _checking(check, behaviour)
+        return method_handler(waiting.behaviour(method, steps), (False, True), decode, _encoded)
+    made: grpc.RpcMethodHandler[Any, Any] = method_handler(
+        behaviour, (call.client_streaming, call.server_streaming), decode, _encoded
+    )
     return made if check is None else checked(made, check)
+
+
+def _checking(check: Callable[[Any], None], steps: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    def checked_steps(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        check(request)
+        yield from steps(request, context)
+
+    return checked_steps
+
+
+def is_parked(handler: "grpc.RpcMethodHandler[Any, Any]") -> bool:
+    """Whether the handler of a call does not block; its third argument is a function that sends replies."""
+    return getattr(handler.unary_stream, _NON_BLOCKING, False)
+
+
+def watched(
+    handler: "grpc.RpcMethodHandler[Request, Reply]", look: Callable[[grpc.ServicerContext], None]
+) -> "grpc.RpcMethodHandler[Request, Reply]":
+    """The same handler, one that does not block, which first lets `look` see the call."""
+    inner: Any = handler.unary_stream
+
+    def behaviour(request: Any, context: grpc.ServicerContext, send: Any) -> Any:
+        look(context)
+        return inner(request, context, send)
+
+    for name in (_NON_BLOCKING, _POOL):
+        setattr(behaviour, name, getattr(inner, name, None))
+    return replaced(handler, behaviour)
 
 
 def _encoded(reply: Message | bytes) -> bytes:
@@ -49,7 +98,7 @@ def _encoded(reply: Message | bytes) -> bytes:
 
 
 def method_handler(
-    behaviour: Callable[[Never, grpc.ServicerContext], object],
+    behaviour: Callable[..., object],
     streams: tuple[bool, bool],
     deserialize: Callable[[bytes], Request] | None,
     serialize: Callable[[Reply], bytes] | None,
@@ -59,7 +108,7 @@ def method_handler(
 
 
 def replaced(
-    handler: "grpc.RpcMethodHandler[Request, Reply]", behaviour: Callable[[Never, grpc.ServicerContext], object]
+    handler: "grpc.RpcMethodHandler[Request, Reply]", behaviour: Callable[..., object]
 ) -> "grpc.RpcMethodHandler[Request, Reply]":
     """The handler of the same call with another behaviour."""
     return method_handler(

@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from localpachd.api.handlers import replaced
+from localpachd.api.handlers import is_parked, replaced, watched
 from localpachd.api.schema import debug_pb2
 from localpachd.api.times import seconds
 from localpachd.errors import InvalidArgument
@@ -85,6 +85,8 @@ class CallLog(grpc.ServerInterceptor):
         if found is None or not _CALLS.isEnabledFor(logging.DEBUG):
             return found
         name = handler_call_details.method.lstrip("/")
+        if is_parked(found):
+            return watched(found, lambda context: _note_end(context, name))
         inner: Any = found.unary_unary or found.stream_unary or found.unary_stream or found.stream_stream
         logged: Any = _stream if found.response_streaming else _single
         return replaced(found, logged(inner, name))
@@ -104,6 +106,11 @@ def _stream(inner: Callable[..., Iterator[object]], name: str) -> Callable[..., 
             yield from inner(request, context)
 
     return call
+
+
+def _note_end(context: grpc.ServicerContext, name: str) -> None:
+    begun = time.monotonic()
+    context.add_callback(lambda: _CALLS.debug("%s ended after %.3f s", name, time.monotonic() - begun))
 
 
 @contextmanager

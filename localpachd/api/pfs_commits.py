@@ -1,18 +1,19 @@
 """The calls about commits and commit sets."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 
 import grpc
 
-from localpachd.api import cancellation
 from localpachd.api import pfs_messages as messages
+from localpachd.api.handlers import waits
 from localpachd.api.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
 from localpachd.errors import PachError
 from localpachd.pfs import commit_sets, commits, contents, filesets, history, removal, repos
+from localpachd.pfs.changes import Feed, Steps
 from localpachd.pfs.entities import FILE_SETS, Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.service import Pfs
 from localpachd.storage import paths
@@ -50,13 +51,17 @@ class CommitCalls:
         self._pfs.transact(lambda txn: commits.clear(txn, commit))
         return Empty()
 
-    def InspectCommit(self, request: pfs_pb2.InspectCommitRequest, context: grpc.ServicerContext) -> pfs_pb2.CommitInfo:
+    @waits
+    def InspectCommit(
+        self, request: pfs_pb2.InspectCommitRequest, context: grpc.ServicerContext
+    ) -> Steps[pfs_pb2.CommitInfo]:
         commit = messages.to_commit(request.commit)
         with self._pfs.db.read() as conn:
-            if commit.repo.name == FILE_SETS:
-                return messages.commit_info(filesets.opened(conn, commit, time.time_ns())[0])
-            found = commits.resolve(conn, commit)
-        return messages.commit_info(self._await(found, request.wait, cancellation.watch(context, self._pfs.changes)))
+            virtual = commit.repo.name == FILE_SETS
+            found = filesets.opened(conn, commit, time.time_ns())[0] if virtual else commits.resolve(conn, commit)
+        if not virtual:
+            found = yield from self._await(found, request.wait, context.is_active)
+        yield messages.commit_info(found)
 
     def ListCommit(
         self, request: pfs_pb2.ListCommitRequest, context: grpc.ServicerContext
@@ -82,9 +87,10 @@ class CommitCalls:
                     return
                 yield messages.commit_info(info, contents.bound(conn, info))
 
+    @waits
     def SubscribeCommit(
         self, request: pfs_pb2.SubscribeCommitRequest, context: grpc.ServicerContext
-    ) -> Iterator[pfs_pb2.CommitInfo]:
+    ) -> Steps[pfs_pb2.CommitInfo]:
         repo = messages.to_repo(request.repo)
         since = _bound(getattr(request, "from"), repo)
         if since is not None and since.repo != repo:
@@ -92,30 +98,30 @@ class CommitCalls:
         with self._pfs.db.read() as conn:
             repos.inspect(conn, repo)
             seen = commits.resolve(conn, since).seq if since else 0
-        active = cancellation.watch(context, self._pfs.changes)
+        active = context.is_active
         branch, origin = Branch(repo, request.branch), _origin(request)
-        changes = self._pfs.changes
-        while (info := changes.wait_for(partial(self._next, branch, origin, seen), active, {repo})) is not None:
+        until = self._pfs.changes.until
+        while (info := (yield from until(partial(self._next, branch, origin, seen), active, {repo}))) is not None:
             seen = info.seq
-            yield messages.commit_info(self._await(info, request.state, active))
+            yield messages.commit_info((yield from self._await(info, request.state, active)))
 
     def _next(self, branch: Branch, origin: str, seen: int) -> CommitInfo | None:
         with self._pfs.db.read() as conn:
             return history.next_on(conn, branch, origin, seen)
 
+    @waits
     def InspectCommitSet(
         self, request: pfs_pb2.InspectCommitSetRequest, context: grpc.ServicerContext
-    ) -> Iterator[pfs_pb2.CommitInfo]:
+    ) -> Steps[pfs_pb2.CommitInfo]:
         with self._pfs.db.read() as conn:
             infos = commit_sets.inspect(conn, messages.to_commit_set(request))
         if not request.wait:
             yield from map(messages.commit_info, infos)
             return
-        active = cancellation.watch(context, self._pfs.changes)
         yield from (messages.commit_info(info) for info in infos if info.finished is not None)
         for info in infos:
             if info.finished is None:
-                yield messages.commit_info(self._await(info, pfs_pb2.FINISHED, active))
+                yield messages.commit_info((yield from self._await(info, pfs_pb2.FINISHED, context.is_active)))
 
     def ListCommitSet(
         self, request: pfs_pb2.ListCommitSetRequest, context: grpc.ServicerContext
@@ -164,7 +170,9 @@ class CommitCalls:
         self._pfs.transact(lambda txn: removal.drop(txn, commit, request.recursive))
         return pfs_pb2.DropCommitResponse()
 
-    def _await(self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: Active) -> CommitInfo:
+    def _await(
+        self, info: CommitInfo, state: pfs_pb2.CommitState.ValueType, active: Active
+    ) -> Generator[Feed, None, CommitInfo]:
         """The commit once it has reached a state; PachError if it is deleted meanwhile."""
 
         def look() -> CommitInfo | None:
@@ -175,7 +183,7 @@ class CommitCalls:
                 return now if history.has_reached(conn, now, _STATES[state]) else None
 
         concerned = {info.commit.repo, *(each.repo for each in info.provenance)}
-        reached = self._pfs.changes.wait_for(look, active, concerned)
+        reached = yield from self._pfs.changes.until(look, active, concerned)
         return reached if reached is not None else info
 
 

@@ -21,8 +21,9 @@ from localpachd.storage.filesets import FileSet
 from localpachd.storage.trees import Node
 
 _PAGE_LIMIT = 100_000
-_MESSAGE = 2 << 20
-"""Bytes in one message of a download: far below the limit, large enough to be fast."""
+_MESSAGE = 256 << 10
+"""Bytes in one message of a download: large enough to be fast, and small, since a client that reads slowly or not at
+all makes the server hold a few of them."""
 
 Listing = Callable[[str | None, str | None], Iterator[Node]]
 """The nodes between two bounds, lower bound included, in path order."""
@@ -173,7 +174,11 @@ def _in_messages(pieces: Iterator[bytes]) -> Iterator[BytesValue]:
     gathered = bytearray()
     sent = False
     for piece in pieces:
-        gathered += piece
+        whole = 0 if gathered else len(piece) // _MESSAGE * _MESSAGE
+        for start in range(0, whole, _MESSAGE):
+            yield BytesValue(value=piece[start : start + _MESSAGE])
+            sent = True
+        gathered += piece[whole:]
         while len(gathered) >= _MESSAGE:
             yield BytesValue(value=bytes(gathered[:_MESSAGE]))
             del gathered[:_MESSAGE]

@@ -26,7 +26,6 @@ class PpsServicer(SpecCalls, DefaultsCalls, PipelineCalls, SecretCalls, JobCalls
         self._secrets = secrets
         self._specs = specs
         self._write = write
-        self._changes = pfs.changes  # wakes waits whose client has gone
 
     def DeleteAll(self, request: Empty, context: grpc.ServicerContext) -> Empty:
         self._pps.delete_pipelines(None, force=True)

@@ -6,13 +6,14 @@ from itertools import islice, takewhile
 
 import grpc
 
-from localpachd.api import cancellation, pages, protojson
+from localpachd.api import pages, protojson
 from localpachd.api import pps_messages as messages
+from localpachd.api.handlers import waits
 from localpachd.api.log_lines import LogLines
 from localpachd.api.schema import Empty, pps_pb2
 from localpachd.api.times import seconds
 from localpachd.errors import PachError
-from localpachd.pfs.changes import Changes
+from localpachd.pfs.changes import Feed, Steps
 from localpachd.pps.entities import DatumInfo
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
@@ -25,7 +26,6 @@ class DatumCalls:
     """Datums and logs of `pps_v2.API`."""
 
     _pps: Pps
-    _changes: Changes
 
     def ListDatum(
         self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext
@@ -87,7 +87,8 @@ class DatumCalls:
         self._pps.restart_datum(messages.to_job(request.job), tuple(request.data_filters))
         return Empty()
 
-    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: grpc.ServicerContext) -> Iterator[bytes]:
+    @waits
+    def GetLogs(self, request: pps_pb2.GetLogsRequest, context: grpc.ServicerContext) -> Steps[bytes]:
         query = LogQuery(
             pipeline=messages.optional_pipeline(request),
             job=messages.named_job(request.job) if request.HasField("job") else None,
@@ -99,5 +100,5 @@ class DatumCalls:
             tail=request.tail,
         )
         encoder = LogLines()
-        for line in self._pps.logs(query, cancellation.watch(context, self._changes)):
-            yield encoder.encoded(line)
+        for step in self._pps.logs(query, context.is_active):
+            yield step if isinstance(step, Feed) else encoder.encoded(step)

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 
 import grpc
 
-from localpachd.api import cancellation, pages, pfs_messages, protojson
+from localpachd.api import pages, pfs_messages, protojson
 from localpachd.api import pps_messages as messages
+from localpachd.api.handlers import waits
 from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
 from localpachd.errors import PachError
-from localpachd.pfs.changes import Changes
+from localpachd.pfs.changes import Feed, Steps
 from localpachd.pps.service import Pps
 
 
@@ -18,14 +19,16 @@ class JobCalls:
     """Jobs of `pps_v2.API`."""
 
     _pps: Pps
-    _changes: Changes
     _write: Writes
 
-    def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> pps_pb2.JobInfo:
-        info = self._pps.jobs.inspect(
-            messages.to_job(request.job), request.wait, cancellation.watch(context, self._changes)
-        )
-        return messages.job_info(info, request.details)
+    @waits
+    def InspectJob(self, request: pps_pb2.InspectJobRequest, context: grpc.ServicerContext) -> Steps[pps_pb2.JobInfo]:
+        job = messages.to_job(request.job)
+        if not request.wait:
+            yield messages.job_info(self._pps.jobs.inspect(job), request.details)
+            return
+        for step in self._pps.jobs.await_end(job, context.is_active):
+            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
 
     def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
         passes = protojson.message_filter(request.jqFilter)
@@ -41,12 +44,13 @@ class JobCalls:
         passing = (message for message in chosen if passes(message))
         yield from pages.first(passing, request.number)
 
+    @waits
     def SubscribeJob(
         self, request: pps_pb2.SubscribeJobRequest, context: grpc.ServicerContext
-    ) -> Iterator[pps_pb2.JobInfo]:
+    ) -> Steps[pps_pb2.JobInfo]:
         pipeline = messages.to_pipeline(request.pipeline)
-        for info in self._pps.jobs.subscribe(pipeline, cancellation.watch(context, self._changes)):
-            yield messages.job_info(info, request.details)
+        for step in self._pps.jobs.subscribe(pipeline, context.is_active):
+            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
 
     def StopJob(self, request: pps_pb2.StopJobRequest, context: grpc.ServicerContext) -> Empty:
         self._write(context, transaction_pb2.TransactionRequest(stop_job=request))
@@ -60,12 +64,12 @@ class JobCalls:
         self._pps.delete_job(messages.to_job(request.job, "job cannot be nil"))
         return Empty()
 
+    @waits
     def InspectJobSet(
         self, request: pps_pb2.InspectJobSetRequest, context: grpc.ServicerContext
-    ) -> Iterator[pps_pb2.JobInfo]:
-        active = cancellation.watch(context, self._changes)
-        for info in self._pps.jobs.inspect_set(request.job_set.id, request.wait, active):
-            yield messages.job_info(info, request.details)
+    ) -> Steps[pps_pb2.JobInfo]:
+        for step in self._pps.jobs.inspect_set(request.job_set.id, request.wait, context.is_active):
+            yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
 
     def ListJobSet(
         self, request: pps_pb2.ListJobSetRequest, context: grpc.ServicerContext

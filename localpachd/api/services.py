@@ -10,7 +10,7 @@ from localpachd.api import debugging, schema
 from localpachd.api.admin import AdminServicer, EnterpriseServicer, VersionServicer
 from localpachd.api.debug import DebugServicer
 from localpachd.api.debug_dump import Sources
-from localpachd.api.handlers import add_service
+from localpachd.api.handlers import Waiting, add_service
 from localpachd.api.log_levels import LogLevels
 from localpachd.api.logs import LogsServicer
 from localpachd.api.metadata import MetadataServicer
@@ -70,6 +70,7 @@ def register(
     secrets: Secrets,
     facts: Facts,
     levels: LogLevels,
+    waiting: Waiting,
     lenient_specs: bool,
 ) -> None:
     """Adds every service of pachd to a server. (The worker's has servers of its own: see `api.worker`.)"""
@@ -91,5 +92,5 @@ def register(
         ("debug_v2.Debug", DebugServicer(Sources(files, pipelines, pps, pfs.db, secrets, facts), levels)),
     )
     for name, servicer in servicers:
-        add_service(server, name, servicer)
+        add_service(server, name, servicer, waiting)
     debugging.add_service(server, pps)

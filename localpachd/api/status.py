@@ -12,7 +12,7 @@ from urllib.parse import quote
 import grpc
 
 from localpachd import errors
-from localpachd.api.handlers import method_handler, replaced
+from localpachd.api.handlers import is_parked, method_handler, replaced
 from localpachd.api.schema import rpc_pb2
 
 _LONGEST_TEXT = 3000
@@ -34,6 +34,7 @@ _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.Unavailable, grpc.StatusCode.UNAVAILABLE),
     (errors.NoSpace, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.DataLoss, grpc.StatusCode.DATA_LOSS),
+    (errors.TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.Unimplemented, grpc.StatusCode.UNIMPLEMENTED),
     (errors.Crashed, grpc.StatusCode.INTERNAL),
     (errors.PachError, grpc.StatusCode.UNKNOWN),
@@ -88,6 +89,8 @@ class StatusInterceptor(grpc.ServerInterceptor):
         found = continuation(handler_call_details)
         if found is None:
             return _refusal(_unknown(method))
+        if is_parked(found):  # it maps its errors itself
+            return found
         return replaced(found, _guarded(found, method))
 
 
@@ -125,15 +128,27 @@ def _streaming(
 
 
 def _abort(context: Context, error: Exception, method: str) -> NoReturn:
+    context.abort(*_prepared(context, error, method))
+    raise AssertionError("abort returns never")
+
+
+def conclude(context: Context, error: Exception, method: str) -> None:
+    """Gives a call that ends by itself the status of an error."""
+    code, text = _prepared(context, error, method)
+    context.set_code(code)
+    context.set_details(text)
+
+
+def _prepared(context: Context, error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
+    """The status code and text of an error, whose further details are put into the call's trailer."""
     if not context.is_active():
         # The client has gone: nobody reads the status, and the exception that this caused is not a failure.
-        context.abort(grpc.StatusCode.CANCELLED, "the client has gone")
+        return grpc.StatusCode.CANCELLED, "the client has gone"
     code, text = status(error, method)
     text = _sendable(text)
     if isinstance(error, errors.Unavailable) and error.resource is not None:
         context.set_trailing_metadata((("grpc-status-details-bin", _details(code, text, error.resource)),))
-    context.abort(code, text)
-    raise AssertionError("abort returns never")
+    return code, text
 
 
 def _sendable(text: str) -> str:

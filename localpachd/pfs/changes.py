@@ -1,8 +1,12 @@
 """Notifications of changes, by topic: whoever waits for something looks again when it may have changed, instead of
-polling. Knows no topic's meaning."""
+polling. Knows no topic's meaning.
+
+A wait is written as steps: an iterator that yields a `Feed` wherever it has to wait. `blocking` waits there in its own
+thread; a server with thousands of waits parks each until its feed has something (`Feed.park`), and no thread waits.
+"""
 
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
@@ -37,16 +41,46 @@ class Feed:
         self._seen: set[Topic] = set()
         self._everything = False
         self._woken = False
+        self._parked: Callable[[], None] | None = None
 
     def wait(self, timeout: float | None = None) -> Changed:
         """Blocks until there is a change, a call of `Changes.wake`, or `timeout` seconds are over. Returns the changes,
         once each: none where there are none yet."""
         with self._condition:
-            self._condition.wait_for(lambda: self._woken or self._everything or self._seen, timeout)
-            changed = Changed(frozenset(self._seen), self._everything)
-            self._seen.clear()
-            self._everything = self._woken = False
-            return changed
+            self._condition.wait_for(self._has_something, timeout)
+            return self._taken()
+
+    def park(self, resume: Callable[[], None]) -> bool:
+        """In place of `wait`: lets `resume` be called, once, when `wait` would return, and returns True; returns False
+        if it would return at once. `resume` is called while changes are told, so it must leave its work to others; the
+        changes themselves are dropped."""
+        with self._condition:
+            if self._has_something():
+                self._taken()
+                return False
+            self._parked = resume
+            return True
+
+    def rouse(self) -> None:
+        """As `wake`, for those who do not hold the lock."""
+        with self._condition:
+            self.wake()
+
+    def _has_something(self) -> bool:
+        return self._woken or self._everything or bool(self._seen)
+
+    def _taken(self) -> Changed:
+        changed = Changed(frozenset(self._seen), self._everything)
+        self._seen.clear()
+        self._everything = self._woken = False
+        return changed
+
+    def _notify(self) -> None:
+        self._condition.notify()
+        resume, self._parked = self._parked, None
+        if resume is not None:
+            self._taken()
+            resume()
 
     def tell(self, topics: Collection[Topic]) -> None:
         """Adds changes, without topics in everything. The caller holds the lock."""
@@ -57,12 +91,25 @@ class Feed:
         else:
             self._seen.update(self._wanted.intersection(topics))
         if self._everything or self._seen:
-            self._condition.notify()
+            self._notify()
 
     def wake(self) -> None:
         """Lets `wait` return although nothing has changed. The caller holds the lock."""
         self._woken = True
-        self._condition.notify()
+        self._notify()
+
+
+Steps = Iterator[T | Feed]
+"""Results as they come, with a Feed wherever the next one has to be waited for."""
+
+
+def blocking(steps: Steps[T]) -> Iterator[T]:
+    """The results of steps, waited for in this thread."""
+    for step in steps:
+        if isinstance(step, Feed):
+            step.wait()
+        else:
+            yield step
 
 
 class Changes:
@@ -103,10 +150,22 @@ class Changes:
         """Returns the first result of `look` that is not None, looking again after every change in the topics, without
         any after every change; None once `active` is false. To end a wait from outside, make `active` false first and
         then call `wake`."""
+        steps = self.until(look, active, topics)
+        while True:
+            try:
+                next(steps).wait()
+            except StopIteration as end:
+                found: T | None = end.value
+                return found
+
+    def until(
+        self, look: Callable[[], T | None], active: Callable[[], bool] = lambda: True, topics: Collection[Topic] = ()
+    ) -> Generator[Feed, None, T | None]:
+        """As `wait_for`, in steps: for `yield from`, whose value is the result."""
         with self.feed(*topics) as feed:
             while active():
                 result = look()
                 if result is not None:
                     return result
-                feed.wait()
+                yield feed
         return None

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commit_sets, commits
+from localpachd.pfs.changes import Steps, blocking
 from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
 from localpachd.pps import job_rows, pipelines
@@ -26,12 +27,15 @@ class JobReader:
         self._pfs = pfs
         self._scheduler = scheduler
 
-    def inspect(self, job: Job, wait: bool = False, active: Callable[[], bool] = always) -> JobInfo:
-        """A job; with `wait`, once it is over or `active` turns false. NotFound for an unknown job."""
+    def inspect(self, job: Job) -> JobInfo:
+        """A job. NotFound for an unknown one."""
+        return self._job(job)
+
+    def await_end(self, job: Job, active: Callable[[], bool] = always) -> Steps[JobInfo]:
+        """A job, once it is over or `active` turns false. NotFound for an unknown one."""
         info = self._job(job)
-        if wait:
-            info = self._pfs.changes.wait_for(lambda: self._over(job), active, {JobStates(job.pipeline)}) or info
-        return info
+        ended = yield from self._pfs.changes.until(lambda: self._over(job), active, {JobStates(job.pipeline)})
+        yield ended or info
 
     def list_all(
         self,
@@ -53,20 +57,16 @@ class JobReader:
                 if not wanted or wanted <= read(info.job.id):
                     yield self._with_status(info)
 
-    def subscribe(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Iterator[JobInfo]:
+    def subscribe(self, pipeline: Pipeline, active: Callable[[], bool] = always) -> Steps[JobInfo]:
         """Each unfinished job of a pipeline once, oldest first, then new ones until `active` turns false."""
         sent: set[str] = set()
-        changes = self._pfs.changes
-        while (
-            fresh := changes.wait_for(lambda: self._unseen(pipeline, sent), active, {JobStates(pipeline)})
-        ) is not None:
+        until = partial(self._pfs.changes.until, lambda: self._unseen(pipeline, sent), active, {JobStates(pipeline)})
+        while (fresh := (yield from until())) is not None:
             for info in fresh:
                 sent.add(info.job.id)
                 yield info
 
-    def inspect_set(
-        self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always
-    ) -> Iterator[JobInfo]:
+    def inspect_set(self, commit_set: str, wait: bool = False, active: Callable[[], bool] = always) -> Steps[JobInfo]:
         """The jobs of a commit set, upstream first; with `wait`, each once the commits up to its own are finished."""
         with self._pfs.db.read() as conn:
             try:
@@ -77,7 +77,7 @@ class JobReader:
                 wait = False
         for commit in order:
             if wait:
-                self._pfs.changes.wait_for(partial(self._finished, commit), active, {commit.repo})
+                yield from self._pfs.changes.until(partial(self._finished, commit), active, {commit.repo})
             job = job_rows.job_of(commit)
             if job is not None and commit.id == commit_set and (info := self._find(job)) is not None:
                 yield info
@@ -88,7 +88,9 @@ class JobReader:
             found = job_rows.sets(conn)
         for each in found:
             chosen = tuple(
-                info for info in self.inspect_set(each) if not projects or info.job.pipeline.project in projects
+                info
+                for info in blocking(self.inspect_set(each))
+                if not projects or info.job.pipeline.project in projects
             )
             if chosen:
                 yield JobSetInfo(each, chosen)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from localpachd.db import Database
 from localpachd.errors import NotFound, PachError
-from localpachd.pfs.changes import Changes
+from localpachd.pfs.changes import Changes, Steps
 from localpachd.pps import job_rows, log_rows, pipeline_rows, pipelines
 from localpachd.pps.datums import Datum
 from localpachd.pps.entities import Activity, Job, LogMessage, Pipeline
@@ -39,7 +39,7 @@ class LogQuery:
 
 def read(
     db: Database, changes: Changes, own: ServerLog, query: LogQuery, active: Callable[[], bool]
-) -> Iterator[LogMessage]:
+) -> Steps[LogMessage]:
     """The lines that match the query, oldest first; with `follow`, also new ones until `active` is false or the
     pipeline is stopped or deleted. Without a pipeline or job they are those of the server's `own` log.
 
@@ -57,7 +57,7 @@ def read(
         over = _over(db, pipeline, life)
         yield from deque(tail.lines(), query.tail) if query.tail > 0 else tail.lines()
         while query.follow and active() and not over:
-            feed.wait()
+            yield feed
             over = _over(db, pipeline, life)  # before the lines are read, so that none is missed
             yield from tail.lines()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from localpachd.errors import NotFound, PachError
+from localpachd.pfs.changes import Steps
 from localpachd.pfs.service import Pfs
 from localpachd.pfs.transaction import Transaction
 from localpachd.pps import datum_listing, jobs, logs, pipelines, secrets
@@ -171,7 +172,7 @@ class Pps:
             wanted = " ".join(data_filters)
             raise PachError(f"datum matching filter [{wanted}] could not be found for job ID {job.id}")
 
-    def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Iterator[LogMessage]:
+    def logs(self, query: LogQuery, active: Callable[[], bool] = always) -> Steps[LogMessage]:
         """Log lines, oldest first; see `logs.read`."""
         return logs.read(self._db, self._pfs.changes, self.server_log, query, active)
 

@@ -1,6 +1,6 @@
 """Big chunks: a file each, with checksums behind its bytes. Knows no small chunks, files of users or references.
 
-Hashing takes longer than reading and sending, so every 1 MiB of a chunk has a CRC-32 behind the chunk's end:
+Hashing takes longer than reading and sending, so every 256 KiB of a chunk has a CRC-32 behind the chunk's end:
 little-endian, 4 bytes each, and 8 bytes that mark them. Files of the first version end with the chunk, and are checked
 by its hash.
 """
@@ -19,7 +19,7 @@ from localpachd import durable
 from localpachd.errors import DataLoss
 from localpachd.ids import Bytes, chunk_hash
 
-_BLOCK = 1 << 20  # bytes read, and checked, at once
+_BLOCK = 256 << 10  # bytes read, and checked, at once
 _MARK = b"lpcrc32\n"
 _NAME = re.compile(r"[0-9a-f]{64}")
 
@@ -96,7 +96,7 @@ class BigChunks:
         return data
 
     def blocks(self, digest: bytes, length: int, skip: int = 0) -> Iterator[bytes]:
-        """The bytes of a chunk of `length` bytes from `skip`, in pieces of at most 1 MiB, each checked before it is
+        """The bytes of a chunk of `length` bytes from `skip`, in pieces of at most 256 KiB, each checked before it is
         yielded. DataLoss if it is damaged, or not in the store."""
         count = -(-length // _BLOCK)
         try:

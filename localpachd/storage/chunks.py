@@ -92,7 +92,7 @@ class Chunks:
         return self.append(first, self.read(second))
 
     def read(self, content: Content, offset: int = 0, name: str = "") -> Iterator[bytes]:
-        """The bytes of a file from `offset`, in pieces of at most 1 MiB. DataLoss says the `name` of the file."""
+        """The bytes of a file from `offset`, in pieces of at most 256 KiB. DataLoss says the `name` of the file."""
         first, skip = divmod(offset, ids.CHUNK_SIZE)
         try:
             for position in range(first, len(content.chunks)):

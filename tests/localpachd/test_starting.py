@@ -124,7 +124,7 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[[], Path]]:
     """Makes a directory on a disk of its own of 4 MiB."""
     place = tmp_path / "disk"
     place.mkdir()
-    made = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", place]
+    made = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(place)]
     if subprocess.run(made, check=False, stderr=subprocess.DEVNULL).returncode:
         pytest.skip("needs the right to mount")
     yield lambda: place

@@ -11,11 +11,12 @@ from localpachd.api.worker import GrpcBatchServer
 from localpachd.db import Database
 from localpachd.pace import AT_ONCE, Pace
 from localpachd.pfs import commits, contents, modify, repos, staging
+from localpachd.pfs.changes import blocking
 from localpachd.pfs.entities import Branch, Commit, CommitInfo, Repo
 from localpachd.pfs.finisher import Finisher
 from localpachd.pfs.service import Pfs
 from localpachd.pps import jobs
-from localpachd.pps.entities import DatumInfo, Job, JobInfo, Pipeline, Written
+from localpachd.pps.entities import DatumInfo, Job, JobInfo, LogMessage, Pipeline, Written
 from localpachd.pps.logs import LogQuery
 from localpachd.pps.service import Pps
 from localpachd.storage.chunks import Chunks
@@ -139,7 +140,11 @@ class Engine:
     def settle(self, name: str) -> JobInfo:
         """The newest job of a pipeline, once it is over."""
         with self._deadline() as active:
-            return self.pps.jobs.inspect(self.jobs(name)[0].job, wait=True, active=active)
+            return next(blocking(self.pps.jobs.await_end(self.jobs(name)[0].job, active)))
+
+    def log(self, query: LogQuery) -> Iterator[LogMessage]:
+        """The lines of a log, waited for if they are followed."""
+        return blocking(self.pps.logs(query))
 
     def until(self, look: Callable[[], Any]) -> Any:
         """Waits at most a minute for a condition that some change will make true."""
@@ -177,7 +182,7 @@ class Engine:
 
     def lines(self, name: str) -> list[str]:
         """The lines of a pipeline's user code."""
-        return [line.message for line in self.pps.logs(LogQuery(Pipeline("default", name))) if line.user]
+        return [line.message for line in self.log(LogQuery(Pipeline("default", name))) if line.user]
 
 
 def pfs_input(repo: str, glob: str = "/*", **fields: Any) -> dict[str, Any]:

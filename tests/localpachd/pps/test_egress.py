@@ -19,7 +19,7 @@ def reads(repo: str) -> dict[str, object]:
 
 
 def said(engine: Engine, name: str) -> list[str]:
-    return [line.message for line in engine.pps.logs(LogQuery(Pipeline("default", name), master=True))]
+    return [line.message for line in engine.log(LogQuery(Pipeline("default", name), master=True))]
 
 
 def held(directory: Path) -> dict[str, str]:

@@ -47,7 +47,7 @@ def test_after_an_error_of_the_machine_a_job_is_tried_again_and_counts_it(texts:
 
     texts.db.write(refuse)
     texts.create("copy", ONE, 'cp "$PFS"/in/* "$PFS/out/"')
-    follow = texts.pps.logs(LogQuery(Pipeline("default", "copy"), master=True, follow=True))
+    follow = texts.log(LogQuery(Pipeline("default", "copy"), master=True, follow=True))
     assert any("the disk is full, retrying in 1s" in line.message for line in follow)
     texts.db.write(lambda conn: conn.execute("DROP TRIGGER full"))
     job = texts.settle("copy")
@@ -176,7 +176,7 @@ def test_a_line_about_a_deleted_pipeline_is_not_in_the_log_of_its_successor(text
     texts.pfs.transact(lambda txn: log_rows.say(txn, job, "too late"))
     texts.create("copy", ONE, "true")
     texts.settle("copy")
-    assert all(line.message != "too late" for line in texts.pps.logs(LogQuery(job.pipeline, master=True)))
+    assert all(line.message != "too late" for line in texts.log(LogQuery(job.pipeline, master=True)))
 
 
 class TestStrictGpus:

@@ -7,6 +7,7 @@ import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
 from localpachd.pfs import branches, commits, repos
+from localpachd.pfs.changes import blocking
 from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Level, Pipeline, PipelineState
 from localpachd.pps.log_search import LogSearch, search
@@ -174,7 +175,7 @@ def test_one_write_runs_the_whole_chain_under_one_id(shout: Engine) -> None:
     shout.settle("list")
     shout.put("texts", {"/c": "x"})
     last = shout.settle("list")
-    jobs = list(shout.pps.jobs.inspect_set(last.job.id, wait=True))
+    jobs = list(blocking(shout.pps.jobs.inspect_set(last.job.id, wait=True)))
     assert [each.job.pipeline.name for each in jobs] == ["shout", "list"]
     assert {each.job.id for each in jobs} == {shout.commit("texts").commit.id}
     assert next(shout.pps.jobs.list_sets()).id == last.job.id
@@ -448,18 +449,17 @@ def test_deleting_a_job_row_does_not_confuse_the_next_job(shout: Engine) -> None
 def test_logs_are_filtered_and_followed(shout: Engine) -> None:
     job = shout.settle("shout").job
     datum = shout.datums(job)["/a"]
-    pps = shout.pps
     pipeline = job.pipeline
     for query in (
         LogQuery(job=job, datum=datum.id),
         LogQuery(pipeline, data_filters=("/a",)),
         LogQuery(pipeline, job, data_filters=("/a", datum.data[0].hash.hex())),
     ):
-        assert [line.message for line in pps.logs(query) if line.user] == ["read a"]
-    assert not list(pps.logs(LogQuery(pipeline, data_filters=("/a", "/b"))))
-    assert not [line for line in pps.logs(LogQuery(pipeline)) if line.master]
-    [last] = pps.logs(LogQuery(pipeline, tail=1))
-    assert last == list(pps.logs(LogQuery(pipeline)))[-1]
+        assert [line.message for line in shout.log(query) if line.user] == ["read a"]
+    assert not list(shout.log(LogQuery(pipeline, data_filters=("/a", "/b"))))
+    assert not [line for line in shout.log(LogQuery(pipeline)) if line.master]
+    [last] = shout.log(LogQuery(pipeline, tail=1))
+    assert last == list(shout.log(LogQuery(pipeline)))[-1]
     for query, text in (
         (LogQuery(datum="x"), "must specify the Job or Pipeline that the datum is from to get logs for it"),
         (LogQuery(job=Job(Pipeline("default", ""), "1")), "pipeline must be specified for the given job"),
@@ -467,9 +467,9 @@ def test_logs_are_filtered_and_followed(shout: Engine) -> None:
         (LogQuery(job=Job(pipeline, "1")), 'could not get job information for "1": jobs default/shout@1 not found'),
     ):
         with pytest.raises(PachError) as wrong:
-            list(pps.logs(query))
+            list(shout.log(query))
         assert str(wrong.value) == text
-    following = pps.logs(LogQuery(pipeline, data_filters=("/late",), follow=True))
+    following = shout.log(LogQuery(pipeline, data_filters=("/late",), follow=True))
     shout.put("texts", {"/late": "x"})
     assert next(line.message for line in following if line.user) == "read late"
 
@@ -481,7 +481,7 @@ def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master
     good = engine.settle("picky").job
     engine.put("texts", {"/b": "bad"})
     failed = engine.settle("picky").job
-    lines = list(engine.pps.logs(LogQuery(good.pipeline, master=True)))
+    lines = list(engine.log(LogQuery(good.pipeline, master=True)))
     assert all(line.master and not line.user for line in lines)
     assert "PIPELINE_RUNNING" in [line.message for line in lines if not line.job]
     said = {job: [(line.message, line.level) for line in lines if line.job == job.id] for job in (good, failed)}
@@ -491,7 +491,7 @@ def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master
     ]
     bad = engine.datums(failed)["/b"].id
     assert said[failed][-1] == (f"JOB_FAILURE: datum {bad} failed", Level.ERROR)
-    assert list(engine.pps.logs(LogQuery(job=good, master=True))) == [line for line in lines if line.job == good.id]
+    assert list(engine.log(LogQuery(job=good, master=True))) == [line for line in lines if line.job == good.id]
     with engine.db.read() as conn:
         errors = list(search(conn, LogSearch(pipeline="picky", level=Level.ERROR)))
     assert [line.message for line in errors] == [f"JOB_FAILURE: datum {bad} failed"]
@@ -501,8 +501,8 @@ def test_the_servers_lines_about_a_pipeline_and_its_jobs_are_those_of_its_master
 def test_a_followed_log_ends_with_its_pipeline(shout: Engine, ending: str) -> None:
     job = shout.settle("shout").job
     pipeline = job.pipeline
-    following = shout.pps.logs(LogQuery(pipeline, job, follow=True))
-    before = list(shout.pps.logs(LogQuery(pipeline, job)))
+    following = shout.log(LogQuery(pipeline, job, follow=True))
+    before = list(shout.log(LogQuery(pipeline, job)))
     assert [next(following) for _ in before] == before
     if ending == "stop":
         shout.pps.stop_pipeline(pipeline)
@@ -512,11 +512,11 @@ def test_a_followed_log_ends_with_its_pipeline(shout: Engine, ending: str) -> No
         shout.create("shout", only("texts"), SHOUT)
     assert not list(following)
     if ending == "stop":
-        assert list(shout.pps.logs(LogQuery(pipeline, job, follow=True))) == before
+        assert list(shout.log(LogQuery(pipeline, job, follow=True))) == before
 
 
 def test_a_followed_log_continues_with_the_next_version(shout: Engine) -> None:
-    following = shout.pps.logs(LogQuery(shout.settle("shout").job.pipeline, follow=True, data_filters=("/late",)))
+    following = shout.log(LogQuery(shout.settle("shout").job.pipeline, follow=True, data_filters=("/late",)))
     shout.create("shout", only("texts"), SHOUT, update=True)
     shout.put("texts", {"/late": "x"})
     assert next(line.message for line in following if line.user) == "read late"
@@ -544,7 +544,7 @@ def test_subscribing_shows_each_unfinished_job_once(engine: Engine) -> None:
     engine.repo("texts")
     engine.create("shout", only("texts"), SHOUT)
     engine.settle("shout")
-    stream = engine.pps.jobs.subscribe(Pipeline("default", "shout"))
+    stream = blocking(engine.pps.jobs.subscribe(Pipeline("default", "shout")))
     repo = Repo("default", "texts")
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
     assert next(stream).job.id == opened.commit.id

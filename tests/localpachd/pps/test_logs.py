@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from localpachd.db import Database
-from localpachd.pfs.changes import Changes
+from localpachd.pfs.changes import Changes, blocking
 from localpachd.pps import log_rows, logs
 from localpachd.pps.entities import Job, LogMessage
 from localpachd.pps.job_reader import always
@@ -42,7 +42,9 @@ def test_a_long_log_is_read_page_by_page_without_sorting(job: Job, reader: Datab
         conn.set_trace_callback(seen.append)
     changes = Changes()
     query = LogQuery(job=job) if of_job else LogQuery(job.pipeline)
-    found = [line.message for line in logs.read(reader, changes, ServerLog(changes), query, always) if line.user]
+    found = [
+        line.message for line in blocking(logs.read(reader, changes, ServerLog(changes), query, always)) if line.user
+    ]
     assert found == [str(number) for number in range(2500)]
     pages = [each for each in seen if "FROM logs" in each]
     assert len(pages) == 3

@@ -79,7 +79,7 @@ def service(engine: Engine, own_port: OwnPort) -> Service:
 def said(engine: Engine, name: str) -> list[str]:
     """The lines that are not of user code, those of the master last."""
     both = [LogQuery(Pipeline("default", name), master=master) for master in (False, True)]
-    return [line.message for query in both for line in engine.pps.logs(query) if not line.user]
+    return [line.message for query in both for line in engine.log(query) if not line.user]
 
 
 def test_a_service_serves_its_input_while_its_job_runs(engine: Engine, service: Service) -> None:
@@ -240,7 +240,7 @@ def test_a_spout_runs_without_jobs_and_again_when_it_ends(engine: Engine) -> Non
     info = engine.pps.inspect_pipeline(Pipeline("default", "s"))
     assert (info.spec.kind, info.state) == (Kind.SPOUT, PipelineState.RUNNING)
     assert engine.jobs("s") == []
-    lines = list(engine.pps.logs(LogQuery(Pipeline("default", "s"))))
+    lines = list(engine.log(LogQuery(Pipeline("default", "s"))))
     assert {line.job for line in lines} == {"spout"}
     assert any("exit status 4" in line.message for line in lines)
 

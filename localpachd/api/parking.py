@@ -1,0 +1,115 @@
+"""Calls that wait: each is parked until there may be something for it, so that no thread waits. Knows no call by name.
+
+gRPC's handlers keep their thread until a call ends, except those that say that they do not block (`experimental_non_
+blocking`, as gRPC's own service of health does): these get a function to send replies with, at any time. On the wire a
+call with one reply and a stream of one reply are the same, so both kinds of calls can wait like this.
+"""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+
+from localpachd import errors
+from localpachd.api import status
+from localpachd.pfs.changes import Feed
+
+_LOOKING = 128
+"""Threads that look whether there is something for waiting calls, and send it."""
+
+LIMIT = 2000
+"""Calls of one kind that may wait at once."""
+
+Context = grpc.ServicerContext
+Send = Callable[[Any], None]
+"""Sends a reply, or with None ends the call."""
+
+
+class Parking:
+    """The waiting calls of one server. Thread-safe. Implements `handlers.Waiting`."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(_LOOKING, thread_name_prefix="wait")
+        self._lock = threading.Lock()
+        self._waiting: Counter[str] = Counter()
+
+    def behaviour(
+        self, method: str, steps: Callable[[Any, Context], Iterator[Any]]
+    ) -> Callable[[Any, Context, Send], None]:
+        """The handler of a stream of replies for a method that is written in steps (see `pfs.changes.Steps`)."""
+
+        def begin(request: Any, context: Context, send: Send) -> None:
+            _Call(method, steps(request, context), context, send, self).run()
+
+        begin.experimental_non_blocking = True  # type: ignore[attr-defined]
+        begin.experimental_thread_pool = self._pool  # type: ignore[attr-defined]
+        return begin
+
+    def enter(self, method: str) -> None:
+        """Counts a call that begins to wait. Raises TooMany past the limit."""
+        with self._lock:
+            if self._waiting[method] >= LIMIT:
+                raise errors.TooMany(f"{LIMIT} calls of {method} are waiting: end some, or try again later")
+            self._waiting[method] += 1
+
+    def leave(self, method: str) -> None:
+        """Ends what `enter` began."""
+        with self._lock:
+            self._waiting[method] -= 1
+
+    def resume(self, call: Callable[[], None]) -> None:
+        """Lets a thread continue with a call."""
+        try:
+            self._pool.submit(call)
+        except RuntimeError:  # the server has stopped, and all of its calls with it
+            return
+
+    def close(self) -> None:
+        """Ends the threads; call it when the server has stopped."""
+        self._pool.shutdown(wait=True)
+
+
+class _Call:
+    """One call. At most one thread at a time is in `run`: the next comes when the one before has parked it."""
+
+    def __init__(self, method: str, steps: Iterator[Any], context: Context, send: Send, parking: Parking) -> None:
+        self._method = method
+        self._steps = steps
+        self._context = context
+        self._send = send
+        self._parking = parking
+        self._counted = False
+        self._feed: Feed | None = None
+
+    def run(self) -> None:
+        """Takes steps until the call has to wait or is over."""
+        try:
+            for step in self._steps:
+                if not isinstance(step, Feed):
+                    self._send(step)
+                elif self._park(step):
+                    return
+        except Exception as error:
+            status.conclude(self._context, error, self._method)
+        if self._counted:
+            self._parking.leave(self._method)
+        self._send(None)
+
+    def _park(self, feed: Feed) -> bool:
+        """Whether the call waits for the feed from now on. `run` may already be continuing elsewhere then."""
+        watched = self._counted
+        if not watched:
+            self._parking.enter(self._method)
+            self._counted = True
+        self._feed = feed
+        if not watched and not self._context.add_callback(self._gone):
+            return False
+        # After the feed is known to the callback: a call that ends from now on rouses it.
+        return self._context.is_active() and feed.park(lambda: self._parking.resume(self.run))
+
+    def _gone(self) -> None:
+        if self._feed is not None:
+            self._feed.rouse()
