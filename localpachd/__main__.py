@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from localpachd.server import Options, Server
 from localpachd.storage.reach import Network, network
 
 _LAST_PORT = 65535
+_LONGEST_STOP = 8.0
+"""Seconds that an orderly end may take."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,11 +36,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     print(f"localpachd: listening on {server.address}", flush=True)
     os.read(told_to_stop, 1)
+    ended_by_force = threading.Timer(_LONGEST_STOP, _end)
+    ended_by_force.daemon = True
+    ended_by_force.start()
     # A second signal does not wait for an orderly end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
     server.stop()
+    ended_by_force.cancel()
     return 0
+
+
+def _end() -> None:
+    """Ends the process as a power cut would, which loses nothing: work that takes long would delay an orderly end."""
+    logging.getLogger(__name__).warning("stopping takes more than %.0f s: ending at once", _LONGEST_STOP)
+    os._exit(0)
 
 
 def _told_to_stop() -> int:

@@ -1,11 +1,23 @@
-"""Waits on behalf of a client, which end when it cancels its call. Knows no service."""
+"""Work on behalf of a client, which ends with its call, also at its deadline or when the client has gone.
 
-from collections.abc import Callable
+Knows no service.
+"""
+
+import sqlite3
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import cache
+from typing import TypeVar
 
 import grpc
 
+from localpachd.errors import Unavailable
 from localpachd.pfs.changes import Changes
+
+T = TypeVar("T")
+
+_STEPS = 50_000
+"""Instructions of SQLite's machine, some milliseconds, after which a reader looks whether its call has ended."""
 
 
 def watch(context: grpc.ServicerContext, changes: Changes) -> Callable[[], bool]:
@@ -18,3 +30,30 @@ def watch_later(context: grpc.ServicerContext, changes: Changes) -> Callable[[],
     """As `watch`, for a call that rarely waits: only the first question costs anything."""
     watched = cache(lambda: watch(context, changes))
     return lambda: watched()()
+
+
+def check(context: grpc.ServicerContext) -> None:
+    """Raises Unavailable, which nobody sees, if the call has ended."""
+    if not context.is_active():
+        raise Unavailable("the client has gone")
+
+
+def while_active(context: grpc.ServicerContext, items: Iterator[T]) -> Iterator[T]:
+    """The items for as long as the call is active; then Unavailable. Closes their source, if it is a generator."""
+    try:
+        for each in items:
+            check(context)
+            yield each
+    finally:
+        if isinstance(items, Generator):
+            items.close()
+
+
+@contextmanager
+def interrupting(context: grpc.ServicerContext, conn: sqlite3.Connection) -> Iterator[None]:
+    """Lets statements of a connection within the block fail once the call has ended, even those that find nothing."""
+    conn.set_progress_handler(lambda: not context.is_active(), _STEPS)
+    try:
+        yield
+    finally:
+        conn.set_progress_handler(None, 0)

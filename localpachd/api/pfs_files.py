@@ -17,7 +17,7 @@ from localpachd.pfs import commits, contents, filesets
 from localpachd.pfs.entities import CommitInfo
 from localpachd.pfs.service import Pfs
 from localpachd.storage import objects, paths, tars, trees
-from localpachd.storage.filesets import FileSet
+from localpachd.storage.filesets import Content, FileSet
 from localpachd.storage.trees import Node
 
 _PAGE_LIMIT = 100_000
@@ -67,8 +67,11 @@ class FileCalls:
             if first is None:
                 raise _missing(request.file.path, info)
             whole = ((node.path, node.content) for node in chain((first,), nodes))
-            read = self._pfs.chunks.read
-            contents = ((path, read(content, name=path)) for path, content in whole if content is not None)
+
+            def read(path: str, content: Content) -> Iterator[bytes]:
+                return cancellation.while_active(context, self._pfs.chunks.read(content, name=path))
+
+            contents = ((path, read(path, content)) for path, content in whole if content is not None)
             objects.upload(request.URL, contents, self._pfs.reach)
 
     def InspectFile(self, request: pfs_pb2.InspectFileRequest, context: grpc.ServicerContext) -> pfs_pb2.FileInfo:
@@ -113,7 +116,7 @@ class FileCalls:
                 with self._compared(request.old_file, "old", context) as (old_info, old_files):
                     yield from _diff(info, files, request.new_file.path, old_info, old_files, request.old_file.path)
                 return
-            with self._before(info) as (old_info, old_files):
+            with self._before(info, context) as (old_info, old_files):
                 yield from _diff(info, files, request.new_file.path, old_info, old_files, request.new_file.path)
 
     def _compared(
@@ -141,6 +144,7 @@ class FileCalls:
             def opened() -> tuple[CommitInfo, FileSet]:
                 with ExitStack() as attempt:
                     conn = attempt.enter_context(self._pfs.db.read())
+                    attempt.enter_context(cancellation.interrupting(context, conn))
                     found = filesets.opened(conn, asked, time.time_ns())
                     held.push(attempt.pop_all())
                     return found
@@ -149,9 +153,9 @@ class FileCalls:
             yield info, files.tagged(tag) if tag else files
 
     @contextmanager
-    def _before(self, info: CommitInfo) -> Iterator[tuple[CommitInfo, FileSet]]:
+    def _before(self, info: CommitInfo, context: grpc.ServicerContext) -> Iterator[tuple[CommitInfo, FileSet]]:
         """The parent of a commit and its files; no files if there is no parent."""
-        with self._pfs.db.read() as conn:
+        with self._pfs.db.read() as conn, cancellation.interrupting(context, conn):
             if info.parent is None:
                 yield info, FileSet(conn, ())
                 return

@@ -5,6 +5,7 @@ from contextlib import contextmanager, suppress
 
 import grpc
 
+from localpachd.api import cancellation
 from localpachd.api import pfs_messages as messages
 from localpachd.api.schema import Empty, pfs_pb2
 from localpachd.errors import PachError
@@ -26,29 +27,31 @@ class ModifyCalls:
 
     def ModifyFile(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
         with _drained_on_refusal(requests):
-            return self._modify(requests)
+            return self._modify(requests, context)
 
     def CreateFileSet(
         self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
     ) -> pfs_pb2.CreateFileSetResponse:
         with _drained_on_refusal(requests):
-            made = modify.create_file_set(self._pfs, self._changes(requests))
+            made = modify.create_file_set(self._pfs, self._changes(requests, context))
         return pfs_pb2.CreateFileSetResponse(file_set_id=made)
 
-    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Empty:
+    def _modify(self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext) -> Empty:
         first = next(requests, None)
         if first is None or first.WhichOneof("body") != "set_commit":
             raise PachError("first message must be a commit")
-        modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests))
+        modify.modify(self._pfs, messages.to_commit(first.set_commit), self._changes(requests, context))
         return Empty()
 
-    def _changes(self, requests: Iterator[pfs_pb2.ModifyFileRequest]) -> Iterator[Change]:
+    def _changes(
+        self, requests: Iterator[pfs_pb2.ModifyFileRequest], context: grpc.ServicerContext
+    ) -> Iterator[Change]:
         """The changes in a stream; consecutive pieces of one file become one addition."""
         request = next(requests, None)
         while request is not None:
             kind = request.WhichOneof("body")
             if kind == "add_file" and request.add_file.HasField("url"):
-                yield from self._fetched(request.add_file)
+                yield from self._fetched(request.add_file, context)
                 request = next(requests, None)
                 continue
             if kind == "add_file":
@@ -62,13 +65,16 @@ class ModifyCalls:
         # gRPC ends the stream of a client that has gone like a complete one; only another `next` raises.
         next(requests, None)
 
-    def _fetched(self, added: pfs_pb2.AddFile) -> Iterator[Change]:
-        """The content of a URL as additions: of one file or, if recursive, of each file below the URL."""
+    def _fetched(self, added: pfs_pb2.AddFile, context: grpc.ServicerContext) -> Iterator[Change]:
+        """The content of a URL as additions: of one file or, if recursive, of each file below the URL. It is fetched
+        for as long as the client waits for it."""
         paths.validate(added.path)
         for name, pieces in objects.download(added.url.URL, self._pfs.reach, added.url.recursive):
             path = paths.clean(f"{added.path}/{name}") if name else paths.clean(added.path)
             paths.validate(path)
-            yield Addition(path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(pieces))
+            yield Addition(
+                path, added.datum or DEFAULT_TAG, self._pfs.chunks.store(cancellation.while_active(context, pieces))
+            )
 
 
 @contextmanager

@@ -2,11 +2,12 @@
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice, takewhile
 
 import grpc
 
-from localpachd.api import pages, protojson
+from localpachd.api import cancellation, pages, protojson
 from localpachd.api import pps_messages as messages
 from localpachd.api.handlers import waits
 from localpachd.api.log_lines import LogLines
@@ -38,7 +39,7 @@ class DatumCalls:
         states = set(request.filter.state)
         wanted = (
             message
-            for message in map(messages.datum_info, self._datums(request))
+            for message in map(messages.datum_info, self._datums(request, context))
             if not states or message.state in states
         )
         if request.reverse:
@@ -48,9 +49,11 @@ class DatumCalls:
             past = (message for message in wanted if message.datum.id > marker)
             yield from pages.first(past, request.number)
 
-    def _datums(self, request: pps_pb2.ListDatumRequest) -> Iterator[DatumInfo]:
+    def _datums(self, request: pps_pb2.ListDatumRequest, context: grpc.ServicerContext) -> Iterator[DatumInfo]:
         if request.HasField("input"):
-            return self._pps.list_input_datums(protojson.as_mapping(request.input))
+            return self._pps.list_input_datums(
+                protojson.as_mapping(request.input), partial(cancellation.check, context)
+            )
         after = "" if request.reverse else request.paginationMarker
         return self._pps.list_datums(messages.to_job(request.job), after)
 
@@ -62,7 +65,9 @@ class DatumCalls:
             raise PachError("first message must be a StartCreateDatumRequest message")
         if not first.start.HasField("input"):
             raise PachError("first message must specify an input")
-        found = self._pps.list_input_datums(protojson.as_mapping(first.start.input))
+        found = self._pps.list_input_datums(
+            protojson.as_mapping(first.start.input), partial(cancellation.check, context)
+        )
         number, upcoming = first.start.number, next(found, None)
         while upcoming is not None:
             batch = [upcoming, *islice(found, (number if number > 0 else _AT_ONCE) - 1)]

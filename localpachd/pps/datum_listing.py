@@ -9,7 +9,7 @@ from localpachd.pfs import commits
 from localpachd.pfs.entities import Commit, CommitInfo
 from localpachd.pfs.service import Pfs
 from localpachd.pps import datums, job_base, job_rows, records, spec
-from localpachd.pps.datums import Datum
+from localpachd.pps.datums import Check, Datum
 from localpachd.pps.entities import DatumInfo, Job
 from localpachd.pps.inputs import PfsInput
 from localpachd.pps.records import Record
@@ -31,8 +31,9 @@ def one(pfs: Pfs, job: Job, identity: str) -> DatumInfo:
     return _info(record, job, Commit(job.pipeline.meta_repo, job.id, branch))
 
 
-def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
-    """The datums, sorted by id, of an input (protojson, snake_case names) at the heads of its branches."""
+def of_input(pfs: Pfs, raw: Mapping[str, Any], check: Check = lambda: None) -> Iterator[DatumInfo]:
+    """The datums, sorted by id, of an input (protojson, snake_case names) at the heads of its branches. `check` is
+    called often and may raise to stop the work."""
     tree = spec.input_of(raw, time.time_ns())
 
     def expanded() -> list[Datum]:
@@ -44,7 +45,7 @@ def of_input(pfs: Pfs, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
                 except NotFound as error:  # Pachyderm asks itself through a client, which passes on the text alone
                     raise PachError(str(error)) from error
 
-            return sorted(datums.expand(tree, job_base.finder(conn, head)), key=lambda each: each.id)
+            return sorted(datums.expand(tree, job_base.finder(conn, head), check), key=lambda each: each.id)
 
     for each in pfs.patiently(expanded):
         yield DatumInfo(id=each.id, job=None, outcome=None, data=each.inputs)

@@ -1,10 +1,13 @@
 """The datums of an input: identity, hash and order. Reads files only through the caller's finder."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from localpachd import ids
+from localpachd.errors import TooMany
 from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
 from speclang import globs
 
@@ -62,34 +65,74 @@ _Indexed = dict[str, tuple[int, Row]]
 """Datum id -> its place in the processing order and its files."""
 
 
-def expand(tree: Input, find: Find) -> Iterator[Datum]:
-    """Every datum of the input, each once, in the order in which a job processes them.
+MOST = 2_000_000
+"""Datums that a cross or a join may have: their ids, files and hashes are held in memory."""
+
+Check = Callable[[], None]
+"""Called often; may raise to stop the work."""
+
+
+def expand(tree: Input, find: Find, check: Check = lambda: None) -> Iterator[Datum]:
+    """Every datum of the input, each once, in the order in which a job processes them. Raises TooMany for more than
+    MOST combinations.
 
     That is path order for a pfs input, nested loops over the sorted members for a cross (the last one varies fastest),
     and id order among equals.
     """
-    datums = _expand(tree, find)
+    datums = _Expansion(find, check).of(tree)
     for identity in sorted(datums, key=lambda each: (datums[each][0], each)):
         yield Datum(identity, datums[identity][1])
 
 
-def _expand(tree: Input, find: Find) -> _Indexed:
-    match tree:
-        case PfsInput():
-            return _collect(enumerate((each,) for each in _files(tree, find)))
-        case CronInput():
-            return _expand(tree.as_pfs(), find)
-        case Union(members):
-            # One id is one datum: the first member that has it wins.
-            return _collect(pair for member in members for pair in _expand(member, find).values())
-        case Cross(members):
-            rows = [_in_id_order(_expand(member, find)) for member in members]
-            return _collect(enumerate(tuple(itertools.chain(*parts)) for parts in itertools.product(*rows)))
-        case Join(members):
-            return _collect((0, row) for row in _join(_keyed(members, find, lambda each: each.join_on)))
-        case Group(members):
-            groups = _keyed(members, find, lambda each: each.group_by)
-            return _collect((0, tuple(itertools.chain(*parts))) for parts in groups)
+class _Expansion:
+    """The expansion of one input."""
+
+    def __init__(self, find: Find, check: Check) -> None:
+        self._find = find
+        self._check = check
+
+    def of(self, tree: Input) -> _Indexed:
+        """The datums of an input."""
+        match tree:
+            case PfsInput():
+                return self._collect(enumerate((each,) for each in _files(tree, self._find)))
+            case CronInput():
+                return self.of(tree.as_pfs())
+            case Union(members):
+                # One id is one datum: the first member that has it wins.
+                return self._collect(pair for member in members for pair in self.of(member).values())
+            case Cross(members):
+                rows = [_in_id_order(self.of(member)) for member in members]
+                _check_number("cross", math.prod(map(len, rows)))
+                return self._collect(enumerate(tuple(chain(*parts)) for parts in itertools.product(*rows)))
+            case Join(members):
+                keyed = self._keyed(members, lambda each: each.join_on)
+                _check_number("join", sum(math.prod(len(part) or 1 for part in parts) for parts in keyed))
+                return self._collect((0, row) for row in _join(keyed))
+            case Group(members):
+                groups = self._keyed(members, lambda each: each.group_by)
+                return self._collect((0, tuple(chain(*parts))) for parts in groups)
+
+    def _collect(self, rows: Iterable[tuple[int, Row]]) -> _Indexed:
+        found: _Indexed = {}
+        for index, row in rows:
+            self._check()
+            identity = ids.datum_id((each.name, each.repo, each.branch, each.path) for each in row)
+            found.setdefault(identity, (index, row))
+        return found
+
+    def _keyed(self, members: Sequence[Input], key: Callable[[DatumInput], str]) -> list[tuple[Row, ...]]:
+        """The files of each key, by member. Each file of a member's datums counts under its own key, in id order."""
+        found: dict[str, list[list[DatumInput]]] = {}
+        for position, member in enumerate(members):
+            for file in chain(*_in_id_order(self.of(member))):
+                found.setdefault(key(file), [[] for _ in members])[position].append(file)
+        return [tuple(tuple(part) for part in parts) for parts in found.values()]
+
+
+def _check_number(kind: str, number: int) -> None:
+    if number > MOST:
+        raise TooMany(f"the {kind} has {number} datums, and a job may have {MOST}: use fewer, or larger ones")
 
 
 def _files(leaf: PfsInput, find: Find) -> Iterator[DatumInput]:
@@ -113,28 +156,8 @@ def _files(leaf: PfsInput, find: Find) -> Iterator[DatumInput]:
         )
 
 
-def _collect(rows: Iterable[tuple[int, Row]]) -> _Indexed:
-    found: _Indexed = {}
-    for index, row in rows:
-        identity = ids.datum_id((each.name, each.repo, each.branch, each.path) for each in row)
-        found.setdefault(identity, (index, row))
-    return found
-
-
 def _in_id_order(datums: _Indexed) -> list[Row]:
     return [datums[identity][1] for identity in sorted(datums)]
-
-
-def _keyed(
-    members: Sequence[Input], find: Find, key: Callable[[DatumInput], str]
-) -> Iterator[tuple[tuple[DatumInput, ...], ...]]:
-    """The files of each key, by member. Each file of a member's datums counts under its own key, in id order."""
-    found: dict[str, list[list[DatumInput]]] = {}
-    for position, member in enumerate(members):
-        for file in itertools.chain(*_in_id_order(_expand(member, find))):
-            found.setdefault(key(file), [[] for _ in members])[position].append(file)
-    for parts in found.values():
-        yield tuple(tuple(part) for part in parts)
 
 
 def _join(keyed: Iterable[tuple[tuple[DatumInput, ...], ...]]) -> Iterator[Row]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from localpachd.errors import NoSpace, NotFound, PachError
+from localpachd.errors import NoSpace, NotFound, PachError, TooMany
 from localpachd.pfs import egress
 from localpachd.pfs.contents import StillFinishing
 from localpachd.pfs.entities import Repo
@@ -89,6 +89,9 @@ class JobRun(Run):
                     return
                 except _InputsGone as error:
                     self._end(JobState.UNRUNNABLE, unrunnable(error.names))
+                    return
+                except TooMany as error:
+                    self._end(JobState.FAILURE, str(error))
                     return
                 except NoSpace as error:  # nobody can write a log then; `JobReader` gives it as the job's reason
                     _log.warning("job %s waits: %s", self.job, error)
@@ -185,7 +188,7 @@ class JobRun(Run):
                 raise _InputsGone(gone)
             find = job_base.finder(conn, lambda leaf: commits[job_base.repo_of(leaf)])
             decision = skipping.decide(
-                datums.expand(tree, find) if tree is not None else (),
+                datums.expand(tree, find, self._check) if tree is not None else (),
                 base.inherited,
                 base.done,
                 self._info.spec.salt,

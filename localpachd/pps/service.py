@@ -149,9 +149,12 @@ class Pps:
         """The datums that a job has recorded so far, sorted by id, starting past `after`. Streams."""
         return datum_listing.of_job(self._pfs, job, after)
 
-    def list_input_datums(self, raw: Mapping[str, Any]) -> Iterator[DatumInfo]:
-        """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now."""
-        return datum_listing.of_input(self._pfs, raw)
+    def list_input_datums(
+        self, raw: Mapping[str, Any], check: Callable[[], None] = lambda: None
+    ) -> Iterator[DatumInfo]:
+        """The datums, by id, that a pipeline with this input (protojson, snake_case names) would have now. `check` is
+        called often and may raise to stop the work."""
+        return datum_listing.of_input(self._pfs, raw, check)
 
     def inspect_datum(self, job: Job, identity: str) -> DatumInfo:
         """One datum of a job, with the directory of its files; PachError for an unknown id."""

@@ -81,6 +81,8 @@ def _fetch(path: str, reach: Reach) -> bytes:
 
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    # The server, which ends an evaluation that takes long, may itself end first.
+    resource.setrlimit(resource.RLIMIT_CPU, (int(TIME_LIMIT), int(TIME_LIMIT)))
     asked = json.load(sys.stdin)
     reach = Reach(networks=tuple(map(network, asked["networks"])))
     json.dump(_evaluate(asked["template"], asked["arguments"], reach), sys.stdout)

@@ -7,6 +7,10 @@ from speclang.paths import clean
 
 __all__ = ["after", "bare", "clean", "directory", "validate"]
 
+LONGEST = 4096
+"""Characters of a path, as many as Linux allows: a longer one could not be put into /pfs, and each of its directories
+costs the memory of its whole path."""
+
 _PRINTABLE = re.compile(r"[ -~]+")
 _GLOBBING = re.compile(r"[*?\[\]{}!()@+^]")
 
@@ -14,8 +18,11 @@ _GLOBBING = re.compile(r"[*?\[\]{}!()@+^]")
 def validate(path: str) -> None:
     """Refuses a path that PFS cannot hold, with the real server's texts (`src/server/pfs/server/paths.go`).
 
-    Raises PachError: outside printable ASCII, a globbing character, or a `.` or `..` element.
+    Raises PachError: longer than any path of Linux, outside printable ASCII, a globbing character, or a `.` or `..`
+    element.
     """
+    if len(path) > LONGEST:
+        raise PachError(f"path ({path[:100]}…) invalid: longer than {LONGEST} characters")
     if _PRINTABLE.fullmatch(path) is None:
         raise PachError(f"path ({path}) invalid: only printable ASCII characters allowed")
     found = _GLOBBING.search(path)

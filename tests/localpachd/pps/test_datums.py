@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from localpachd import ids
+from localpachd.errors import TooMany
 from localpachd.pps.datums import Datum, Match, expand
 from localpachd.pps.inputs import CronInput, Cross, Group, Input, Join, PfsInput, Union
 
@@ -202,3 +204,29 @@ def test_identity_is_pachyderms() -> None:
     encoded = b"".join(part + len(part).to_bytes(8, "big") for part in (b"r", b"r", b"master", b"/a-0"))
     assert datum.id == ids.chunk_hash(encoded).hex()
     assert datum.hash("salt") == ids.chunk_hash(datum.id.encode() + datum.inputs[0].hash + b"salt").hex()
+
+
+def test_a_cross_or_join_with_too_many_datums_is_refused_before_it_is_made() -> None:
+    files = {"a": ("x",) * 2000}
+    three = tuple(leaf("a", name) for name in "abc")
+    with pytest.raises(TooMany) as crossed:
+        list(expand(Cross(three), find_in(files)))
+    assert str(crossed.value).startswith("the cross has 8000000000 datums, and a job may have 2000000: ")
+    joined = tuple(leaf("a", name, glob="/(*)-*", join_on="$1") for name in "abc")
+    with pytest.raises(TooMany, match="the join has 8000000000 datums"):
+        list(expand(Join(joined), find_in(files)))
+    assert len(list(expand(Cross(three[:1]), find_in(files)))) == 2000
+
+
+def test_an_expansion_can_be_stopped() -> None:
+    class Stopped(Exception):
+        pass
+
+    calls = itertools.count()
+
+    def check() -> None:
+        if next(calls) == 5000:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        list(expand(Cross((leaf("a"), leaf("a", "b"))), find_in({"a": ("x",) * 1000}), check))

@@ -17,7 +17,7 @@ from localpachd.pps.logs import LogQuery
 from localpachd.storage.chunks import Chunks
 from localpachd.worker.gpu_pool import GpuPool
 from localpachd.worker.tasks import Pod, Stats
-from tests.localpachd.pps.engine import Engine
+from tests.localpachd.pps.engine import Engine, pfs_input
 
 ONE = {"pfs": {"repo": "texts", "name": "in", "glob": "/*"}}
 GPU = {"gpu": {"type": "nvidia.com/gpu", "number": "1"}}
@@ -209,3 +209,13 @@ class TestOneGpu:
         assert texts.settle("wants").state is JobState.SUCCESS
         assert list(texts.files("wants").values()) == ["0\n", "0\n"]
         assert texts.pps.inspect_pipeline(Pipeline("default", "wants")).reason == ""
+
+
+def test_a_job_with_too_many_datums_fails_with_the_reason(engine: Engine) -> None:
+    engine.repo("texts")
+    engine.put("texts", {f"/{number}": "x" for number in range(130)})
+    members = [pfs_input("texts", "/*", name=name) for name in "abc"]
+    engine.create("cross", {"cross": members}, "true")
+    job = engine.settle("cross")
+    assert job.state is JobState.FAILURE
+    assert job.reason.startswith("the cross has 2197000 datums, and a job may have 2000000: ")

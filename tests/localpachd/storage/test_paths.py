@@ -30,6 +30,13 @@ def test_invalid_paths_are_refused_with_the_texts_of_pfs(path: str, message: str
     assert str(caught.value) == message
 
 
+def test_paths_are_as_long_as_those_of_linux() -> None:
+    paths.validate("/a" * 2048)
+    with pytest.raises(PachError) as caught:
+        paths.validate("/a" * 50_000)
+    assert str(caught.value) == f"path ({'/a' * 50}…) invalid: longer than 4096 characters"
+
+
 @pytest.mark.parametrize("bad", list("*?[]{}!()@+^"))
 def test_every_globbing_character_is_refused(bad: str) -> None:
     with pytest.raises(PachError, match="globbing character"):
