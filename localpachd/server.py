@@ -60,7 +60,10 @@ from localpachd.worker.workplace import Backend, Stores
 _CALLS_AT_ONCE = 512
 _STREAMS_AT_ONCE = 384
 """Of these calls, those that stay for as long as their clients like."""
+_IDLE = 600.0
+"""Seconds in which the client of a stream has to take something of it."""
 _BETWEEN_CHORES = 3600.0
+_BETWEEN_LOOKS = 60.0
 _GRACE = 1.0
 """Seconds that calls in progress have to end when the server stops."""
 
@@ -124,9 +127,10 @@ class Server:
         faithful = [CrashInterceptor()] if options.faithful else []
         self._parking = Parking()
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
+        streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[*guards, CallLog(), StatusInterceptor(), StreamLimit(_STREAMS_AT_ONCE), *faithful],
+            interceptors=[*guards, CallLog(), StatusInterceptor(), streams, *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -166,6 +170,7 @@ class Server:
             },
             _BETWEEN_CHORES,
         )
+        self._looks = Chores({"end streams that nobody reads": streams.end_idle}, _BETWEEN_LOOKS)
         serve(self._grpc, self._pfs)
         # Where another user's processes have no /pfs of their own, they reach their files through the root.
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
@@ -183,12 +188,14 @@ class Server:
         self._finisher.start()
         self._pps.start()
         self._chores.start()
+        self._looks.start()
         self._grpc.start()
 
     def stop(self) -> None:
         """Ends calls and processes; running jobs continue at the next start."""
         self._grpc.stop(_GRACE).wait()
         self._chores.stop()
+        self._looks.stop()
         self._pps.stop()
         self._finisher.stop()
         self._levels.close()

@@ -38,11 +38,13 @@ class FileCalls:
         if request.URL:
             self._export(request, context)
             return
-        with self._opened(request.file, context) as (info, files):
-            node = _only_file(trees.glob(files, request.file.path, *_bounds(request)))
-            if node is None or node.content is None:
-                raise _missing(request.file.path, info)
-            data = self._pfs.chunks.read(node.content, max(request.offset, 0), f"{info.commit}:{node.path}")
+        with self._pfs.chunks.uses.one():  # the snapshot is not held for as long as the client reads
+            with self._opened(request.file, context) as (info, files):
+                node = _only_file(trees.glob(files, request.file.path, *_bounds(request)))
+                if node is None or node.content is None:
+                    raise _missing(request.file.path, info)
+            name = f"{info.commit}:{node.path}"
+            data = self._pfs.chunks.read(node.content, max(request.offset, 0), name)
             # The Python client fails on an empty file if the stream has no message.
             yield from _in_messages(chain((next(data, b""),), data))
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import grpc
 
 from localpachd import errors
+from localpachd.api import machine_errors
 from localpachd.api.handlers import is_parked, method_handler, replaced
 from localpachd.api.schema import rpc_pb2
 
@@ -71,6 +72,10 @@ def status(error: Exception, method: str) -> tuple[grpc.StatusCode, str]:
             return code, str(error)
     if isinstance(error, NotImplementedError):
         return grpc.StatusCode.UNIMPLEMENTED, f"localpachd does not serve {method}"
+    of_machine = machine_errors.found(error)
+    if of_machine is not None:
+        log.warning("%s failed: %s", method, error)
+        return of_machine
     log.error("%s failed", method, exc_info=error)
     first_line = (str(error).splitlines() or [""])[0]
     text = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__

@@ -1,5 +1,6 @@
 """Errors over a real connection: their codes, their texts, and calls that are not served."""
 
+import errno
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -35,6 +36,9 @@ KINDS = {
     "state": errors.FailedPrecondition("not now"),
     "later": errors.Unavailable("not yet"),
     "never": errors.Unimplemented("never"),
+    "full": OSError(errno.ENOSPC, "No space left on device"),
+    "files": OSError(errno.EMFILE, "Too many open files", "/root/chunks/ab"),
+    "rights": PermissionError(errno.EPERM, "Operation not permitted"),
     "bug": ZeroDivisionError("division by zero\nwith a second line"),
 }
 
@@ -78,6 +82,29 @@ def test_each_kind_of_error_has_its_code_and_keeps_its_text(
     stream = stub.ListPipeline(pps_pb2.ListPipelineRequest(pipeline=named))
     assert next(stream).version == 1
     assert refusal(next, stream) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "text"),
+    [
+        ("full", grpc.StatusCode.RESOURCE_EXHAUSTED, "no space left on the server's disk: free some"),
+        (
+            "files",
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+            "the server has too many open files: try again later, or raise its limit (ulimit -n) (/root/chunks/ab)",
+        ),
+        (
+            "rights",
+            grpc.StatusCode.FAILED_PRECONDITION,
+            "the server may not change one of its files: give it the right, or see lsattr",
+        ),
+    ],
+)
+def test_failures_of_the_machine_have_codes_and_words(
+    channel: grpc.Channel, kind: str, code: grpc.StatusCode, text: str
+) -> None:
+    request = pps_pb2.InspectPipelineRequest(pipeline=pps_pb2.Pipeline(name=kind))
+    assert refusal(pps_pb2_grpc.APIStub(channel).InspectPipeline, request) == (code, text)
 
 
 def test_an_unforeseen_error_is_one_line_without_a_traceback(channel: grpc.Channel) -> None:
