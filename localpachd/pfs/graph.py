@@ -1,7 +1,7 @@
 """The provenance graph of branches, by row id. Only direct edges are stored; closures are computed."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 
 class Provenance:
@@ -21,25 +21,27 @@ class Provenance:
 
     def upstream(self, branch: int) -> set[int]:
         """Every branch that this one depends on."""
-        return _reached(self._above, [branch])
+        return _reached((self._above,), [branch])
 
     def downstream(self, *branches: int) -> set[int]:
         """Every branch that depends on one of these."""
-        return _reached(self._below, branches)
+        return _reached((self._below,), branches)
 
     def connected(self, branch: int) -> set[int]:
         """Every branch connected with this one in either direction, itself included."""
-        both = {each: [*self._above.get(each, ()), *self._below.get(each, ())] for each in {*self._above, *self._below}}
-        return _reached(both, [branch]) | {branch}
+        return _reached((self._above, self._below), [branch]) | {branch}
 
 
-def _reached(edges: Mapping[int, Iterable[int]], starts: Iterable[int]) -> set[int]:
+def _reached(edges: Sequence[Mapping[int, Iterable[int]]], starts: Iterable[int]) -> set[int]:
+    """The branches that edges of any of these kinds lead to, however many."""
     found: set[int] = set()
     pending = list(starts)
     while pending:
-        fresh = set(edges.get(pending.pop(), ())) - found
-        found |= fresh
-        pending.extend(fresh)
+        each = pending.pop()
+        for kind in edges:
+            fresh = set(kind.get(each, ())) - found
+            found |= fresh
+            pending.extend(fresh)
     return found
 
 

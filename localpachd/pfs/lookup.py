@@ -1,6 +1,8 @@
 """From names to rows: the repos and branches that references name."""
 
+import json
 import sqlite3
+from collections.abc import Collection
 
 from localpachd.errors import NotFound
 from localpachd.pfs.entities import Branch, Repo
@@ -57,3 +59,13 @@ def branch_by_id(conn: sqlite3.Connection, branch: int) -> Branch:
         (branch,),
     ).fetchone()
     return Branch(Repo(*row[:3]), row[3])
+
+
+def repeated_repo(conn: sqlite3.Connection, branches: Collection[int]) -> Repo | None:
+    """A repo in which two of these branches are; None if each is in another."""
+    row = conn.execute(
+        "SELECT r.project, r.name, r.type FROM branches b JOIN repos r ON r.id = b.repo "
+        "WHERE b.id IN (SELECT value FROM json_each(?)) GROUP BY b.repo HAVING COUNT(*) > 1 ORDER BY MAX(b.id) LIMIT 1",
+        (json.dumps(list(branches)),),
+    ).fetchone()
+    return Repo(*row) if row else None

@@ -78,13 +78,18 @@ def _is_spout(tips: Mapping[int, _Tip], upstream: Collection[int]) -> bool:
 
 
 def _check_dag(txn: Transaction) -> None:
+    if not txn.rewired:
+        return
+    provenance = graph.Provenance(txn.conn)
+    checked: set[int] = set()
     for branch in txn.rewired:
-        repos: set[str] = set()
-        for each in sorted(graph.Provenance(txn.conn).connected(branch)):
-            repo = str(lookup.branch_by_id(txn.conn, each).repo)
-            if repo in repos:
-                raise PachError(
-                    f'validate DAG at end of transaction: multiple branches from the same repo, "{repo}", cannot '
-                    "participate in a DAG"
-                )
-            repos.add(repo)
+        if branch in checked:
+            continue
+        connected = provenance.connected(branch)
+        checked |= connected
+        repo = lookup.repeated_repo(txn.conn, connected)
+        if repo is not None:
+            raise PachError(
+                f'validate DAG at end of transaction: multiple branches from the same repo, "{repo}", cannot '
+                "participate in a DAG"
+            )

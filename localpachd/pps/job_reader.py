@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 
 from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commit_sets, commits
-from localpachd.pfs.changes import Steps, blocking
+from localpachd.pfs.changes import Steps
 from localpachd.pfs.entities import Commit
 from localpachd.pfs.service import Pfs
 from localpachd.pps import job_rows, pipelines
@@ -87,10 +87,10 @@ class JobReader:
         with self._pfs.db.read() as conn:
             found = job_rows.sets(conn)
         for each in found:
+            with self._pfs.db.read() as conn:
+                jobs = job_rows.of_existing_commits(conn, each)
             chosen = tuple(
-                info
-                for info in blocking(self.inspect_set(each))
-                if not projects or info.job.pipeline.project in projects
+                self._with_status(info) for info in jobs if not projects or info.job.pipeline.project in projects
             )
             if chosen:
                 yield JobSetInfo(each, chosen)

@@ -76,6 +76,17 @@ def of_set(conn: sqlite3.Connection, commit_set: str) -> list[JobInfo]:
     return [_info(conn, row) for row in rows]
 
 
+def of_existing_commits(conn: sqlite3.Connection, commit_set: str) -> list[JobInfo]:
+    """As `of_set`, without the jobs of output commits that were deleted, unless the whole set was."""
+    rows = conn.execute(
+        "SELECT * FROM jobs j WHERE id = :set AND (NOT EXISTS (SELECT 1 FROM commits WHERE id = :set) OR EXISTS ("
+        "SELECT 1 FROM commits c JOIN repos r ON r.id = c.repo "
+        "WHERE c.id = :set AND r.project = j.project AND r.name = j.pipeline AND r.type = :type)) ORDER BY seq",
+        {"set": commit_set, "type": USER},
+    ).fetchall()
+    return [_info(conn, row) for row in rows]
+
+
 def sets(conn: sqlite3.Connection) -> list[str]:
     """The ids of all job sets, sorted by their newest jobs, newest first."""
     return [row[0] for row in conn.execute("SELECT id FROM jobs GROUP BY id ORDER BY MAX(seq) DESC")]

@@ -74,7 +74,7 @@ def test_one_stream_too_many_is_refused_until_another_ends(endless: _Endless, re
     with pytest.raises(grpc.RpcError) as refused:
         next(read())
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert refused.value.details().startswith("2 uploads, downloads and listings are under way")
+    assert str(refused.value.details()).startswith("2 uploads, downloads and listings are under way")
     first.cancel()
     assert endless.ended.acquire(timeout=30)
     next(read())
