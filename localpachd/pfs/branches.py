@@ -33,7 +33,7 @@ def create(
     row = lookup.find_branch(txn.conn, branch)
     if row is not None:
         _refuse_cycle(txn.conn, row["id"], upstream)
-    rewired = row is None or set(graph.Provenance(txn.conn).direct(row["id"])) != set(upstream)
+    rewired = row is None or set(graph.Provenance(txn.conn, [row["id"]]).direct(row["id"])) != set(upstream)
     fresh = target is None and row is None
     if fresh or (rewired and upstream):
         above = target if target is not None else (row["head"] if row else None)
@@ -64,7 +64,7 @@ def _provenance_rows(txn: Transaction, branch: Branch, provenance: Sequence[Bran
 
 
 def _refuse_cycle(conn: sqlite3.Connection, branch: int, upstream: Sequence[int]) -> None:
-    below = graph.Provenance(conn).downstream(branch)
+    below = graph.Provenance(conn, [branch]).downstream(branch)
     for each in upstream:
         if each in below:
             above, itself = lookup.branch_by_id(conn, each), lookup.branch_by_id(conn, branch)
@@ -118,7 +118,8 @@ def _store(
 
 def inspect(conn: sqlite3.Connection, branch: Branch) -> BranchInfo:
     """The state of a branch; NotFound if it does not exist."""
-    return _info(conn, branch, lookup.branch_row(conn, branch), graph.Provenance(conn))
+    row = lookup.branch_row(conn, branch)
+    return _info(conn, branch, row, graph.Provenance(conn, [row["id"]]))
 
 
 def _info(conn: sqlite3.Connection, branch: Branch, row: sqlite3.Row, provenance: graph.Provenance) -> BranchInfo:

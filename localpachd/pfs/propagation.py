@@ -44,7 +44,7 @@ class _Tip:
 def _propagate(txn: Transaction) -> None:
     if not txn.moved:
         return
-    provenance = graph.Provenance(txn.conn)
+    provenance = graph.Provenance(txn.conn, txn.moved)
     below = provenance.downstream(*txn.moved)
     if not below:
         return
@@ -78,14 +78,11 @@ def _is_spout(tips: Mapping[int, _Tip], upstream: Collection[int]) -> bool:
 
 
 def _check_dag(txn: Transaction) -> None:
-    if not txn.rewired:
-        return
-    provenance = graph.Provenance(txn.conn)
     checked: set[int] = set()
     for branch in txn.rewired:
         if branch in checked:
             continue
-        connected = provenance.connected(branch)
+        connected = graph.connected(txn.conn, branch)
         checked |= connected
         repo = lookup.repeated_repo(txn.conn, connected)
         if repo is not None:

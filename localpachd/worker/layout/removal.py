@@ -3,11 +3,11 @@
 Knows no datums. What cannot be deleted keeps nothing else.
 """
 
-import errno
 import fcntl
 import os
 import stat
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -26,29 +26,24 @@ def remove(path: Path) -> None:
     except FileNotFoundError:
         return
     try:
-        _remove(path, holder)
-    finally:
-        os.close(holder)
-
-
-def _remove(path: Path, holder: int) -> None:
-    try:
+        if not path.is_dir() or path.is_symlink():
+            _permitted(lambda: os.unlink(path.name, dir_fd=holder), path.name, holder)
+            return
         top = _opened(path.name, holder)
+        try:
+            failure = _empty(top, path)
+        finally:
+            os.close(top)
+        if failure is not None:
+            raise failure
+        _permitted(lambda: os.rmdir(path.name, dir_fd=holder), path.name, holder)
     except FileNotFoundError:
         return
-    except NotADirectoryError:
-        _unlink(path.name, holder)
-        return
-    try:
-        failure = _empty(top, path)
+    except OSError as failure:
+        place = failure.filename if str(failure.filename).startswith("/") else str(path)
+        raise OSError(failure.errno, failure.strerror, place) from failure
     finally:
-        os.close(top)
-    if failure is not None:
-        raise failure
-    try:
-        os.rmdir(path.name, dir_fd=holder)
-    except OSError as busy:
-        raise OSError(busy.errno, busy.strerror, str(path)) from busy
+        os.close(holder)
 
 
 def _empty(top: int, path: Path) -> OSError | None:
@@ -58,87 +53,89 @@ def _empty(top: int, path: Path) -> OSError | None:
     neither the length of a path nor the number of open files grows with the depth.
     """
     first: OSError | None = None
-    stuck: set[str] = set()
-    while waiting := [name for name in _names(top) if name not in stuck]:
-        for name in waiting:
-            try:
-                _flatten(name, top)
-            except FileNotFoundError:
-                continue
-            except OSError as failure:
-                stuck.add(name)
-                first = first or OSError(failure.errno, failure.strerror, str(path / name))
+    waiting = _entries(top)
+    while waiting:
+        name, is_dir = waiting.pop()
+        try:
+            if is_dir:
+                _flatten(name, top, waiting)
+            else:
+                _unlink(name, top)
+        except FileNotFoundError:
+            continue
+        except OSError as failure:
+            first = first or OSError(failure.errno, failure.strerror, str(path / name))
     return first
 
 
-def _flatten(name: str, top: int) -> None:
-    """Deletes an entry of the directory `top`, to which the directories within the entry are moved."""
-    try:
-        inner = _opened(name, top)
-    except NotADirectoryError:
-        _unlink(name, top)
-        return
+def _flatten(name: str, top: int, waiting: list[tuple[str, bool]]) -> None:
+    """Deletes a directory of the directory `top`. Those within it are moved there, and wait for the same."""
     failure: OSError | None = None
+    inner = _opened(name, top)
     try:
-        for each in _names(inner):
+        for each, is_dir in _entries(inner):
             try:
-                _lift(each, inner, top)
+                if is_dir:
+                    _lift(each, inner, top, waiting)
+                else:
+                    _unlink(each, inner)
             except OSError as error:
                 failure = failure or error
     finally:
         os.close(inner)
     if failure is not None:
         raise failure
-    os.rmdir(name, dir_fd=top)
+    _permitted(lambda: os.rmdir(name, dir_fd=top), name, top)
 
 
-def _lift(name: str, inner: int, top: int) -> None:
-    """Moves a directory from `inner` to `top`, and deletes anything else."""
-    try:
-        os.close(_opened(name, inner))  # with the permission to give it another parent
-    except NotADirectoryError:
-        _unlink(name, inner)
-    else:
-        os.rename(name, uuid4().hex, src_dir_fd=inner, dst_dir_fd=top)
-
-
-def _opened(name: str, holder: int) -> int:
-    """A directory, open and with every permission for us. Raises OSError, NotADirectoryError for anything else."""
-    try:
-        handle = os.open(name, _READ | os.O_DIRECTORY, dir_fd=holder)
-    except PermissionError:
-        os.chmod(name, stat.S_IRWXU, dir_fd=holder)
-        handle = os.open(name, _READ | os.O_DIRECTORY, dir_fd=holder)
-    except OSError as failure:
-        if failure.errno == errno.ELOOP:
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), name) from None
-        raise
-    with suppress(OSError):  # it may belong to another user, whose it may be to delete
-        _unlock(handle)
-        os.fchmod(handle, stat.S_IRWXU)
-    return handle
-
-
-def _names(directory: int) -> list[str]:
-    with os.scandir(directory) as found:
-        return [entry.name for entry in found]
+def _lift(name: str, inner: int, top: int, waiting: list[tuple[str, bool]]) -> None:
+    fresh = uuid4().hex
+    _permitted(lambda: os.rename(name, fresh, src_dir_fd=inner, dst_dir_fd=top), name, inner)
+    waiting.append((fresh, True))
 
 
 def _unlink(name: str, holder: int) -> None:
+    with suppress(FileNotFoundError):
+        _permitted(lambda: os.unlink(name, dir_fd=holder), name, holder)
+
+
+def _entries(directory: int) -> list[tuple[str, bool]]:
+    """The names in a directory, and whether each is a directory."""
+    with os.scandir(directory) as found:
+        return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
+
+
+def _opened(name: str, holder: int) -> int:
+    """A directory, open to be read."""
     try:
-        with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=holder)
+        return os.open(name, _READ | os.O_DIRECTORY, dir_fd=holder)
     except PermissionError:
-        handle = os.open(name, _READ, dir_fd=holder)
-        try:
-            _unlock(handle)
-        finally:
-            os.close(handle)
-        os.unlink(name, dir_fd=holder)
+        os.chmod(name, stat.S_IRWXU, dir_fd=holder)
+        return os.open(name, _READ | os.O_DIRECTORY, dir_fd=holder)
 
 
-def _unlock(handle: int) -> None:
-    """Takes the marks from a file or directory that keep even root from changing it."""
-    (flags,) = struct.unpack("@l", fcntl.ioctl(handle, _GET_FLAGS, struct.pack("@l", 0)))
-    if flags & _LOCKED:
-        fcntl.ioctl(handle, _SET_FLAGS, struct.pack("@l", flags & ~_LOCKED))
+def _permitted(change: Callable[[], None], name: str, holder: int) -> None:
+    """Makes a change to an entry of a directory; a second time, if need be, with all permissions on both."""
+    try:
+        change()
+    except PermissionError:
+        _free(holder)
+        with suppress(OSError):  # what cannot be opened, such as a link, has no marks
+            handle = os.open(name, _READ, dir_fd=holder)
+            try:
+                _free(handle)
+            finally:
+                os.close(handle)
+        change()
+
+
+def _free(handle: int) -> None:
+    """Takes the marks from a file or directory that keep even root from changing it, and gives us all permissions on a
+    directory."""
+    with suppress(OSError):  # not every file system knows marks
+        (flags,) = struct.unpack("@l", fcntl.ioctl(handle, _GET_FLAGS, struct.pack("@l", 0)))
+        if flags & _LOCKED:
+            fcntl.ioctl(handle, _SET_FLAGS, struct.pack("@l", flags & ~_LOCKED))
+    with suppress(OSError):  # it may belong to another user, whose it may be to delete
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            os.fchmod(handle, stat.S_IRWXU)
