@@ -125,7 +125,7 @@ class Server:
         workers_token = random.token_hex(32) if self._token else ""
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
         faithful = [CrashInterceptor()] if options.faithful else []
-        self._parking = Parking()
+        self._parking = Parking(_IDLE)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
@@ -170,7 +170,13 @@ class Server:
             },
             _BETWEEN_CHORES,
         )
-        self._looks = Chores({"end streams that nobody reads": streams.end_idle}, _BETWEEN_LOOKS)
+        self._looks = Chores(
+            {
+                "end streams that nobody reads": streams.end_idle,
+                "end waiting calls that nobody reads": self._parking.end_idle,
+            },
+            _BETWEEN_LOOKS,
+        )
         serve(self._grpc, self._pfs)
         # Where another user's processes have no /pfs of their own, they reach their files through the root.
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())

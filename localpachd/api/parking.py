@@ -5,9 +5,11 @@ blocking`, as gRPC's own service of health does): these get a function to send r
 call with one reply and a stream of one reply are the same, so both kinds of calls can wait like this.
 """
 
+import logging
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,15 +25,21 @@ _LOOKING = 128
 LIMIT = 2000
 """Calls of one kind that may wait at once."""
 
+_log = logging.getLogger(__name__)
+
 Context = grpc.ServicerContext
 Send = Callable[[Any], None]
 """Sends a reply, or with None ends the call."""
 
 
 class Parking:
-    """The waiting calls of one server. Thread-safe. Implements `handlers.Waiting`."""
+    """The waiting calls of one server. Thread-safe. Implements `handlers.Waiting`. `end_idle`, to be called now and
+    then, ends those whose clients have not taken a reply for `idle` seconds, since a reply that is being sent holds a
+    thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, idle: float) -> None:
+        self._idle = idle
+        self._sending: dict[Context, tuple[str, float]] = {}
         self._pool = ThreadPoolExecutor(_LOOKING, thread_name_prefix="wait")
         self._lock = threading.Lock()
         self._waiting: Counter[str] = Counter()
@@ -59,6 +67,23 @@ class Parking:
         """Ends what `enter` began."""
         with self._lock:
             self._waiting[method] -= 1
+
+    def sent(self, method: str, context: Context, send: Send, reply: Any) -> None:
+        """Sends a reply."""
+        self._sending[context] = method, time.monotonic()
+        try:
+            send(reply)
+        finally:
+            del self._sending[context]
+
+    def end_idle(self) -> int:
+        """Ends calls whose clients do not read; returns how many."""
+        before = time.monotonic() - self._idle
+        idle = [(context, method) for context, (method, since) in self._sending.copy().items() if since < before]
+        for context, method in idle:
+            _log.warning("ending %s: its client has read nothing for %.0f s", method, self._idle)
+            context.cancel()
+        return len(idle)
 
     def resume(self, call: Callable[[], None]) -> None:
         """Lets a thread continue with a call."""
@@ -89,11 +114,13 @@ class _Call:
         try:
             for step in self._steps:
                 if not isinstance(step, Feed):
-                    self._send(step)
+                    self._parking.sent(self._method, self._context, self._send, step)
                 elif self._park(step):
                     return
         except Exception as error:
             status.conclude(self._context, error, self._method)
+        if isinstance(self._steps, Generator):
+            self._steps.close()  # here, and not wherever it is collected, which may be a thread that tells of changes
         if self._counted:
             self._parking.leave(self._method)
         self._send(None)

@@ -14,6 +14,7 @@ from google.protobuf.wrappers_pb2 import BytesValue
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 
 from localpachd.api.admission import StreamLimit
+from localpachd.api.parking import Parking
 from localpachd.api.status import StatusInterceptor
 from tests.servers import StartPachd
 
@@ -117,3 +118,41 @@ def test_a_download_that_is_not_read_on_lets_the_log_of_the_database_shrink(
         got = len(next(unread).value)
         assert write("meanwhile") < first + (1 << 20)
         assert got + sum(len(each.value) for each in unread) == 32 << 20
+
+
+def test_a_waiting_call_whose_replies_nobody_reads_ends() -> None:
+    parking = Parking(idle=0.0)
+    ended = threading.Event()
+    sent = 0
+
+    def steps(request: BytesValue, context: grpc.ServicerContext) -> Iterator[BytesValue]:
+        nonlocal sent
+        try:
+            while context.is_active():
+                sent += 1
+                yield BytesValue(value=b"x" * 500_000)
+        finally:
+            ended.set()
+
+    with ThreadPoolExecutor(4) as pool:
+        server = grpc.server(pool)
+        made = grpc.unary_stream_rpc_method_handler(
+            parking.behaviour("test.Test/Wait", steps), BytesValue.FromString, BytesValue.SerializeToString
+        )
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("test.Test", {"Wait": made}),))
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.unary_stream("/test.Test/Wait", BytesValue.SerializeToString, BytesValue.FromString)
+            unread = call(BytesValue())
+            next(unread)
+            before = 0
+            while sent != before:
+                before = sent
+                time.sleep(0.3)
+            assert parking.end_idle() == 1
+            assert ended.wait(30)
+            with pytest.raises(grpc.RpcError):
+                list(unread)
+        server.stop(None).wait()
+        parking.close()

@@ -141,13 +141,15 @@ def test_waits_past_the_limit_are_refused_until_others_end(server: Localpachd, c
 def test_an_error_while_waiting_has_its_code_and_text(server: Localpachd, channels: list[grpc.Channel]) -> None:
     client = server.client()
     commit = client.start_commit("in", "master")
-    stub = pfs_pb2_grpc.APIStub(channels[0])
-    call = stub.InspectCommit.future(pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED))
-    _until(lambda: not call.done())
+    call = pfs_pb2_grpc.APIStub(channels[0]).SubscribeCommit(
+        pfs_pb2.SubscribeCommitRequest(repo=_REPO, branch="master")
+    )
+    assert next(call).commit.id == commit.id
     client.delete_repo("in", force=True)
-    error = call.exception(timeout=_SOON)
-    assert error.code() is grpc.StatusCode.UNKNOWN
-    assert error.details() == f"commit default/in@{commit.id} was deleted"
+    with pytest.raises(grpc.RpcError) as caught:
+        next(call)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert caught.value.details() == "repo default/in not found"
 
 
 def test_uploads_that_send_nothing_leave_threads_for_other_calls(
