@@ -3,8 +3,11 @@ block or crash the server. Imports come from the web only, so that no template r
 addresses that the server may reach.
 """
 
+import ctypes
 import json
+import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -22,17 +25,18 @@ TIME_LIMIT = 60.0
 _IMPORT_TIMEOUT = 20.0
 _LARGEST_IMPORT = 16 << 20
 _MEMORY = 4 << 30
+_PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def render(template: str, arguments: Mapping[str, str], reach: Reach) -> str:
     """The JSON text that a template evaluates to with these top-level arguments, all of them strings. `reach` holds the
     networks that it may import from."""
     networks = [str(each) for each in reach.networks]
-    given = json.dumps({"template": template, "arguments": dict(arguments), "networks": networks})
+    asked = {"template": template, "arguments": dict(arguments), "networks": networks, "parent": os.getpid()}
     try:
         run = subprocess.run(
             [sys.executable, "-m", "localpachd.pps.templates"],
-            input=given, capture_output=True, text=True, timeout=TIME_LIMIT, check=False,
+            input=json.dumps(asked), capture_output=True, text=True, timeout=TIME_LIMIT, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise PachError(f"template err: it takes more than {TIME_LIMIT:.0f} seconds") from None
@@ -79,10 +83,17 @@ def _fetch(path: str, reach: Reach) -> bytes:
     return bytes(data)
 
 
+def _end_with(parent: int) -> None:
+    """Makes the system end this process when the server ends, which otherwise ends an evaluation that takes long."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before
+        sys.exit("the server has ended")
+
+
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    # The server, which ends an evaluation that takes long, may itself end first.
-    resource.setrlimit(resource.RLIMIT_CPU, (int(TIME_LIMIT), int(TIME_LIMIT)))
     asked = json.load(sys.stdin)
+    _end_with(asked["parent"])
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (int(TIME_LIMIT), int(TIME_LIMIT)))
     reach = Reach(networks=tuple(map(network, asked["networks"])))
     json.dump(_evaluate(asked["template"], asked["arguments"], reach), sys.stdout)

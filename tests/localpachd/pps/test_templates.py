@@ -1,9 +1,14 @@
 """Templates, evaluated in processes of their own: imports and time limit."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +16,11 @@ from localpachd.errors import PachError
 from localpachd.pps import templates
 from localpachd.storage.reach import Reach, network
 
+ENDLESS = """
+local sum(f) = std.foldl(function(all, x) all + f(x), std.range(1, 5000), 0);
+sum(function(x) sum(function(y) sum(function(z) 1)))
+"""
+"""Takes a day, and little memory."""
 NEAR = Reach(networks=(network("127.0.0.0/8"),))
 
 
@@ -65,10 +75,38 @@ def test_files_are_not_read(path: str) -> None:
 
 def test_an_endless_template_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "TIME_LIMIT", 1.0)
-    text = refusal("local run(x) = if x < 0 then x else run(x + 1) tailstrict; run(0)")
+    text = refusal(ENDLESS)
     assert text == "template err: it takes more than 1 seconds"
 
 
 def test_any_text_passes_through() -> None:
     odd = "ä \u2028 \U0001f600 \" ' \\ \n"
     assert json.loads(templates.render("function(a) [a]", {"a": odd}, NEAR)) == [odd]
+
+
+def test_an_evaluation_ends_with_a_server_that_is_killed() -> None:
+    code = f"from localpachd.pps import templates; templates.render({ENDLESS!r}, {{}}, templates.Reach())"
+    with subprocess.Popen([sys.executable, "-c", code]) as server:
+        children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+        deadline = time.monotonic() + 30
+        while not (found := children.read_text().split()) or not _computes(found[0]):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        server.kill()
+    while _runs(found[0]):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _computes(process: str) -> bool:
+    """Whether a process has taken more time than it needs to start."""
+    user = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11])
+    return user > 2 * os.sysconf("SC_CLK_TCK")
+
+
+def _runs(process: str) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
