@@ -53,7 +53,6 @@ def steps(
     make_world: MakeWorld,
     backbones: dict[str, Path],
     paint: Paint,
-    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Step]:
     """Runs all steps once."""
     world = make_world("faults")
@@ -73,7 +72,8 @@ def steps(
     world.client.start_pipeline("features")
     step("started", newest(world, "features"))
 
-    broken = tmp_path_factory.mktemp("broken")
+    broken = world.scratch / "broken"  # where workers see it
+    broken.mkdir()
     (broken / "tensorflow.py").write_text(f"raise ImportError({NO_TENSORFLOW!r})\n")
     path = os.pathsep.join(filter(None, (str(broken), os.environ.get("PYTHONPATH"))))
     world.deploy(changed(PYTHONPATH=path))

@@ -16,6 +16,7 @@ import pytest
 from python_pachyderm import Client
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from localpachd.worker.machine import views
 from tests import servers
 from tests.localpachd.worker.bench import BEST
 from tests.servers import Localpachd
@@ -118,6 +119,12 @@ def test_it_has_no_capability_that_it_does_not_need(house: House) -> None:
     assert {name: int(value, 16) for name, value in found.items()} == {
         "CapEff": wanted, "CapPrm": wanted, "CapBnd": wanted, "NoNewPrivs": 1,
     }  # fmt: skip
+
+
+def test_it_sees_code_that_is_installed_from_a_directory_below_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as checkout:
+        monkeypatch.setattr(views, "_INSTALLED", Path(checkout))
+        assert any(views.holds(each, Path(checkout)) for each in views.view(()).kept)
 
 
 def test_its_tmp_is_its_own(house: House) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 TMP = Path("/tmp")
+_INSTALLED = Path(__file__).resolve().parents[3]
 _KERNEL = (Path("/proc"), Path("/sys"))
 _HIDDEN = "localpachd-hidden"
 """The source of the empty file systems. mount(8) would skip one whose source and place are mounted already."""
@@ -81,10 +82,11 @@ def programs_in(directory: Path) -> bool:
 
 
 def _programs() -> Iterator[Path]:
-    """The directories that user code needs: those of the interpreter, of modules and programs, and of this process."""
+    """The directories that user code needs: those of the interpreter, of modules and programs, and of this process. An
+    editable installation finds modules, this one among them, outside of the interpreter's directories."""
     named = (os.environ.get(name, "") for name in ("HOME", "XDG_CACHE_HOME", "PATH", "PYTHONPATH"))
     texts = [part for text in named for part in text.split(os.pathsep) if part]
-    texts += [*sys.path, sys.prefix, sys.base_prefix, str(Path(sys.executable).parent)]
+    texts += [*sys.path, str(_INSTALLED), sys.prefix, sys.base_prefix, str(Path(sys.executable).parent)]
     with contextlib.suppress(FileNotFoundError):  # it was deleted
         texts.append(str(Path.cwd()))
     yield from (Path(text) for text in texts if Path(text).is_absolute() and os.access(text, os.X_OK))

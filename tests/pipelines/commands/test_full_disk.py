@@ -77,6 +77,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, command: Command) -> It
         pytest.skip("no disk can be mounted here")
     options = [LATE] if getattr(request, "param", "") == "late" and LATE not in servers.always else []
     # The log is beside the root, on the disk below the small one.
+    options += ["--worker-sees", str(tmp_path)] if Path("/tmp") in tmp_path.parents else []
     server = servers.start(place / "root", *options, within=[*MOUNTED, str(place)])
     command.environment["PACHD_ADDRESS"] = server.address
     yield SmallDisk(server, place / "root")
