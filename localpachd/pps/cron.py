@@ -44,6 +44,7 @@ class CronScheduler:
         self._newest: dict[Repo, tuple[int, int]] = {}
         self._told: set[str] = set()
         self._due: int | None = None
+        self._seen = 0
         self._repos: frozenset[Repo] = frozenset()
         self._loop = Loop("cron", pfs.changes, self._round, _PAUSE)
 
@@ -66,7 +67,9 @@ class CronScheduler:
 
     def _round(self, changed: Changed) -> float | None:
         """Does what is due; returns the seconds until more is due, None if nothing will be."""
-        if self._concerned(changed) or (self._due is not None and self._due <= self._now()):
+        now = self._now()
+        set_back, self._seen = now < self._seen, now
+        if self._concerned(changed) or set_back or (self._due is not None and self._due <= now):
             self._due = self._do_due()
         if self._due is None:
             return None

@@ -83,6 +83,40 @@ def test_overwrite_leaves_the_newest_tick_alone(engine: Engine) -> None:
     assert engine.settle("p").counters.total == 1
 
 
+def test_ticks_go_on_after_the_clock_was_ahead(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    at(engine, 0)
+    engine.create("p", cron(overwrite=True), LIST)
+    at(engine, 5)
+    engine.until(lambda: ticks(engine) == [hour(5)])
+    at(engine, 1.5)  # set back by a time server
+    engine.until(lambda: any("p_tick has ticks of a clock that was ahead" in each for each in caplog.messages))
+    assert ticks(engine) == [hour(5)]
+    at(engine, 2.75)
+    engine.until(lambda: ticks(engine) != [hour(5)])
+    (tick,) = ticks(engine)
+    assert hour(2) <= tick < hour(3)
+
+
+def test_a_timed_trigger_fires_again_after_the_clock_was_ahead(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine.repo("in")
+    trigger = {"trigger": {"branch": "master", "cron_spec": "@every 1h"}}
+    engine.create("p", files_of("in", **trigger), 'cp "$PFS"/in/* "$PFS/out/"')
+    engine.settle("p")
+    engine.put("in", {"/a": "1"})
+    engine.sleep(100 * HOUR)
+    engine.until(lambda: len(engine.jobs("p")) == 2)
+    assert engine.settle("p").counters.total == 1
+    engine.put("in", {"/b": "2"})
+    engine.sleep(-98 * HOUR)
+    engine.until(lambda: "the clock was ahead: timed triggers that fired then start anew" in caplog.messages)
+    assert len(engine.jobs("p")) == 2
+    engine.sleep(1.5 * HOUR)
+    engine.until(lambda: len(engine.jobs("p")) == 3)
+    assert engine.settle("p").counters.total == 2
+
+
 def test_nothing_ticks_while_the_pipeline_is_stopped(engine: Engine) -> None:
     at(engine, 0)
     engine.create("p", cron(), LIST)
