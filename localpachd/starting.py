@@ -65,8 +65,8 @@ def _of_database(root: Path, error: sqlite3.Error) -> str:
         problem = _problem(path)
         if problem:
             return (
-                f"{path} cannot be read: {problem}; put back a copy of {root} from before, or move {root} away to "
-                "begin with nothing"
+                f"{path} cannot be read: {problem}; restore a backup (python -m localpachd restore BACKUP NEW_ROOT), "
+                f"or move {root} away to begin with nothing"
             )
     return f"cannot use the databases in {root}: {error}; look at its disk, and at the rights on its files"
 

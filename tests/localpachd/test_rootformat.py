@@ -159,7 +159,7 @@ def test_an_older_root_is_migrated_after_a_backup(root: Path, start_pachd: Start
 def test_a_migration_that_fails_changes_nothing(root: Path, start_pachd: StartPachd) -> None:
     make_first_format(root)
     change(root, "DROP TABLE jobs", "CREATE VIEW jobs AS SELECT 1 AS id")  # of which no index can be made
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(FailedPrecondition, match="views may not be indexed"):
         Server(Options(root, port=0))
     with closing(sqlite3.connect(root / "pachd.sqlite")) as conn:
         assert conn.execute("PRAGMA user_version").fetchone() == (0,)

@@ -102,7 +102,7 @@ def test_a_damaged_database(root: Path, name: str, damage: str) -> None:
         place.mkdir()
     text = _refusal(root)
     assert f"{place} cannot be read: it is " in text
-    assert "put back a copy" in text
+    assert "restore a backup" in text
 
 
 @pytest.mark.parametrize(("name", "fix"), [("scratch", "move it away"), ("lock", "move it away")])

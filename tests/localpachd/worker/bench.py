@@ -75,6 +75,11 @@ class Bench:
         entries = [(path, "default", self.chunks.store([data])) for path, data in content.items()]
         return (self.db.write(lambda conn: write_layer(conn, entries)),)
 
+    def lose_all_chunks(self) -> None:
+        """Takes all content away, also from the trash."""
+        self.chunks.sweep([])
+        self.chunks.empty_trash(-1)
+
     def input(self, name: str, path: str, content: Mapping[str, bytes], **how: bool) -> InputFile:
         """An input of a datum: `path` of a file set that holds `content`."""
         return InputFile(name, path, self.files(content), **how)

@@ -276,7 +276,7 @@ def test_a_missing_input_is_a_reason(bench: Bench) -> None:
 
 def test_a_lost_chunk_is_a_reason(bench: Bench) -> None:
     given = bench.input("in", "/f", {"/f": b"content"})
-    bench.chunks.sweep([])
+    bench.lose_all_chunks()
     result = bench.one(bench.sh("true"), given)
     assert result.state == "FAILED"
     assert "is not in the store" in result.reason
