@@ -164,6 +164,7 @@ def test_a_classifier_is_promoted_if_it_is_not_worse(
     assert "promoted" in world.lookalike("classify", "runs", "--all")
 
 
+@pytest.mark.soak
 def test_a_server_killed_in_a_training_gives_the_same_bytes(
     make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
 ) -> None:
@@ -209,6 +210,7 @@ def deploy_with(world: World, overlay: str) -> None:
     assert not any(info.stopped for info in world.client.list_pipeline())
 
 
+@pytest.mark.soak
 def test_overlays_hold_trainings_back_or_repeat_them(
     make_world: MakeWorld, backbones: dict[str, Path], paint: Paint
 ) -> None:

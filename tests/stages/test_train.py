@@ -99,7 +99,9 @@ def test_the_model_gives_the_probabilities_of_the_predictions(root: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "parameters", [QUICK, {**QUICK, "head": "mlp", "hidden": [16], "dropout": 0.2}], ids=["linear", "mlp"]
+    "parameters",
+    [pytest.param(QUICK, marks=pytest.mark.soak), {**QUICK, "head": "mlp", "hidden": [16], "dropout": 0.2}],
+    ids=["linear", "mlp"],
 )
 def test_equal_inputs_give_equal_bytes_in_any_process_with_any_number_of_threads(
     parameters: dict[str, Any], root: Path

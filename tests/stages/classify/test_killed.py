@@ -56,7 +56,7 @@ def outputs(out: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("steps", [0, 2], ids=["epochs", "steps"])
+@pytest.mark.parametrize("steps", [0, pytest.param(2, marks=pytest.mark.soak)], ids=["epochs", "steps"])
 def test_a_killed_training_goes_on_and_gives_the_same_bytes(tmp_path: Path, steps: int) -> None:
     devices.prepare({})
     tuned.written(tmp_path, tuned.backbone(), *tuned.pictures(12))
