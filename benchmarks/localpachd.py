@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import datums, files, lines, memory, program
+from benchmarks import datums, durability, files, lines, memory, program
 from benchmarks.program import positive
 from benchmarks.report import Result
 
@@ -18,6 +18,8 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "jobs": lambda given: datums.measure_jobs(sorted(given.jobs), given.rounds),
     "logs": lambda given: lines.measure_logs(given.logs, given.rounds),
     "history": lambda given: memory.measure_history(given.history),
+    "steps": lambda given: durability.measure_steps(given.steps, given.rounds),
+    "read": lambda given: durability.measure_read(given.read, given.rounds),
 }
 
 
@@ -49,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--logs", type=positive, default=50_000, metavar="N", help="lines of the log")
     parser.add_argument("--history", type=positive, default=300, metavar="N", help="commits of the history")
+    parser.add_argument("--steps", type=positive, default=480, metavar="N", help="steps to make durable")
+    parser.add_argument("--read", type=positive, default=256, metavar="N", help="MiB of the file to read")
     return parser
 
 

@@ -56,6 +56,7 @@ DOCUMENTS = (
     "docs/overlays.md",
     "docs/pipelines.md",
     "docs/quality.md",
+    "docs/reliability.md",
     "docs/serving.md",
     "docs/tutorial.md",
 )

@@ -1,7 +1,7 @@
 """Big chunks: a file each, with checksums behind its bytes. Knows no small chunks, files of users or references.
 
-Hashing takes longer than reading and sending, so every 256 KiB of a chunk has a CRC-32 behind the chunk's end:
-little-endian, 4 bytes each, and 8 bytes that mark them. Files of the first version end with the chunk, and are checked
+Hashing takes longer than reading and sending, so every 256 KiB of a chunk has a checksum behind the chunk's end: XXH3,
+8 bytes each, and 8 bytes that mark them. Files of the first version end with the chunk, and are checked
 by its hash.
 """
 
@@ -9,18 +9,20 @@ import os
 import re
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
+
+from xxhash import xxh3_64, xxh3_64_digest
 
 from localpachd import durable
 from localpachd.errors import DataLoss
 from localpachd.ids import Bytes, chunk_hash
 
 _BLOCK = 256 << 10  # bytes read, and checked, at once
-_MARK = b"lpcrc32\n"
+_MARK = b"lp-xxh3\n"
+_SUM = 8  # bytes of a checksum
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 
@@ -116,7 +118,7 @@ class BigChunks:
             file.seek(first * _BLOCK)
             for number in range(first, count):
                 block = file.read(min(_BLOCK, length - number * _BLOCK))
-                if zlib.crc32(block).to_bytes(4, "little") != sums[4 * number : 4 * number + 4]:
+                if xxh3_64_digest(block) != sums[_SUM * number : _SUM * (number + 1)]:
                     raise damaged(digest)
                 yield block[skip:] if skip else block
                 skip = 0
@@ -200,24 +202,24 @@ def missing(digest: bytes) -> DataLoss:
 
 
 def _sums_size(blocks: int) -> int:
-    return 4 * blocks + len(_MARK)
+    return _SUM * blocks + len(_MARK)
 
 
 def _sums(parts: Iterable[Bytes]) -> bytes:
     """What stands behind the bytes of a chunk in its file."""
     sums = bytearray()
-    crc, room = 0, _BLOCK
+    block, room = xxh3_64(), _BLOCK
     for part in parts:
         rest = memoryview(part)
         while rest:
             piece, rest = rest[:room], rest[room:]
-            crc = zlib.crc32(piece, crc)
+            block.update(piece)
             room -= len(piece)
             if not room:
-                sums += crc.to_bytes(4, "little")
-                crc, room = 0, _BLOCK
+                sums += block.digest()
+                block, room = xxh3_64(), _BLOCK
     if room < _BLOCK:
-        sums += crc.to_bytes(4, "little")
+        sums += block.digest()
     return bytes(sums) + _MARK
 
 
@@ -231,7 +233,7 @@ def _is_whole(path: Path, length: int, sums: bytes) -> bool:
         left = length
         found = bytearray()
         while left and (block := file.read(min(_BLOCK, left))):
-            found += zlib.crc32(block).to_bytes(4, "little")
+            found += xxh3_64_digest(block)
             left -= len(block)
         return not left and bytes(found) + _MARK == sums and file.read() in (sums, b"")
 

@@ -24,6 +24,10 @@ TINY = (
     "--jobs",
     "4",
     "8",
+    "--steps",
+    "16",
+    "--read",
+    "1",
 )
 
 
@@ -38,10 +42,10 @@ def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pyte
         assert row.keys() == {"section", "name", "seconds", "rate", "peak_mib"}
         assert row["seconds"] or row["peak_mib"]
         names.setdefault(row["section"], set()).add(row["name"])
-    assert len(names) == 10
+    assert len(names) == 13
     assert all({"ours", "bound"} <= each for each in names.values())
     printed = capsys.readouterr()
-    assert printed.out.count("\n| ") == 2 + 16
+    assert printed.out.count("\n| ") == 2 + 19
     assert "measuring history" in printed.err
 
 
