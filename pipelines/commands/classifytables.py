@@ -15,8 +15,10 @@ from stages.classify.parameters import Parameters
 from stages.classify.runs import Score
 from stages.wording import visible
 
-_PARAMETERS = 12
-"""Characters of the column of parameters, at least."""
+_WIDE = 110
+"""Characters of a terminal on which a run has one line."""
+_PARAMETERS, _NARROW = 12, 8
+"""Characters of the column of parameters, at least, on a wide terminal and on a narrow one."""
 
 _KINDS = {"training": "training", "held_out": "held out", "unlearnable": "of labels with too few"}
 _SCORES = {"cross_validation": "cross-validated", "held_out": "held out"}
@@ -25,7 +27,7 @@ _SCORES = {"cross_validation": "cross-validated", "held_out": "held out"}
 def show(found: Sequence[Experiment]) -> None:
     """Prints the runs as a table, and the reasons of those that failed."""
     if found:
-        console.print(table(found))
+        console.print(table(found, console.width))
     for each in found:
         if each.run.failure:
             say(f"{each.name} failed: {each.run.failure}")
@@ -43,38 +45,40 @@ def show_choice(metrics: Mapping[str, Any]) -> None:
         say(f"left out, {reason}: {count:,}{f', such as {examples[0]}' if examples else ''}")
 
 
-def table(found: Sequence[Experiment]) -> Table:
+def table(found: Sequence[Experiment], width: int) -> Table:
     """The runs: the parameters in which they differ from each other and from the defaults, accuracies in per cent with
-    their intervals, training pictures, the commits of labels and of images, seconds of training, and the device."""
+    their intervals, training pictures, the commits of labels and of images, seconds of training, and the device.
+
+    width: of the terminal, in characters. On a narrow one a run has two lines.
+    """
+    wide = width >= _WIDE
+    between = " " if wide else "\n"
     shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 1), collapse_padding=True)
     shown.add_column("run", no_wrap=True, overflow="fold")
-    shown.add_column("", min_width=8, overflow="fold")
-    shown.add_column("parameters", min_width=_PARAMETERS, overflow="fold")
-    for name in ("validated, %", "held out, %", "pictures"):
-        shown.add_column(name, justify="right", overflow="fold")
-    shown.add_column("labels, images", overflow="fold")
-    shown.add_column("time", justify="right", min_width=6, overflow="fold")
-    shown.add_column("on", min_width=3, overflow="fold")
+    shown.add_column("parameters", min_width=_PARAMETERS if wide else _NARROW, overflow="fold")
+    for name in ("validated, %", "held out, %"):
+        shown.add_column(name, justify="right", no_wrap=True)
+    shown.add_column("pictures", justify="right", no_wrap=True)
+    shown.add_column(f"labels,{between}images", no_wrap=True)
+    shown.add_column(f"time,{between}device", min_width=7, overflow="fold")
     varied = words.settings([each.run.as_data() for each in found])
     for each in found:
         mark = "promoted" if each.promoted else "chosen" if each.chosen else ""
-        scores = (
-            ("failed", "") if each.run.failure else tuple(map(_short, (each.run.cross_validation, each.run.held_out)))
-        )
         pictures = f"{each.run.pictures.training:,}" if each.run.pictures.training else ""
-        data = " ".join(commit[:SHORT] or "gone" for commit in (each.labels, each.images))
-        cells = (
-            each.name,
-            mark,
-            _settings(each, varied),
-            *scores,
+        shown.add_row(
+            _cell(between, each.name, mark),
+            _cell(between, _settings(each, varied)),
+            "failed" if each.run.failure else _short(each.run.cross_validation, wide),
+            "" if each.run.failure else _short(each.run.held_out, wide),
             pictures,
-            data,
-            seconds(each.seconds),
-            each.run.device,
+            _cell(between, *(commit[:SHORT] or "gone" for commit in (each.labels, each.images))),
+            _cell(between, seconds(each.seconds), each.run.device),
         )
-        shown.add_row(*(escape(visible(cell)) for cell in cells))
     return shown
+
+
+def _cell(between: str, *parts: str) -> str:
+    return between.join(escape(visible(each)) for each in parts if each)
 
 
 def _settings(each: Experiment, varied: Sequence[str]) -> str:
@@ -90,9 +94,10 @@ def score(found: Score | None) -> str:
     return "" if found is None else f"{words.percent(found.accuracy)} ({words.interval(asdict(found))})"
 
 
-def _short(found: Score | None) -> str:
-    """The same without the unit."""
-    return score(found).replace(" %", "")
+def _short(found: Score | None, wide: bool) -> str:
+    """The same without the unit; on a narrow terminal the interval has a line of its own."""
+    said = score(found).replace(" %", "")
+    return said if wide else said.removesuffix(")").replace(" (", "\n")
 
 
 def seconds(found: float | None) -> str:
