@@ -8,7 +8,6 @@ by its hash.
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -130,16 +129,25 @@ class BigChunks:
             if _NAME.fullmatch(name := path.parent.name + path.name):
                 yield bytes.fromhex(name)
 
-    def sweep(self, unused: Callable[[bytes], bool], limit: float) -> int:
+    def sweep(self, unused: Callable[[bytes], bool], limit: float, now: float) -> int:
         """Moves into the trash the unused chunks from generations before `limit`, and the used ones back out of it;
-        returns how many were moved there."""
+        returns how many were moved there, at the time `now`."""
         for digest in self._in_trash():
             if not unused(digest):
                 self._restore(digest)
-        swept = sum(self._throw_away(digest, limit) for digest in self.hashes() if unused(digest))
+        swept = sum(self._throw_away(digest, limit, now) for digest in self.hashes() if unused(digest))
         with self._lock:
             self._put = {digest: put for digest, put in self._put.items() if put >= limit}
         return swept
+
+    def correct_trash(self, step: float, now: float) -> None:
+        """Moves the times in the trash by the seconds by which the clock was set; none stays later than `now`."""
+        for path in map(self._trashed, self._in_trash()):
+            with suppress(FileNotFoundError):  # it was put again
+                since = path.stat().st_mtime
+                if step or since > now:
+                    corrected = min(since + step, now)
+                    os.utime(path, (corrected, corrected))
 
     def empty_trash(self, before: float) -> int:
         """Deletes what has been in the trash since before a time (seconds since the epoch); returns how many."""
@@ -162,13 +170,12 @@ class BigChunks:
     def _in_trash(self) -> Iterable[bytes]:
         return [bytes.fromhex(path.name) for path in self._trash.iterdir() if _NAME.fullmatch(path.name)]
 
-    def _throw_away(self, digest: bytes, limit: float) -> bool:
+    def _throw_away(self, digest: bytes, limit: float, now: float) -> bool:
         with self._lock:  # so that a put does not find a chunk about to be moved
             old = self._put.get(digest, 0) < limit
             if old:
                 target = self._trashed(digest)
                 self.path(digest).replace(target)
-                now = time.time()
                 os.utime(target, (now, now))
             return old
 

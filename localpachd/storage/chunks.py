@@ -1,7 +1,6 @@
 """Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or references to chunks."""
 
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
@@ -13,6 +12,7 @@ from localpachd.errors import DataLoss
 from localpachd.ids import Bytes
 from localpachd.storage import chunking
 from localpachd.storage.big_chunks import BigChunks, missing
+from localpachd.storage.clock import SteadyClock
 from localpachd.storage.filesets import Content
 from localpachd.storage.small_chunks import SmallChunks
 from localpachd.storage.uses import Uses
@@ -36,6 +36,7 @@ class Chunks:
         self._small = SmallChunks(root / "small.sqlite")
         self.uses = Uses(self._small.generation)
         self._big = BigChunks(root, lambda: self.uses.generation)
+        self._clock = SteadyClock()
         durable.sync(root)
 
     def put(self, *parts: Bytes) -> bytes:
@@ -141,8 +142,15 @@ class Chunks:
     def sweep(self, live: Iterable[bytes], before: int | None = None) -> int:
         """Moves the chunks that are not in `live` into the trash, and those that are back out of it; returns how many
         were moved there. With `before`, chunks stay that were put in this generation or later; None is safe only while
-        nothing writes. The rows without references to them must be durable."""
+        nothing writes. The rows without references to them must be durable.
+
+        Times in the trash follow a clock that is set: ahead, it empties nothing early; back, it keeps nothing for long.
+        """
         self.flush()
+        step = self._clock.follow()
+        now = self._clock.now
+        for store in (self._small, self._big):
+            store.correct_trash(step, now)
         limit = float("inf") if before is None else before
         with closing(sqlite3.connect("", isolation_level=None)) as known:  # in memory, or on disk if it is large
             known.execute("CREATE TABLE live (hash BLOB PRIMARY KEY) WITHOUT ROWID")
@@ -153,14 +161,14 @@ class Chunks:
             def unused(digest: bytes) -> bool:
                 return known.execute("SELECT 1 FROM live WHERE hash = ?", (digest,)).fetchone() is None
 
-            swept = self._small.sweep(unused, limit) + self._big.sweep(unused, limit)
+            swept = sum(store.sweep(unused, limit, now) for store in (self._small, self._big))
         self.flush()
         return swept
 
     def empty_trash(self, kept: float) -> int:
         """Deletes the chunks that have been in the trash for `kept` seconds, or all if the disk is full; returns how
         many."""
-        before = float("inf") if self.disk.full else time.time() - kept
+        before = float("inf") if self.disk.full else self._clock.now - kept
         return self._small.empty_trash(before) + self._big.empty_trash(before)
 
     def shrink(self) -> None:

@@ -126,9 +126,9 @@ class SmallChunks:
         self.generation = number
         return number
 
-    def sweep(self, unused: Callable[[bytes], bool], limit: float) -> int:
+    def sweep(self, unused: Callable[[bytes], bool], limit: float, now: float) -> int:
         """Puts into the trash the unused chunks from generations before `limit`, a few at a time, so that no writer
-        waits long, and takes the used ones out of it; returns how many were put there."""
+        waits long, and takes the used ones out of it; returns how many were put there, at the time `now`."""
         swept = 0
         last = b""
         with self._readers.one() as conn:
@@ -144,9 +144,16 @@ class SmallChunks:
                     # A chunk that was put again meanwhile, which renewed its generation, stays.
                     swept += self._change(
                         "INSERT OR IGNORE INTO trash SELECT hash, ? FROM small WHERE hash = ? AND put < ?",
-                        [(time.time(), digest, limit) for digest in doomed],
+                        [(now, digest, limit) for digest in doomed],
                     )
         return swept
+
+    def correct_trash(self, step: float, now: float) -> None:
+        """Moves the times in the trash by the seconds by which the clock was set; none stays later than `now`."""
+        with self._readers.one() as conn:
+            late = conn.execute("SELECT EXISTS (SELECT 1 FROM trash WHERE since + ? > ?)", (step, now)).fetchone()[0]
+        if step or late:
+            self._change("UPDATE trash SET since = MIN(since + ?, ?)", [(step, now)])
 
     def empty_trash(self, before: float) -> int:
         """Deletes what has been in the trash since before a time (seconds since the epoch); returns how many."""

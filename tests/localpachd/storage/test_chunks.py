@@ -6,14 +6,16 @@ import random
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localpachd import ids
@@ -22,6 +24,7 @@ from localpachd.sqlite import transaction
 from localpachd.storage import small_chunks
 from localpachd.storage.chunks import SMALL, Chunks
 from localpachd.storage.filesets import Content
+from tests.amounts import examples
 
 SIZES = [0, 1, SMALL - 1, SMALL, ids.CHUNK_SIZE - 1, ids.CHUNK_SIZE, ids.CHUNK_SIZE + 1, 2 * ids.CHUNK_SIZE + SMALL]
 
@@ -268,6 +271,49 @@ def test_trash_comes_back_when_it_is_put_or_referred_to_again(tmp_path: Path, si
     with pytest.raises(DataLoss, match="is not in the store"):
         store.get(gone)
     store.close()
+
+
+class SetClock:
+    """A machine whose clock is set, and on which time passes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.wrong = self.passed = 0.0
+        real, steady = time.time, time.monotonic
+        monkeypatch.setattr(time, "time", lambda: real() + self.passed + self.wrong)
+        monkeypatch.setattr(time, "monotonic", lambda: steady() + self.passed)
+
+
+HOUR, DAY = 3600.0, 86400.0
+
+
+@pytest.mark.parametrize("size", [10, SMALL])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(st.floats(-4e8, 4e8), max_size=4), restarts=st.booleans())
+def test_the_trash_is_kept_for_a_day_however_the_clock_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, steps: list[float], restarts: bool
+) -> None:
+    with monkeypatch.context() as patch, tempfile.TemporaryDirectory(dir=tmp_path) as place:
+        clock = SetClock(patch)
+        store = Chunks(Path(place))
+        digest = store.put(noise(size))
+        assert store.sweep([]) == 1
+        for step in steps:
+            clock.wrong += step
+            clock.passed += HOUR
+            assert store.sweep([]) == 0
+            assert store.empty_trash(kept=DAY) == 0
+        if restarts:  # nothing tells how the clock was set meanwhile: it may keep the trash for a day more
+            store.close()
+            clock.wrong -= 1e8
+            store = Chunks(Path(place))
+            assert store.sweep([]) == 0
+            assert store.empty_trash(kept=DAY) == 0
+        clock.passed += DAY + 1
+        assert store.sweep([]) == 0
+        assert store.empty_trash(kept=DAY) == 1
+        with pytest.raises(DataLoss):
+            store.get(digest)
+        store.close()
 
 
 def test_the_trash_is_emptied_at_once_on_a_full_disk(tmp_path: Path) -> None:
