@@ -14,6 +14,7 @@ from localpachd.pfs import fsck
 from localpachd.rootformat import DATABASE, SMALL
 
 COMMANDS = ("backup", "restore", "fsck")
+_DESPITE = "if these files are lost and the others are wanted, add --despite-damage"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -26,7 +27,9 @@ def main(arguments: Sequence[str]) -> int:
             case "restore":
                 _say(backup.restore(given.source, given.root), given.root)
             case "fsck":
-                return _fsck(given.root, given.verify, given.adopt)
+                if given.despite_damage and not given.adopt:
+                    raise FailedPrecondition("--despite-damage belongs to --adopt")
+                return _fsck(given.root, given.verify, given.adopt, given.despite_damage)
     except (PachError, OSError, sqlite3.Error) as error:
         print(f"localpachd: {error}", file=sys.stderr)
         return 1
@@ -50,6 +53,9 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="accept the database as the one of the chunks beside it, where a start refuses it; stop the server first",
     )
+    made.add_argument(
+        "--despite-damage", action="store_true", help="with --adopt: also where files are found that cannot be read"
+    )
     return parser
 
 
@@ -57,7 +63,7 @@ def _say(copied: backup.Copied, place: Path) -> None:
     print(f"{place}: {copied.chunks} chunks with {copied.size} bytes, all verified")
 
 
-def _fsck(root: Path, verify: bool, adopt: bool) -> int:
+def _fsck(root: Path, verify: bool, adopt: bool, despite_damage: bool) -> int:
     if not (root / DATABASE).exists():
         raise FailedPrecondition(f"{root} has no {DATABASE}: it is not the root of a localpachd")
     found = 0
@@ -78,11 +84,13 @@ def _fsck(root: Path, verify: bool, adopt: bool) -> int:
         for text in fsck.everything(conn, problem):
             print(text)
             found += 1
-    if found:
-        print(f"{root}: {found} problems", file=sys.stderr)
-        return 1
-    if adopt:
+    adopted = adopt and (not found or despite_damage)
+    if adopted:
         _adopt(root)
+    if found:
+        text = "; adopted" if adopted else f"; not adopted: {_DESPITE}" if adopt else ""
+        print(f"{root}: {found} problem{'s'[: found > 1]}{text}", file=sys.stderr)
+        return 1
     print(f"{root}: no problems" + ("" if verify else "; content was not read (--verify)"))
     return 0
 

@@ -128,6 +128,26 @@ def test_a_database_can_be_adopted(root: Path, start_pachd: StartPachd, capsys: 
     served(root, start_pachd)
 
 
+def test_a_database_whose_content_is_lost_in_part_is_adopted_only_despite_the_damage(
+    root: Path, start_pachd: StartPachd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (root / rootformat.MARKER).unlink()
+    (path,) = (root / "chunks").glob("??/*")
+    path.unlink()
+    assert main(["fsck", "--adopt", str(root)]) == 1
+    found = capsys.readouterr()
+    assert "/big cannot be read" in found.out
+    assert "1 problem; not adopted: if these files are lost" in found.err
+    with pytest.raises(FailedPrecondition, match="fsck --adopt"):
+        Server(Options(root, port=0))
+    assert main(["fsck", "--adopt", "--despite-damage", str(root)]) == 1
+    assert capsys.readouterr().err.endswith("1 problem; adopted\n")
+    client = start_pachd(root).client()
+    assert client.get_file(("in", "master"), "/small").read() == FILES["/small"]
+    assert main(["fsck", "--despite-damage", str(root)]) == 1
+    assert "belongs to --adopt" in capsys.readouterr().err
+
+
 def make_first_format(root: Path) -> None:
     """The root as the first version left it."""
     change(
