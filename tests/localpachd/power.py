@@ -35,6 +35,8 @@ class PowerDisk:
             file.truncate(_SIZE)
         subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", self._image], check=True)
         self.root = self._mounted(self._image, "commit=300")
+        self.variables: dict[str, str] = {}
+        """Those that programs must have which use the disk."""
 
     def cut(self) -> Path:
         """The directory with what a power failure would leave now. The programs that use the disk must be gone, so that

@@ -1,9 +1,11 @@
 """Power failures: all that was acknowledged is there after the next start, and nothing comes back without its content.
 
-The cuts are real ones on a disk image (`tests.localpachd.power`), at the moment at which the server is killed."""
+The cuts are real ones on a disk image (`tests.localpachd.power`), at the moment at which the server is killed, and
+those of a directory of which only what was synced is kept (`tests.localpachd.unsynced`)."""
 
 import contextlib
 import io
+import os
 import random
 import re
 import subprocess
@@ -17,11 +19,10 @@ import grpc
 import pytest
 import python_pachyderm
 
-from tests.localpachd import power
+from tests.localpachd import power, unsynced
 from tests.localpachd.power import PowerDisk
+from tests.localpachd.unsynced import RecordedDisk
 from tests.servers import Localpachd, StartPachd
-
-pytestmark = pytest.mark.skipif(bool(power.obstacle()), reason=power.obstacle())
 
 _SWEEPING = (
     "import sys; from localpachd import server; from localpachd.storage import gc\n"
@@ -31,18 +32,22 @@ _SWEEPING = (
 """A server that sweeps all the time, and deletes for good at once: where an order is wrong, this shows it."""
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[PowerDisk]:
-    with power.disk(tmp_path) as made:
+@pytest.fixture(params=["image", "recorded"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PowerDisk | RecordedDisk]:
+    module = {"image": power, "recorded": unsynced}[request.param]
+    if obstacle := module.obstacle():
+        pytest.skip(obstacle)
+    with module.disk(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def sweeping(disk: PowerDisk) -> Iterator[Localpachd]:
+def sweeping(disk: PowerDisk | RecordedDisk) -> Iterator[Localpachd]:
     process = subprocess.Popen(
         [sys.executable, "-c", _SWEEPING, "--root", str(disk.root / "root"), "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=os.environ | disk.variables,
         text=True,
     )
     assert process.stdout is not None
@@ -125,7 +130,7 @@ def fsck(client: python_pachyderm.Client) -> list[str]:
 
 
 def test_all_that_was_acknowledged_survives_a_power_failure(
-    disk: PowerDisk, sweeping: Localpachd, start_pachd: StartPachd
+    disk: PowerDisk | RecordedDisk, sweeping: Localpachd, start_pachd: StartPachd
 ) -> None:
     load = Load(sweeping)
     load.run_and_kill()
