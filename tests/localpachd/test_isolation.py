@@ -18,12 +18,12 @@ from python_pachyderm.proto.v2.pps import pps_pb2
 
 from localpachd.worker.machine import views
 from tests import servers
+from tests.localpachd.nobody import AS_NOBODY, NOBODY, obstacle
 from tests.localpachd.worker.bench import BEST
 from tests.servers import Localpachd
 
 pytestmark = pytest.mark.skipif(not BEST.mounts, reason="/pfs cannot be mounted here")
 
-NOBODY = 65534
 WORD, KEY = "open sesame, said the secret", "the key of a bucket"
 _OF_ROOT = {"chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "net_bind_service"}
 _NUMBERS = {"chown": 0, "dac_override": 1, "fowner": 3, "fsetid": 4, "kill": 5, "setgid": 6, "setuid": 7,
@@ -74,8 +74,10 @@ def house(request: pytest.FixtureRequest) -> Iterator[House]:
         patch.setenv("PASSED_ON", "passed")
         within: tuple[str, ...] = ()
         if request.param == "nobody":
+            if obstacle():
+                pytest.skip(obstacle())
             os.chown(around, NOBODY, NOBODY)
-            within = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", "--")
+            within = AS_NOBODY
         server = servers.start(Path(around) / "root", "--pass-env", "PASSED_ON", within=within)
         client = server.client()
         client.create_secret("kept", {"word": WORD})
