@@ -189,8 +189,8 @@ def test_tls(start_pachd: StartPachd, tmp_path: Path, token_file: Path, certific
     server = start_pachd(tmp_path / "root", *options)
     assert server.address.startswith("grpcs://0.0.0.0:")
     port = int(urlsplit(server.address).port or 0)
-    plain = Client(host="127.0.0.1", port=port, auth_token=TOKEN)
-    assert refused(lambda: list(plain.list_repo()))[0] is grpc.StatusCode.UNAVAILABLE
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        assert refused(channel.unary_unary("/versionpb_v2.API/GetVersion"), b"")[0] is grpc.StatusCode.UNAVAILABLE
     assert refused(lambda: list(client(server, None, cert.read_bytes()).list_repo())) == NO_TOKEN
     mine = client(server, TOKEN, cert.read_bytes())
     assert list(mine.list_repo()) == []
