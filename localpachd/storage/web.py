@@ -50,6 +50,8 @@ def _content(response: http.client.HTTPResponse) -> Iterator[bytes]:
         raise HttpError(f"{response.status} {response.reason}")
     while piece := response.read(_BLOCK):
         yield piece
+    if response.length:  # the library takes the end of the connection for that of the content
+        raise OSError(f"the connection ended {response.length} bytes before the end of the file")
 
 
 class _Connection:

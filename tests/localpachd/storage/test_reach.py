@@ -138,6 +138,22 @@ def test_a_link_that_appears_later_leads_nowhere(allowed: Path) -> None:
     assert swapped
 
 
+def test_a_file_whose_connection_ends_early_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            caller, _ = server.accept()
+            with caller:
+                caller.recv(1 << 16)
+                caller.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(PachError, match="the connection ended 7 bytes before the end of the file"):
+            read(f"http://127.0.0.1:{server.getsockname()[1]}/f", Reach(networks=HERE))
+        thread.join()
+
+
 class _Site(http.server.BaseHTTPRequestHandler):
     """Answers with its own address, or leads to the one that the query names."""
 
