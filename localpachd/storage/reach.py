@@ -18,6 +18,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 """Files here hold the server's own environment and memory."""
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
 
 
@@ -100,7 +101,8 @@ def public(address: str, allowed: Sequence[Network] = ()) -> bool:
     if _within(found, allowed):
         return True
     of_a_site = found.version == 6 and found.is_site_local  # an older form of private addresses
-    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site)
+    unreachable = found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site
+    return found.is_global and found != _OF_AZURE and not unreachable
 
 
 def _within(address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Sequence[Network]) -> bool:

@@ -89,13 +89,14 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, required=True, help="the command's own port")
     parser.add_argument("--gateway", type=int, help="descriptor for calls to the server; needs --peer")
     parser.add_argument("--peer", type=int, help="the server's port")
+    parser.add_argument("--passed", type=int, action="append", default=[], help="descriptor that the command inherits")
     parser.add_argument("command", nargs="*")
     given = parser.parse_args(arguments)
     if given.gateway is not None:
         _raise_loopback()
         _reach_out(given.peer, socket.socket(fileno=given.gateway))
     listener = socket.socket(fileno=given.listener)
-    process = subprocess.Popen(given.command) if given.command else None
+    process = subprocess.Popen(given.command, pass_fds=given.passed) if given.command else None
     _attend(listener, lambda caller: call(given.port, caller))
     if process is None:
         print(flush=True)

@@ -26,6 +26,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 _PIECE = 1 << 16
 _MOVED = (301, 302, 303, 307, 308)
 _TRANSLATED = ipaddress.ip_network("64:ff9b::/96")
+_OF_AZURE = ipaddress.ip_address("168.63.129.16")  # every machine there finds its platform at this public address
 """Addresses of IPv6 behind which a translator reaches those of IPv4."""
 
 
@@ -72,7 +73,8 @@ def public(address: str, allowed: Sequence[Network] = ()) -> bool:
     if any(found in each for each in allowed if each.version == found.version):
         return True
     of_a_site = found.version == 6 and found.is_site_local  # an older form of private addresses
-    return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site)
+    unreachable = found.is_multicast or found.is_reserved or found.is_unspecified or of_a_site
+    return found.is_global and found != _OF_AZURE and not unreachable
 
 
 def _get(url: str, limits: Limits, resolve: Resolve, until: float) -> bytes | str:

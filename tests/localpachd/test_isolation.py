@@ -123,6 +123,27 @@ def test_it_has_no_capability_that_it_does_not_need(house: House) -> None:
     }  # fmt: skip
 
 
+def test_no_variable_changes_the_programs_that_prepare_it(house: House) -> None:
+    """They have the rights that it lacks: others in their place, or other libraries in them, would see all."""
+    around = house.root.parent
+    programs = around / "programs"
+    programs.mkdir()
+    for name in ("sh", "mount", "umount", "pivot_root", "setpriv", "unshare", "env"):
+        (programs / name).write_text(f"#!/bin/bash\n/usr/bin/cat {house.root}/secrets/* >> {around}/seen\n")
+        (programs / name).chmod(0o755)
+    house.run("/usr/bin/true", env={"PATH": f"{programs}:/usr/bin:/bin"})
+    assert (around / "seen").read_text() == ""  # by the command alone, which is one of these programs
+    # The loader of each program that has these variables writes a file.
+    house.run("/usr/bin/true", env={"LD_DEBUG": "files", "LD_DEBUG_OUTPUT": f"{around}/loader"})
+    said = "".join(each.read_text() for each in around.glob("loader.*"))
+    assert {Path(each).name for each in re.findall(r"initialize program: (\S+)", said)} == {"sh", "true"}
+
+
+def test_an_ordinary_path_is_enough(house: House) -> None:
+    """Though mount(8) and pivot_root(8) are not on it."""
+    assert house.said("/usr/bin/echo works", env={"PATH": "/usr/bin:/bin"}) == ["works"]
+
+
 def test_it_sees_code_that_is_installed_from_a_directory_below_tmp(monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(dir="/tmp") as checkout:
         monkeypatch.setattr(views, "_INSTALLED", Path(checkout))

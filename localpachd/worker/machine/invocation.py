@@ -3,7 +3,6 @@
 import grp
 import os
 import pwd
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,8 +10,6 @@ from pathlib import Path
 
 from localpachd.worker.environment import PFS, EnvironmentProblem
 from localpachd.worker.tasks import Task
-
-_SHELL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +85,6 @@ def in_pfs(path: str) -> bool:
     return path == PFS or path.startswith(f"{PFS}/")
 
 
-def through_shell(env: Mapping[str, str], command: tuple[str, ...]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Variables and a command that pass through a shell without loss.
-
-    A shell drops variables whose names it could not set itself, such as those of inputs with a dash: env(1) sets these.
-    """
-    plain = {name: value for name, value in env.items() if _SHELL_NAME.fullmatch(name)}
-    others = [f"{name}={value}" for name, value in env.items() if name not in plain]
-    return plain, ("env", *others, *command) if others else command
+def tool(name: str) -> str:
+    """The path of a program of this machine, where the server's own PATH leads; the name itself if it is missing."""
+    return shutil.which(name) or name

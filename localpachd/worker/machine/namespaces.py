@@ -1,11 +1,13 @@
 """Command lines of unshare, mount and setpriv that give a process its `/pfs` and end it when the server ends.
 
-Linux's own tools do it all, anew for each process: nothing persists between datums that could leak or break. Knows no
+Linux's own tools do it all, anew for each process: nothing persists between datums that could leak or break. They have
+more rights than the process will have, so they are the server's programs, wherever the process's PATH leads. Knows no
 datums.
 """
 
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -15,20 +17,21 @@ from pathlib import Path
 
 from localpachd.worker.environment import PFS, PFS_VARIABLE
 from localpachd.worker.machine import roots
+from localpachd.worker.machine.invocation import tool
 from localpachd.worker.machine.views import View
 
 _log = logging.getLogger(__name__)
 
-_PROBE_SECONDS = 20
+_PROBE_SECONDS = 60  # a busy machine must not lead to a weaker way
 EVERYTHING = View()
 """Nothing is hidden but the machine's `/tmp`."""
 
 # "$1" is the directory to be seen as /pfs, "$2" the working directory, "$3" the prepared root; then the command.
-_BIND = 'mount -n --bind "$1" /pfs && mount -n -a -T "$3.fstab" || exit 126'
+_BIND = '{mount} -n --bind "$1" /pfs && {mount} -n -a -T "$3.fstab" || exit 126'
 # Where the machine has no /pfs to mount on, its root is rebuilt from bind mounts below a directory with a /pfs.
 _REBUILD = (
-    'mount -n --rbind "$3" "$3" && mount -n -a -T "$3.fstab" && mount -n --bind "$1" "$3/pfs" && cd "$3"'
-    " && pivot_root . .old && umount -n -l /.old || exit 126"
+    '{mount} -n --rbind "$3" "$3" && {mount} -n -a -T "$3.fstab" && {mount} -n --bind "$1" "$3/pfs" && cd "$3"'
+    " && {pivot_root} . .old && {umount} -n -l /.old || exit 126"
 )
 # A shell that stays keeps the user's process from being process 1, which no signal ends by default.
 _ENTER = 'cd -- "$2" || exit 126; shift 3; '
@@ -107,12 +110,13 @@ class Confinement:
         """
         inner = [*before, *self._rights(user), *argv]
         if self.mounts:
-            script = f"{_REBUILD if self.rebuild else _BIND}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
-            inner = ["unshare", *self.flags, "sh", "-c", script, "sh", str(pfs), cwd, str(root), *inner]
+            mounting = _with_tools(_REBUILD if self.rebuild else _BIND)
+            script = f"{mounting}; {_ENTER}{_STAY if self.own_processes else _EXEC}"
+            inner = [tool("unshare"), *self.flags, tool("sh"), "-c", script, "sh", str(pfs), cwd, str(root), *inner]
             cwd = "/"
         if self.own_processes:
-            return ["setpriv", "--pdeathsig", "KILL", "--", *inner]
-        return ["sh", "-c", _WATCH, "sh", f"/dev/fd/{lifeline}", cwd, *inner]
+            return [tool("setpriv"), "--pdeathsig", "KILL", "--", *inner]
+        return [tool("sh"), "-c", _WATCH, "sh", f"/dev/fd/{lifeline}", cwd, *inner]
 
     def _rights(self, user: Sequence[str]) -> list[str]:
         """The command that takes all rights from the rest of a command line but those that it needs, and changes the
@@ -122,7 +126,7 @@ class Confinement:
         is_root = not user and (os.geteuid() == 0 or "-r" in self.flags)
         may_drop = self.drops and (os.geteuid() == 0 or "-U" in self.flags)
         bounding = ["--bounding-set", _OF_ROOT if is_root else "-all"] if may_drop else []
-        return ["setpriv", *user, "--no-new-privs", *_NO_CAPABILITIES, *bounding, "--"]
+        return [tool("setpriv"), *user, "--no-new-privs", *_NO_CAPABILITIES, *bounding, "--"]
 
 
 def detect(scratch: Path) -> Confinement:
@@ -146,6 +150,10 @@ def detect(scratch: Path) -> Confinement:
                 return candidate
     _warn(complaints)
     return _unconfined()
+
+
+def _with_tools(script: str) -> str:
+    return script.format(**{name: shlex.quote(tool(name)) for name in ("mount", "umount", "pivot_root")})
 
 
 def _unconfined() -> Confinement:
@@ -172,7 +180,8 @@ def with_network(confinement: Confinement, scratch: Path) -> Confinement | None:
 def _warn(why: str) -> None:
     _log.warning(
         "user code cannot have %s on this machine: %s. The variable %s names the directory that stands in for it; code "
-        "that contains the path %s will not find its files.",
+        "that contains the path %s will not find its files. Nothing hides the server's files and other processes from "
+        "it but their permissions (see SECURITY.md).",
         PFS, why, PFS_VARIABLE, PFS,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from localpachd.worker.machine.files import MachineFiles
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.processes import UserProcess
 from localpachd.worker.machine.roots import MountProblem
+from localpachd.worker.machine.variables import carried, of_tools
 from localpachd.worker.machine.views import View, view
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
@@ -130,6 +131,8 @@ class MachineWorkplace:
         pfs = directory / "pfs"
         shown = confinement.shown(pfs)
         self.layout = Layout(pfs, shown, stores.db, stores.chunks, self._user.owner)
+        if not confinement.mounts:
+            pfs.chmod(0o700)  # its path can be in the list of processes, and others may have to pass the root
         temporary = self.layout.directory("tmp")
         self.env = environment.machine_variables(task, shown, temporary, gpus, surroundings.variables)
         self.env |= {name: value for name, value in self._user.variables(temporary) if name not in dict(task.env)}
@@ -163,15 +166,18 @@ class MachineWorkplace:
     ) -> UserProcess:
         """As `workplace.Workplace` says."""
         confinement = self._confinement
-        before = (*self._network.relay, "--") if self._network.relay else ()
         env = {**self.env, **self._secret_env, **variables}
-        env, found = invocation.through_shell(env, invocation.program(cmd, env, self._cwd))
-        command = confinement.command(
-            found, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, before
-        )
-        inherited = (self._lifeline, *self._network.inherited)
+        found = invocation.program(cmd, env, self._cwd)
         try:
-            return UserProcess(command, env, encoded(stdin), line, notify, confinement.own_processes, inherited)
+            with carried(env, found, self._secret_env.keys()) as (carrying, file):
+                relay = self._network.relay
+                before = (*relay, "--passed", str(file), "--") if relay else ()
+                command = confinement.command(
+                    carrying, self.layout.pfs, self._cwd, self._root, self._user.options, self._lifeline, before
+                )
+                inherited = (self._lifeline, file, *self._network.inherited)
+                own = confinement.own_processes
+                return UserProcess(command, of_tools(), encoded(stdin), line, notify, own, inherited)
         except (OSError, ValueError) as failure:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
 

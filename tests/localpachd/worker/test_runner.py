@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 
 from localpachd.ids import CHUNK_SIZE
 from localpachd.worker.tasks import CancelToken, DatumResult, LogLine, Task
-from tests.localpachd.worker.bench import Bench
+from tests.localpachd.worker.bench import NONE, Bench
 
 
 def test_a_datum_sees_its_files_and_its_output_is_kept(bench: Bench) -> None:
@@ -265,6 +267,16 @@ def test_the_log_says_once_that_pfs_is_missing(at_home: Bench) -> None:
     at_home.run(at_home.sh("true"), at_home.datum())
     told = [line for line in at_home.said(user=False) if "LOCALPACHD_PFS" in line]
     assert len(told) == (0 if at_home.mounts else 1)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run commands as another user")
+def test_no_other_user_can_read_the_files_of_a_worker_without_pfs() -> None:
+    with tempfile.TemporaryDirectory() as around:
+        Path(around).chmod(0o711)  # as the server leaves its root to the processes of others
+        bench = Bench(Path(around), NONE)
+        bench.one(bench.sh("stat -c '%a %U' $LOCALPACHD_PFS", user="nobody"))
+        assert bench.said() == ["700 nobody"]
+        bench.close()
 
 
 def test_a_missing_input_is_a_reason(bench: Bench) -> None:

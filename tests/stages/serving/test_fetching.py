@@ -100,6 +100,7 @@ def test_what_is_not_a_url_of_the_web_is_refused_with_a_sentence(url: str) -> No
         "192.168.1.1",
         "100.64.0.1",
         "169.254.169.254",
+        "168.63.129.16",
         "[fe80::1]",
         "[fec0::1]",
         "[fc00::1]",
