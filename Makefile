@@ -76,9 +76,13 @@ classify-demo: $(READY) ## Train, compare and use classifiers on the sample pict
 test: $(TOOLS_READY) $(SDK_READY) ## Run all tests that need no accelerator, container engine or cluster; N=4 uses 4 processes.
 	@$(call beside-sdk,$(PYTEST))
 
-soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples.
+soak: $(TOOLS_READY) $(SDK_READY) ## Run the tests of `make test`, the longer ones, and ten times as many examples; HOURS=2 kills servers instead.
+ifdef HOURS
+	@$(CACHING) $(BIN)/python -m tests.endurance --hours $(HOURS)
+else
 	@$(call beside-sdk,$(PYTEST) --soak --timeout 1800)
 	@$(PYTEST) --faithful --timeout 600 $(LATE_TESTS)
+endif
 
 sdk: $(TOOLS_READY) $(SDK_READY) ## Run the tests that use pachyderm-sdk; `make test` runs them, too.
 	@$(CACHING) $(SDK)/bin/python -m pytest -c $(SDK_TESTS)/pytest.ini $(SDK_TESTS)

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import datums, durability, files, lines, memory, program
+from benchmarks import datums, durability, files, holding, lines, memory, program
 from benchmarks.program import positive
 from benchmarks.report import Result
 
@@ -20,6 +20,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "history": lambda given: memory.measure_history(given.history),
     "steps": lambda given: durability.measure_steps(given.steps, given.rounds),
     "read": lambda given: durability.measure_read(given.read, given.rounds),
+    "held": lambda given: holding.measure_held(*given.held),
 }
 
 
@@ -53,6 +54,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--history", type=positive, default=300, metavar="N", help="commits of the history")
     parser.add_argument("--steps", type=positive, default=480, metavar="N", help="steps to make durable")
     parser.add_argument("--read", type=positive, default=256, metavar="N", help="MiB of the file to read")
+    parser.add_argument(
+        "--held",
+        type=positive,
+        nargs=3,
+        default=[300, 2_000, 128],
+        metavar="N",
+        help="downloads that nobody reads, calls that wait, logs of which one line is read",
+    )
     return parser
 
 

@@ -6,10 +6,9 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-_SIZE = 192 << 20
+SIZE = 192 << 20
 _NEEDED = ("mkfs.ext4", "mount", "umount")
 
 
@@ -27,39 +26,47 @@ def obstacle() -> str:
 class PowerDisk:
     """A mounted image; made by `disk`. Its file system commits nothing of its own accord while a test runs."""
 
-    def __init__(self, directory: Path, held: contextlib.ExitStack) -> None:
+    def __init__(self, directory: Path, size: int) -> None:
         self._directory = directory
-        self._held = held
         self._image = directory / "image"
         with self._image.open("wb") as file:
-            file.truncate(_SIZE)
+            file.truncate(size)
         subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", self._image], check=True)
-        self.root = self._mounted(self._image, "commit=300")
+        self._cuts = 0
+        self.root = self._mounted(self._image)
         self.variables: dict[str, str] = {}
         """Those that programs must have which use the disk."""
 
     def cut(self) -> Path:
-        """The directory with what a power failure would leave now. The programs that use the disk must be gone, so that
-        the copy shows one moment."""
-        number = len(list(self._directory.glob("cut*.image")))
-        image = self._directory / f"cut{number}.image"
-        unsynced = self.root / f"unsynced{number}"
+        """The directory with what a power failure leaves now, which replaces the one before. The programs that use the
+        disk must be gone, so that the copy shows one moment."""
+        self._cuts += 1
+        before, image = self._image, self._directory / f"cut{self._cuts}.image"
+        unsynced = self.root / f"unsynced{self._cuts}"
         unsynced.write_bytes(b"never synced")
-        shutil.copyfile(self._image, image)
-        after = self._mounted(image, "commit=300")
-        assert not (after / unsynced.name).exists(), "the cut kept what was never synced: it proves nothing"
-        return after
+        shutil.copyfile(before, image)
+        subprocess.run(["umount", "--lazy", self.root], check=True)
+        before.unlink()
+        self._image, self.root = image, self._mounted(image)
+        assert not (self.root / unsynced.name).exists(), "the cut kept what was never synced: it proves nothing"
+        return self.root
 
-    def _mounted(self, image: Path, options: str) -> Path:
+    def close(self) -> None:
+        """Unmounts the disk."""
+        subprocess.run(["umount", "--lazy", self.root], check=True)
+
+    def _mounted(self, image: Path) -> Path:
         place = image.with_suffix(".mounted")
         place.mkdir()
-        subprocess.run(["mount", "-o", f"loop,{options}", image, place], check=True)
-        self._held.callback(partial(subprocess.run, ["umount", "--lazy", str(place)], check=True))
+        subprocess.run(["mount", "-o", "loop,commit=300", image, place], check=True)
         return place
 
 
 @contextlib.contextmanager
-def disk(directory: Path) -> Iterator[PowerDisk]:
-    """A disk whose image lies in a directory; it is unmounted at the end."""
-    with contextlib.ExitStack() as held:
-        yield PowerDisk(directory, held)
+def disk(directory: Path, size: int = SIZE) -> Iterator[PowerDisk]:
+    """A disk of so many bytes whose image lies in a directory; it is unmounted at the end."""
+    made = PowerDisk(directory, size)
+    try:
+        yield made
+    finally:
+        made.close()
