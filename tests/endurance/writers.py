@@ -125,6 +125,7 @@ class Repos:
             path = self._chance.choice(sorted(tree))
             data = self._timings.timed("get", lambda: client.get_file((repo, "master"), path).read())
             if digest(data) != tree[path]:
+                client.inspect_repo(repo)  # python-pachyderm returns what it has when the server is gone: this raises
                 self._wrong.append(f"{repo}:{path} was read with other content")
 
     def _changing(self, repo: str, put: Digests, removed: Iterable[str] = ()) -> AbstractContextManager[None]:
