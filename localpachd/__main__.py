@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from localpachd import maintenance
+from localpachd import allocator, maintenance
 from localpachd.api.listening import Protection
 from localpachd.errors import PachError
 from localpachd.server import Options, Server
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     told_to_stop = _told_to_stop()
+    allocator.settle()
     try:
         server = Server(options)
         server.start()

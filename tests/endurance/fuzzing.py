@@ -57,5 +57,5 @@ class Fuzzing:
         wrong = [f"{call} {answer}: {request}" for (call, answer), request in fuzzer.faults.items()]
         wrong += [] if server.running else ["the server has ended"]
         wrong += server.stop()[1]
-        wrong += [line for line in server.log.splitlines() if line.startswith("Traceback")]
+        wrong += server.tracebacks
         self.problems += [f"random calls, seed {seed}: {each}" for each in wrong]

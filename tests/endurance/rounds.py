@@ -122,4 +122,4 @@ class Endurance:
         seconds, left = server.stop()
         self.outcome.stop_seconds.append(seconds)
         self.outcome.blame(left)
-        self.outcome.blame([line for line in server.log.splitlines() if line.startswith("Traceback")])
+        self.outcome.blame(server.tracebacks)

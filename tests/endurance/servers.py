@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from uuid import uuid4
 
@@ -99,6 +100,12 @@ class Patient:
     def log(self) -> str:
         """All that the server has said in its lives."""
         return self._log.read_text(errors="replace")
+
+    @property
+    def tracebacks(self) -> list[str]:
+        """What the server has logged of its own errors, each from its first line on."""
+        parts = self.log.split("Traceback (most recent call last)")
+        return [f"{before[-300:]}Traceback{after[:3000]}" for before, after in pairwise(parts)]
 
     def client(self) -> python_pachyderm.Client:
         """A new client."""
