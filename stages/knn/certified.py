@@ -2,18 +2,33 @@
 
 A backend's distance is only a bound. The distances of its k nearest candidates are computed again by
 `VectorSet.distances`, which alone counts; so are those of the other candidates that neither the bound nor
-`VectorSet.lower_bounds` rules out.
+`VectorSet.lower_bounds` rules out. Each distance that is computed is also an audit of the bound.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from stages.knn.backend import Backend, Distances, Floats, Mask, Rows
+from stages.knn.deviation import Deviation
 from stages.knn.selection import smallest
 from stages.knn.threads import others_turn
 from stages.knn.topk import NONE, TopK, empty, merge
 from stages.knn.vectorset import UNIT_ROUNDING, VectorSet
 
+_AUDITED = 16
+"""Of so many queries one is audited by its last candidate, too, whose true distance nothing else needs."""
+
 _LARGEST = float(np.finfo(np.float32).max) / 8  # of |q|² + |x|²: below it, all parts of the expansion are finite
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Candidates by query and column, with their true distances."""
+
+    query: Rows
+    column: Rows
+    distances: Distances
 
 
 class Certified:
@@ -32,24 +47,49 @@ class Certified:
         usable = (rows != NONE) & np.isfinite(approximate)
         allowed = usable & (rows != exclude[:, None])
         near = _nearest(approximate, allowed, k)
-        found = self._compared(empty(len(queries), k), queries, near, rows)
+        found, pairs = self._compared(empty(len(queries), k), queries, near, rows)
         least = self._least(queries, approximate, found.distances[:, -1])
         doubtful = allowed & ~near & ~(least > found.distances[:, -1:])
-        found = self._compared(found, queries, self._in_doubt(queries, doubtful, rows, found), rows)
+        found, _ = self._compared(found, queries, self._in_doubt(queries, doubtful, rows, found), rows)
 
         worst = found.distances[:, -1]
         if count == len(self._library):
             beyond = np.full(len(queries), True)
         else:
             beyond = self._least(queries, approximate.max(axis=1, keepdims=True), worst)[:, 0] > worst
+        self._audit(queries, approximate, rows, pairs)
         return found, usable.all(axis=1) & beyond & self._bounded(queries, worst)
 
-    def _compared(self, found: TopK, queries: VectorSet, chosen: Mask, rows: Rows) -> TopK:
+    def _compared(self, found: TopK, queries: VectorSet, chosen: Mask, rows: Rows) -> tuple[TopK, _Pairs]:
         query, column = np.nonzero(chosen)
         row = rows[query, column]
         with others_turn():
             distances = queries.distances(query, self._library, row)
-        return merge(found, query, distances, row)
+        return merge(found, query, distances, row), _Pairs(query, column, distances)
+
+    def _audit(self, queries: VectorSet, approximate: Distances, rows: Rows, near: _Pairs) -> None:
+        """Raises Deviation if the backend puts a candidate whose true distance is known, or the last one of some
+        queries, further away than its bound allows."""
+        some = np.arange(0, len(queries), _AUDITED)
+        last = np.where(rows[some] != NONE, approximate[some], -np.inf).argmax(axis=1)
+        known = rows[some, last] != NONE
+        some, last = some[known], last[known]
+        with others_turn():
+            distances = queries.distances(some, self._library, rows[some, last])
+        for pairs in (near, _Pairs(some, last, distances)):
+            said = approximate[pairs.query, pairs.column].astype(np.float64)
+            squares = (
+                queries.norm_bounds[pairs.query] ** 2 + self._library.norm_bounds[rows[pairs.query, pairs.column]] ** 2
+            )
+            wrong = (self._library.at_least(said - self._slack(queries, squares)) > pairs.distances) & (
+                squares < _LARGEST
+            )
+            if wrong.any():
+                raise Deviation(
+                    f"{self._backend.name} computed a distance that is larger than the true one, "
+                    f"{pairs.distances[wrong][0]:.6g}, by more than float32 arithmetic explains: its answers cannot be "
+                    "proven. Use BACKEND=numpy or faiss"
+                )
 
     def _in_doubt(self, queries: VectorSet, doubtful: Mask, rows: Rows, found: TopK) -> Mask:
         """The doubtful candidates that a bound in float32 does not rule out."""
@@ -64,12 +104,16 @@ class Certified:
     def _least(self, queries: VectorSet, approximate: Distances, worst: Distances) -> Distances:
         """Lower bounds of the true distances, as `VectorSet.distances` gives them, of rows with these approximate
         ones."""
-        rounding = self._backend.rounding
         squares = queries.norm_bounds**2 + self._relevant(queries, worst) ** 2
-        slack = rounding.relative * squares + rounding.absolute
+        return self._library.at_least(approximate.astype(np.float64) - self._slack(queries, squares)[:, None])
+
+    def _slack(self, queries: VectorSet, squares: Floats) -> Floats:
+        """How far approximate squared distances may be above the true ones, for these |q|² + |x|²."""
+        rounding = self._backend.rounding
+        slack: Floats = rounding.relative * squares + rounding.absolute
         if queries.metric == "cosine":
             slack += UNIT_ROUNDING
-        return self._library.at_least(approximate.astype(np.float64) - slack[:, None])
+        return slack
 
     def _relevant(self, queries: VectorSet, worst: Distances) -> Floats:
         """The largest norm of any row that is as near as `worst`.

@@ -15,7 +15,9 @@ import numpy as np
 
 from stages.knn.backend import Backend, Probe, Rows
 from stages.knn.certified import Certified
+from stages.knn.deviation import Deviation
 from stages.knn.exhaustive import compare_with_all
+from stages.knn.guarded import Guarded
 from stages.knn.threads import cores, in_threads
 from stages.knn.topk import NONE, TopK, empty
 from stages.knn.vectorset import VectorSet
@@ -84,14 +86,15 @@ class Exact:
         it, or returns None if that does not work or would not pay for such queries."""
         self._library = library
         self._certified = Certified(library, backend)
-        self._concurrent = backend.concurrent
+        self._backend = backend
         self._make_quick = quick
         self._batching = batching
         self._quick: Certified | None = None
         self.tally = Tally()
 
     def search(self, queries: VectorSet, k: int, exclude: Rows | None = None) -> TopK:
-        """The k nearest rows, exactly: see `Searcher`."""
+        """The k nearest rows, exactly: see `Searcher`. Raises Deviation if the backend turns out to break its bound and
+        nothing can take its place."""
         queries.must_match(self._library)
         if exclude is None:
             exclude = np.full(len(queries), NONE, dtype=np.int64)
@@ -99,6 +102,17 @@ class Exact:
         found = empty(len(queries), columns)
         if not columns or not len(queries):
             return found
+        try:
+            self._answer(queries, columns, exclude, found)
+        except Deviation as deviation:
+            # Answers that were given before passed the same audits, but would have the same flaw.
+            if self.tally.queries or not isinstance(self._backend, Guarded):
+                raise
+            self._backend.give_up(str(deviation))
+            self._answer(queries, columns, exclude, found)
+        return found
+
+    def _answer(self, queries: VectorSet, columns: int, exclude: Rows, found: TopK) -> None:
         many = len(queries) >= self._batching.many
         if many and self._make_quick is not None:
             made, self._make_quick = self._make_quick(self._probe(queries, columns, exclude)), None
@@ -111,7 +125,6 @@ class Exact:
             self.tally.add(tally)
         if many and 2 * sum(tally.quick for _part, tally in parts) < len(queries):
             self._quick = None  # it does not suit these vectors
-        return found
 
     def _probe(self, queries: VectorSet, k: int, exclude: Rows) -> Probe:
         """The first queries, with the distances of their k-th neighbours and their last candidates."""
@@ -126,7 +139,7 @@ class Exact:
     def _blocks(self, count: int) -> list[slice]:
         """Equal blocks of so many queries: the same number for each thread if the backend leaves threads to us."""
         sizes = self._batching
-        threads = max(1, min(sizes.threads or cores(), count // sizes.fewest)) if self._concurrent else 1
+        threads = max(1, min(sizes.threads or cores(), count // sizes.fewest)) if self._backend.concurrent else 1
         parts = threads * -(-count // (threads * (sizes.largest if threads == 1 else sizes.of_thread)))
         size = -(-count // parts)
         return [slice(start, start + size) for start in range(0, count, size)]

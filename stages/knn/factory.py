@@ -8,13 +8,16 @@ import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 from stages.contract import StageError
 from stages.knn.approximate import Approximate
 from stages.knn.backend import Backend, Bounding, Copy, Probe, Vectors
+from stages.knn.deviation import Deviation, examine
 from stages.knn.exact import BATCHING, Batching, Exact
+from stages.knn.guarded import FAILURES, Guarded, line
 from stages.knn.processor import flags
 from stages.knn.settings import Settings
 from stages.knn.topk import Searcher
@@ -52,11 +55,13 @@ def gpu_visible(environment: Mapping[str, str], devices: Path = Path("/dev")) ->
 class Machine:
     """The machine that a search runs on.
 
-    flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package.
+    flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package. has:
+    whether a package is installed, which is not imported for that.
     """
 
     flags: Callable[[], Set[str]]
     load: Callable[[str], ModuleType]
+    has: Callable[[str], bool] = lambda package: importlib.util.find_spec(package) is not None
 
 
 def load(module: str) -> ModuleType:
@@ -124,7 +129,7 @@ def open_copy(
         module = machine.load("quantised")
         copy: Copy = module.Quantised(library, module.Tiling(threads=1), centre)
     except (ImportError, OSError, RuntimeError, MemoryError) as failure:
-        report(f"ONNX Runtime does not work here ({_line(failure)}): searching with NumPy alone")
+        report(f"ONNX Runtime does not work here ({line(failure)}): searching with NumPy alone")
         return None
     return copy
 
@@ -145,17 +150,27 @@ def _open(
         if not gpu_visible(environment):
             raise StageError("BACKEND=cuml needs an NVIDIA GPU, and this process has none; use BACKEND=auto or faiss")
         try:
-            return _made(machine, "cuml", "Cuml", library, algorithm)
-        except (ImportError, OSError, RuntimeError, MemoryError) as failure:
+            return Guarded(_on_gpu(machine, library, algorithm), None, report)
+        except FAILURES as failure:
             raise StageError(
-                f"BACKEND=cuml does not work here ({_line(failure)}); use BACKEND=auto or faiss"
+                f"BACKEND=cuml does not work here ({line(failure)}); use BACKEND=auto or faiss"
             ) from failure
-    if gpu_visible(environment) and importlib.util.find_spec("cuml") is not None:
+    if gpu_visible(environment) and machine.has("cuml"):
         try:
-            return _made(machine, "cuml", "Cuml", library, algorithm)
-        except (ImportError, OSError, RuntimeError, MemoryError) as failure:  # CUDA's errors are RuntimeErrors
-            report(f"cuML does not work with the GPU of this machine ({_line(failure)}): searching on the CPU instead")
+            device = _on_gpu(machine, library, algorithm)
+            return Guarded(device, partial(_cpu, machine, library, "numpy", algorithm), report)
+        except FAILURES as failure:
+            report(f"cuML does not work with the GPU of this machine ({line(failure)}): searching on the CPU instead")
+        except Deviation as deviation:
+            report(f"the GPU of this machine is not used: {deviation}. Searching on the CPU instead")
     return _cpu(machine, library, "numpy", algorithm)
+
+
+def _on_gpu(machine: Machine, library: Vectors, algorithm: str) -> Backend:
+    """cuML's backend, examined. Its kernels run here for the first time: those that this GPU lacks fail here."""
+    device = _made(machine, "cuml", "Cuml", library, algorithm)
+    examine(lambda hard: _made(machine, "cuml", "Cuml", hard, "exact"), device, library)
+    return device
 
 
 def _quick(
@@ -172,7 +187,7 @@ def _quick(
             settled: float = machine.load("quantised").settled(library, probe)
             return _made(machine, "quantised", "Quantised", library) if settled >= _SETTLED else None
         except (ImportError, OSError, RuntimeError, MemoryError) as failure:
-            report(f"ONNX Runtime does not work here ({_line(failure)}): searching with NumPy alone")
+            report(f"ONNX Runtime does not work here ({line(failure)}): searching with NumPy alone")
             return None
 
     return made
@@ -189,7 +204,3 @@ def _cpu(machine: Machine, library: Vectors, name: str, algorithm: str) -> Backe
 def _made(machine: Machine, module: str, kind: str, *arguments: object) -> Backend:
     backend: Backend = getattr(machine.load(module), kind)(*arguments)
     return backend
-
-
-def _line(failure: BaseException) -> str:
-    return " ".join(f"{type(failure).__name__}: {failure}".split())
