@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return maintenance.main(arguments)
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    told_to_stop = _told_to_stop()
+    stop = _Stop()
     allocator.settle()
     try:
         server = Server(options)
@@ -36,33 +37,40 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"localpachd: {error}", file=sys.stderr)
         return 1
     print(f"localpachd: listening on {server.address}", flush=True)
-    os.read(told_to_stop, 1)
-    ended_by_force = threading.Timer(_LONGEST_STOP, _end)
-    ended_by_force.daemon = True
-    ended_by_force.start()
-    # A second signal does not wait for an orderly end.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+    stop.wait()
     server.stop()
-    ended_by_force.cancel()
     return 0
 
 
-def _end() -> None:
-    """Ends the process as a power cut would, which loses nothing: work that takes long would delay an orderly end."""
-    logging.getLogger(__name__).warning("stopping takes more than %.0f s: ending at once", _LONGEST_STOP)
-    os._exit(0)
+class _Stop:
+    """SIGTERM and SIGINT, as noticed by a thread of its own: the main thread may be busy with the start, or wait for a
+    disk. During the start, and when an orderly end takes too long, the process ends as by a cut of power, which loses
+    nothing."""
 
+    def __init__(self) -> None:
+        self._told = threading.Event()
+        self._started = threading.Event()
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)
+        threading.Thread(target=self._watch, args=(reader,), name="signals", daemon=True).start()
 
-def _told_to_stop() -> int:
-    """A file that can be read from once SIGTERM or SIGINT has come. An Event would not do: a signal that comes just
-    before the main thread starts to wait would be handled only after the wait."""
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    signal.set_wakeup_fd(writer)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: None)
-    return reader
+    def wait(self) -> None:
+        """Blocks until a signal has come; then a second one ends the process at once."""
+        self._started.set()
+        self._told.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+
+    def _watch(self, reader: int) -> None:
+        os.read(reader, 1)
+        self._told.set()
+        if self._started.is_set():
+            time.sleep(_LONGEST_STOP)
+            logging.getLogger(__name__).warning("stopping takes more than %.0f s: ending at once", _LONGEST_STOP)
+        os._exit(0)
 
 
 def _options(arguments: Sequence[str] | None) -> Options:

@@ -61,9 +61,10 @@ _CALLS_AT_ONCE = 512
 _STREAMS_AT_ONCE = 384
 """Of these calls, those that stay for as long as their clients like."""
 _IDLE = 600.0
+_IDLE_WHEN_CROWDED = 10.0
 """Seconds in which the client of a stream has to take something of it."""
 _BETWEEN_CHORES = 3600.0
-_BETWEEN_LOOKS = 60.0
+_BETWEEN_LOOKS = 5.0
 _GRACE = 1.0
 """Seconds that calls in progress have to end when the server stops."""
 
@@ -125,7 +126,7 @@ class Server:
         workers_token = random.token_hex(32) if self._token else ""
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
         faithful = [CrashInterceptor()] if options.faithful else []
-        self._parking = Parking(_IDLE)
+        self._parking = Parking(_IDLE, _IDLE_WHEN_CROWDED)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(

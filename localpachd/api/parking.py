@@ -19,8 +19,13 @@ from localpachd import errors
 from localpachd.api import status
 from localpachd.pfs.changes import Feed
 
-_LOOKING = 128
-"""Threads that look whether there is something for waiting calls, and send it."""
+_LOOKING = 48
+"""Threads for each kind of call that look whether there is something for those that wait, and send it. One kind cannot
+use up those of another."""
+
+_CROWDED = 24
+"""Replies of one kind that clients do not take from which on they soon lose their calls: others of the kind need the
+threads."""
 
 LIMIT = 2000
 """Calls of one kind that may wait at once."""
@@ -34,13 +39,14 @@ Send = Callable[[Any], None]
 
 class Parking:
     """The waiting calls of one server. Thread-safe. Implements `handlers.Waiting`. `end_idle`, to be called now and
-    then, ends those whose clients have not taken a reply for `idle` seconds, since a reply that is being sent holds a
-    thread."""
+    then, ends those whose clients have not taken a reply for `idle` seconds, or `crowded` seconds where many do not,
+    since a reply that is being sent holds a thread."""
 
-    def __init__(self, idle: float) -> None:
+    def __init__(self, idle: float, crowded: float) -> None:
         self._idle = idle
+        self._when_crowded = crowded
         self._sending: dict[Context, tuple[str, float]] = {}
-        self._pool = ThreadPoolExecutor(_LOOKING, thread_name_prefix="wait")
+        self._pools: dict[str, ThreadPoolExecutor] = {}
         self._lock = threading.Lock()
         self._waiting: Counter[str] = Counter()
 
@@ -53,7 +59,7 @@ class Parking:
             _Call(method, steps(request, context), context, send, self).run()
 
         begin.experimental_non_blocking = True  # type: ignore[attr-defined]
-        begin.experimental_thread_pool = self._pool  # type: ignore[attr-defined]
+        begin.experimental_thread_pool = self._pool(method)  # type: ignore[attr-defined]
         return begin
 
     def enter(self, method: str) -> None:
@@ -78,23 +84,36 @@ class Parking:
 
     def end_idle(self) -> int:
         """Ends calls whose clients do not read; returns how many."""
-        before = time.monotonic() - self._idle
-        idle = [(context, method) for context, (method, since) in self._sending.copy().items() if since < before]
-        for context, method in idle:
-            _log.warning("ending %s: its client has read nothing for %.0f s", method, self._idle)
-            context.cancel()
-        return len(idle)
+        now, sending = time.monotonic(), self._sending.copy()
+        unread = Counter(method for method, since in sending.values() if since < now - self._when_crowded)
+        ended = 0
+        for context, (method, since) in sending.items():
+            idle = self._when_crowded if unread[method] >= _CROWDED else self._idle
+            if since < now - idle:
+                _log.warning("ending %s: its client has read nothing for %.0f s", method, idle)
+                context.cancel()
+                ended += 1
+        return ended
 
-    def resume(self, call: Callable[[], None]) -> None:
+    def resume(self, method: str, call: Callable[[], None]) -> None:
         """Lets a thread continue with a call."""
         try:
-            self._pool.submit(call)
+            self._pool(method).submit(call)
         except RuntimeError:  # the server has stopped, and all of its calls with it
             return
 
     def close(self) -> None:
         """Ends the threads; call it when the server has stopped."""
-        self._pool.shutdown(wait=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=True)
+
+    def _pool(self, method: str) -> ThreadPoolExecutor:
+        """Sidecars serve the same methods with the same threads."""
+        with self._lock:
+            if method not in self._pools:
+                name = f"wait-{method.rpartition('/')[2]}"
+                self._pools[method] = ThreadPoolExecutor(_LOOKING, thread_name_prefix=name)
+            return self._pools[method]
 
 
 class _Call:
@@ -115,6 +134,8 @@ class _Call:
             for step in self._steps:
                 if not isinstance(step, Feed):
                     self._parking.sent(self._method, self._context, self._send, step)
+                    if not self._context.is_active():
+                        break  # its client has gone: nobody wants the rest
                 elif self._park(step):
                     return
         except Exception as error:
@@ -135,7 +156,7 @@ class _Call:
         if not watched and not self._context.add_callback(self._gone):
             return False
         # After the feed is known to the callback: a call that ends from now on rouses it.
-        return self._context.is_active() and feed.park(lambda: self._parking.resume(self.run))
+        return self._context.is_active() and feed.park(lambda: self._parking.resume(self._method, self.run))
 
     def _gone(self) -> None:
         if self._feed is not None:

@@ -35,6 +35,19 @@ def test_the_first_line_has_the_address_and_sigterm_stops_the_server(start_pachd
     assert (tmp_path / "root.log").read_text() == ""
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_during_the_start_ends_it(tmp_path: Path, number: signal.Signals) -> None:
+    token = tmp_path / "token"
+    os.mkfifo(token)
+    arguments = ["--root", str(tmp_path / "root"), "--port", "0", "--token-file", str(token)]
+    process = subprocess.Popen([sys.executable, "-m", "localpachd", *arguments], stderr=subprocess.PIPE, text=True)
+    with token.open("w"):  # once the server reads its token, which never comes
+        process.send_signal(number)
+        assert process.wait(timeout=10) == 0
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+
+
 def test_two_servers_do_not_share_a_root(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     second = run("--root", str(tmp_path / "root"), "--port", "0")

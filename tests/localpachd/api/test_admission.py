@@ -121,7 +121,7 @@ def test_a_download_that_is_not_read_on_lets_the_log_of_the_database_shrink(
 
 
 def test_a_waiting_call_whose_replies_nobody_reads_ends() -> None:
-    parking = Parking(idle=0.0)
+    parking = Parking(idle=0.0, crowded=0.0)
     ended = threading.Event()
     sent = 0
 

@@ -1,6 +1,8 @@
 """Calls that wait hold no thread: thousands of them wait, and all other calls are answered."""
 
 import contextlib
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from python_pachyderm.proto.v2.pfs import pfs_pb2, pfs_pb2_grpc
 from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
 
-from localpachd.api import parking
+from localpachd.api.parking import LIMIT, Parking
 from tests.servers import Localpachd, StartPachd
 
 _MANY = 700
@@ -88,12 +90,14 @@ def test_many_waits_stop_nobody_and_all_are_answered(server: Localpachd, channel
 
 
 def test_followed_logs_and_subscriptions_to_jobs_hold_no_thread(
-    server: Localpachd, channels: list[grpc.Channel]
+    server: Localpachd, channels: list[grpc.Channel], tmp_path: Path
 ) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
     client = server.client()
     client.create_pipeline(
         "copy",
-        pps_pb2.Transform(cmd=["sh"], stdin=["echo here"]),
+        pps_pb2.Transform(cmd=["sh"], stdin=["echo here", f"cat {go} > /dev/null"]),
         input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
     )
     pipeline = pps_pb2.Pipeline(name="copy", project=pfs_pb2.Project(name="default"))
@@ -106,6 +110,7 @@ def test_followed_logs_and_subscriptions_to_jobs_hold_no_thread(
     assert any(line.message == "here" for line in followed[0])
     for call in (*followed[1:], *subscribed):
         next(call)
+    go.write_text("go")  # jobs that have ended are no news to those who subscribe
     job = next(iter(client.list_job("copy")))
     info = stubs[0].InspectJob(pps_pb2.InspectJobRequest(job=job.job, wait=True), timeout=_SOON)
     assert info.state == pps_pb2.JOB_SUCCESS
@@ -115,11 +120,66 @@ def test_followed_logs_and_subscriptions_to_jobs_hold_no_thread(
         list(call)  # ends with the pipeline
 
 
+def test_logs_that_nobody_reads_hold_up_no_other_kind_of_call(server: Localpachd, channels: list[grpc.Channel]) -> None:
+    client = server.client()
+    client.put_file_bytes(("in", "master"), "/file", b"content")
+    client.create_pipeline(
+        "talk",
+        pps_pb2.Transform(cmd=["seq", "-f", f"{'x' * 200} %.0f", "20000"]),
+        input=pps_pb2.Input(pfs=pps_pb2.PFSInput(repo="in", glob="/*")),
+    )
+    job = next(iter(client.list_job("talk")))
+    info = pps_pb2_grpc.APIStub(channels[0]).InspectJob(pps_pb2.InspectJobRequest(job=job.job, wait=True))
+    assert info.state == pps_pb2.JOB_SUCCESS
+    asked = pps_pb2.GetLogsRequest(pipeline=pps_pb2.Pipeline(name="talk", project=pfs_pb2.Project(name="default")))
+    unread = [pps_pb2_grpc.APIStub(channels[place % 4]).GetLogs(asked) for place in range(130)]
+    next(unread[0])
+    commit = client.start_commit("in", "master")
+    waiting = pfs_pb2_grpc.APIStub(channels[1]).InspectCommit.future(
+        pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED)
+    )
+    client.finish_commit(commit)
+    assert waiting.result(timeout=_SOON).HasField("finished")
+    for each in unread:
+        each.cancel()
+
+
+@pytest.mark.parametrize(("unread", "ended"), [(23, 0), (24, 24)])
+def test_where_many_are_not_read_they_end_soon(unread: int, ended: int) -> None:
+    class Unread:
+        """A call whose client takes nothing until it is cancelled."""
+
+        def __init__(self) -> None:
+            self.cancelled = threading.Event()
+
+        def cancel(self) -> None:
+            self.cancelled.set()
+
+        def send(self, reply: object) -> None:
+            sending.release()
+            self.cancelled.wait(_SOON)
+
+    parking, sending = Parking(600.0, 0.0), threading.Semaphore(0)
+    calls: list[Any] = [Unread() for _ in range(unread)]
+    threads = [threading.Thread(target=parking.sent, args=("logs", each, each.send, b"")) for each in calls]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert sending.acquire(timeout=_SOON)
+    assert parking.end_idle() == ended
+    assert sum(each.cancelled.is_set() for each in calls) == ended
+    for each in calls:
+        each.cancel()
+    for thread in threads:
+        thread.join()
+    assert parking.end_idle() == 0
+
+
 def test_waits_past_the_limit_are_refused_until_others_end(server: Localpachd, channels: list[grpc.Channel]) -> None:
     commit = server.client().start_commit("in", "master")
     asked = pfs_pb2.InspectCommitRequest(commit=commit, wait=pfs_pb2.FINISHED)
     stubs = [pfs_pb2_grpc.APIStub(each) for each in channels]
-    calls = [stubs[place % 4].InspectCommit.future(asked) for place in range(parking.LIMIT + 50)]
+    calls = [stubs[place % 4].InspectCommit.future(asked) for place in range(LIMIT + 50)]
     _until(lambda: sum(call.done() for call in calls) == 50)
     refused = [call for call in calls if call.done()]
     assert {call.code() for call in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
