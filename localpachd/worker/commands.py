@@ -10,7 +10,7 @@ class Process(Protocol):
     """A command that was started, in whatever backend.
 
     `returncode` is None while it runs and then as subprocess gives it. `last_line` is the last line of its output, and
-    `refusal` the reason why it never began, where that shows only afterwards.
+    `refusal` the reason why it never began, where that shows only afterwards, or why it was not let go on.
     """
 
     returncode: int | None

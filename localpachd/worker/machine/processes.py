@@ -10,15 +10,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
-from uuid import uuid4
 
 from localpachd.worker.lines import Lines, Output
-
-MARK = "LOCALPACHD_PROCESS"
-"""The variable that identifies the descendants of a process."""
+from localpachd.worker.machine import leftovers
+from localpachd.worker.machine.limits import BETWEEN_LOOKS, excess
 
 # The message of util-linux's unshare(1) when the process that it waits for is killed. It is not the user's output.
 _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
@@ -26,7 +24,6 @@ _NOT_THE_USERS = "unshare: sigprocmask unblock failed"
 _BLOCK = 64 << 10
 _AT_ONCE = 16 * _BLOCK
 _POLL = 0.05
-_SETTLE = 1.0
 
 
 class UserProcess:
@@ -35,7 +32,8 @@ class UserProcess:
 
     `line` is called for each line of stdout and stderr, from another thread; `notify` once, when the process has ended.
     `own_processes` says that the command is unshare(1) with a process number space of its own. `inherited` are file
-    descriptors to pass on. Raises OSError or ValueError when it cannot be started.
+    descriptors to pass on. `memory` is the most bytes that it may hold with its descendants, 0 for no limit. `family`
+    is that of the server, see `leftovers`. Raises OSError or ValueError when it cannot be started.
     """
 
     def __init__(
@@ -47,7 +45,11 @@ class UserProcess:
         notify: Callable[[], None],
         own_processes: bool = False,
         inherited: Sequence[int] = (),
+        memory: int = 0,
+        family: str = "",
     ) -> None:
+        self._memory = memory
+        self._next_look = 0.0
         self._output = Output(line, lambda text: own_processes and text.startswith(_NOT_THE_USERS))
         self._notify = notify
         self._own_processes = own_processes
@@ -57,11 +59,10 @@ class UserProcess:
         self._unwritten = memoryview(stdin)
         self.returncode: int | None = None
         self.refusal = ""
-        # All descendants of the process have this in their environment, unless they remove it on purpose.
-        self._mark = f"{MARK}={uuid4().hex}"
+        self._mark = leftovers.new_mark(family)
         self._process = subprocess.Popen(
             command,
-            env={**env, MARK: self._mark.partition("=")[2]},
+            env={**env, leftovers.VARIABLE: self._mark},
             cwd="/",
             stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -164,7 +165,7 @@ class UserProcess:
 
     def _dead(self, selector: selectors.BaseSelector, pidfd: int | None) -> bool:
         """Reads and writes once, as far as the process's pipes are ready; True when the process has ended."""
-        for key, _ in selector.select(None if pidfd is not None else _POLL):
+        for key, _ in selector.select(BETWEEN_LOOKS if self._memory else None if pidfd is not None else _POLL):
             if key.fd == pidfd:
                 return True
             if key.fileobj is self._process.stdin:
@@ -173,7 +174,19 @@ class UserProcess:
                 with self._reading:
                     if _read(key.fd, key.data) == 0:
                         selector.unregister(key.fileobj)
+        if self._memory and not self.refusal:
+            self._look()
         return pidfd is None and self._process.poll() is not None
+
+    def _look(self) -> None:
+        """Ends the process if it holds too much memory. A busy one is looked at no more often than an idle one."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + BETWEEN_LOOKS
+        self.refusal = excess(self._process.pid, self._memory)
+        if self.refusal:
+            self._kill()
 
     def _write(self, selector: selectors.BaseSelector) -> None:
         stdin = self._process.stdin
@@ -197,7 +210,7 @@ class UserProcess:
                 os.killpg(group, signal.SIGKILL)
             self._process.wait()
         if not self._own_processes:
-            _hunt(group, self._mark)
+            leftovers.hunt(group, self._mark)
 
 
 def _read(stream: int, lines: Lines) -> int | None:
@@ -215,24 +228,3 @@ def _drain(stream: IO[bytes], lines: Lines) -> None:
     taken = 0
     while taken < _AT_ONCE and (size := _read(stream.fileno(), lines)):
         taken += size
-
-
-def _hunt(group: int, mark: str) -> None:
-    """Kills the rest of a process group, and daemons that left it, and waits a moment until they are gone."""
-    limit = time.monotonic() + _SETTLE
-    while (found := list(_survivors(group, mark))) and time.monotonic() < limit:
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.001)
-
-
-def _survivors(group: int, mark: str) -> Iterator[int]:
-    """The processes of a group or with a mark in their environment, without zombies, which may stay for ever."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            state, _, its_group, *_ = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if state in "ZX":
-                continue
-            if int(its_group) == group or mark.encode() in (process / "environ").read_bytes().split(b"\0"):
-                yield int(process.name)

@@ -1,5 +1,6 @@
 """Workplaces on the machine itself: commands are its processes, each with a `/pfs` of its own. Knows no datums."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -9,8 +10,9 @@ from pathlib import Path
 from localpachd.worker import environment, secrets
 from localpachd.worker.environment import PFS, PFS_VARIABLE, EnvironmentProblem
 from localpachd.worker.layout.placing import Layout
-from localpachd.worker.machine import invocation, namespaces
+from localpachd.worker.machine import invocation, leftovers, namespaces
 from localpachd.worker.machine.files import MachineFiles
+from localpachd.worker.machine.limits import pinning
 from localpachd.worker.machine.namespaces import Confinement
 from localpachd.worker.machine.processes import UserProcess
 from localpachd.worker.machine.roots import MountProblem
@@ -19,6 +21,8 @@ from localpachd.worker.machine.views import View, view
 from localpachd.worker.network import Network
 from localpachd.worker.tasks import ImageStatus, Ports, Task
 from localpachd.worker.workplace import Stores, client_configuration, credentials, encoded
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ class Machine:
         self._surroundings = surroundings or Surroundings()
         self._stores = stores
         self._scratch = scratch.resolve()
+        self._family = leftovers.family(scratch)
+        if left := leftovers.hunt_family(self._family):
+            _log.warning("killed %d processes that user code of the last run had left running", left)
         # Its other end closes when this process dies, and with that the processes that watch it.
         self._lifeline = os.pipe()
         self.confinement = confinement or namespaces.detect(self._scratch)
@@ -69,6 +76,7 @@ class Machine:
                 network,
                 self._lifeline[0],
                 self._surroundings,
+                self._family,
             )
         except BaseException:
             network.close()
@@ -104,7 +112,7 @@ class Machine:
 class MachineWorkplace:
     """Implements `workplace.Workplace` with processes started by `confinement`.
 
-    `lifeline` is the read end of a pipe whose other end closes when this process dies.
+    `lifeline` is the read end of a pipe whose other end closes when this process dies; `family` names the server.
     """
 
     def __init__(
@@ -117,6 +125,7 @@ class MachineWorkplace:
         network: Network,
         lifeline: int,
         surroundings: Surroundings,
+        family: str,
     ) -> None:
         self.stores = stores
         self.statement = network.statement
@@ -124,6 +133,8 @@ class MachineWorkplace:
         self._confinement = confinement
         self._lifeline = lifeline
         self._root = directory / "root"
+        self._memory, self._cpus = task.memory, task.cpus
+        self._family = family
         self._view = surroundings.view
         self._user = invocation.user(task.user)
         own_tmp = directory / "root.tmp" if confinement.mounts else None
@@ -177,7 +188,10 @@ class MachineWorkplace:
                 )
                 inherited = (self._lifeline, file, *self._network.inherited)
                 own = confinement.own_processes
-                return UserProcess(command, of_tools(), encoded(stdin), line, notify, own, inherited)
+                command = [*pinning(self._cpus), *command]
+                return UserProcess(
+                    command, of_tools(), encoded(stdin), line, notify, own, inherited, self._memory, self._family
+                )
         except (OSError, ValueError) as failure:
             raise EnvironmentProblem(f"fork/exec {cmd[0]}: {failure}") from failure
 
