@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import datums, durability, files, holding, lines, memory, program
+from benchmarks import counted, datums, durability, files, holding, lines, memory, program
 from benchmarks.program import positive
 from benchmarks.report import Result
 
@@ -21,6 +21,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "steps": lambda given: durability.measure_steps(given.steps, given.rounds),
     "read": lambda given: durability.measure_read(given.read, given.rounds),
     "held": lambda given: holding.measure_held(*given.held),
+    "calls": lambda given: counted.measure_calls(given.calls, given.rounds),
 }
 
 
@@ -53,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--logs", type=positive, default=50_000, metavar="N", help="lines of the log")
     parser.add_argument("--history", type=positive, default=300, metavar="N", help="commits of the history")
     parser.add_argument("--steps", type=positive, default=480, metavar="N", help="steps to make durable")
+    parser.add_argument("--calls", type=positive, default=2_000, metavar="N", help="calls with and without metrics")
     parser.add_argument("--read", type=positive, default=256, metavar="N", help="MiB of the file to read")
     parser.add_argument(
         "--held",

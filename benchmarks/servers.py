@@ -40,6 +40,13 @@ class Server:
             replies: grpc.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(f"/{call}")
             yield from replies(request)
 
+    def repeat(self, call: str, request: bytes, times: int) -> None:
+        """Makes a call with one reply several times, one after another, without decoding the replies."""
+        with grpc.insecure_channel(f"127.0.0.1:{self.port}") as channel:
+            ask: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(f"/{call}")
+            for _ in range(times):
+                ask(request)
+
     @property
     def memory(self) -> float:
         """The memory held now, in MiB."""

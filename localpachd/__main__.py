@@ -36,7 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (PachError, OSError, ValueError) as error:
         print(f"localpachd: {error}", file=sys.stderr)
         return 1
-    print(f"localpachd: listening on {server.address}", flush=True)
+    # In one piece: `lookalike up` reads the lines that it needs, and leaves.
+    metrics = f"\nlocalpachd: metrics at {server.metrics_address}" if server.metrics_address else ""
+    print(f"localpachd: listening on {server.address}{metrics}", flush=True)
     stop.wait()
     server.stop()
     return 0
@@ -98,6 +100,24 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "--insecure",
         action="store_true",
         help="listen on any address without them: all who can reach it may read, change and run everything",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=_port,
+        metavar="PORT",
+        help="show metrics for Prometheus over HTTP on this port; 0 picks a free one",
+    )
+    parser.add_argument(
+        "--metrics-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address of that port; another one than the loopback needs --tls-cert, --tls-key and a token",
+    )
+    parser.add_argument(
+        "--metrics-token-file",
+        type=Path,
+        metavar="FILE",
+        help="file with a token that opens the metrics and nothing else; without it that of --token-file",
     )
     parser.add_argument(
         "--file-urls",
@@ -181,6 +201,9 @@ def _options(arguments: Sequence[str] | None) -> Options:
         run_as=given.run_as,
         protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
+        metrics_port=given.metrics_port,
+        metrics_host=given.metrics_host,
+        metrics_token_file=given.metrics_token_file,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from localpachd import durable
 from localpachd.disk import Disk
-from localpachd.sqlite import Readers, SharedSync, shrink, transaction
+from localpachd.sqlite import FileUsage, Readers, SharedSync, file_usage, shrink, transaction
 
 # Times are nanoseconds since the epoch, UTC. `seq` columns give the order of creation.
 SCHEMA = """
@@ -230,6 +230,11 @@ class Database:
             return str(row["value"])
 
         return self.write(keep)
+
+    def usage(self) -> FileUsage:
+        """The bytes of the file."""
+        with self._readers.one() as conn:
+            return file_usage(conn, self._path)
 
     def shrink(self) -> None:
         """Returns the free part of the file to the disk, if it is large; call it while nothing else uses the file."""

@@ -1,21 +1,21 @@
 """The composition root: builds every part of the server on one root directory, starts and stops them."""
 
-import fcntl
 import logging
 import os
 import secrets as random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
 import grpc
 
-from localpachd import durable, rootformat
+from localpachd import rootformat
 from localpachd.api import listening
 from localpachd.api.admission import StreamLimit
+from localpachd.api.call_metrics import CallMetrics
 from localpachd.api.crashes import CrashInterceptor
 from localpachd.api.limits import OPTIONS
 from localpachd.api.listening import Protection
@@ -31,6 +31,8 @@ from localpachd.db import Database
 from localpachd.diagnosis.facts import Facts
 from localpachd.disk import Disk
 from localpachd.errors import FailedPrecondition, Unavailable
+from localpachd.metrics.service import Metrics
+from localpachd.metrics.state import Sources
 from localpachd.pace import Pace
 from localpachd.permissions import close_off
 from localpachd.pfs import filesets
@@ -40,6 +42,7 @@ from localpachd.pfs.service import Pfs
 from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
+from localpachd.rootlock import RootLock
 from localpachd.starting import explained
 from localpachd.storage import gc
 from localpachd.storage.chunks import Chunks
@@ -77,7 +80,9 @@ class Options:
     days (0: no limit). `protection` is that against strangers; `file_urls` and `url_networks` are the directories and
     the networks, beside the public internet, that URLs may lead to; `worker_sees`, `pass_env` and `run_as` are the
     directories below `/tmp`, the variables and the user that processes of workers get. `faithful` is the longest delay,
-    in seconds, of what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on."""
+    in seconds, of what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on. With
+    `metrics_port` (0: any) metrics are shown on `metrics_host`, to those who have the token of `metrics_token_file` or,
+    without that, of `protection`."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -95,6 +100,9 @@ class Options:
     pass_env: tuple[str, ...] = ()
     run_as: str = ""
     faithful: float = 0.0
+    metrics_port: int | None = None
+    metrics_host: str = listening.LOOPBACK
+    metrics_token_file: Path | None = None
 
 
 class Server:
@@ -109,13 +117,16 @@ class Server:
     def __init__(self, options: Options) -> None:
         listening.check(options.host, options.protection)
         self._token = listening.token(options.protection.token_file)
+        self._metrics = _metrics(options)
         self._root = options.root
+        self._measured = options.metrics_port is not None
         with explained(options.root):
-            self._lock = _RootLock(options.root)
+            self._lock = RootLock(options.root)
         try:
             with explained(options.root):
                 self._build(options)
         except BaseException:
+            self._metrics.stop()
             self._lock.release()
             raise
 
@@ -125,13 +136,14 @@ class Server:
         # Workers' processes have a token of their own, so that the clients' one is in no environment.
         workers_token = random.token_hex(32) if self._token else ""
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
+        counting = [CallMetrics(self._metrics.calls)] if self._measured else []
         faithful = [CrashInterceptor()] if options.faithful else []
         self._parking = Parking(_IDLE, _IDLE_WHEN_CROWDED)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
         streams = StreamLimit(_STREAMS_AT_ONCE, _IDLE)
         self._grpc = grpc.server(
             self._calls,
-            interceptors=[*guards, CallLog(), StatusInterceptor(), streams, *faithful],
+            interceptors=[*counting, *guards, CallLog(), StatusInterceptor(), streams, *faithful],
             options=OPTIONS,
             # Requests may be compressed; replies are not, since most of their bytes are pictures.
             compression=grpc.Compression.NoCompression,
@@ -143,7 +155,7 @@ class Server:
         self._db = Database(options.root / rootformat.DATABASE, disk)
         rootformat.prove(options.root, self._db)
         self._chunks = Chunks(options.root / rootformat.CHUNKS, disk)
-        own = (options.root, options.protection.token_file, options.protection.key)
+        own = (options.root, options.protection.token_file, options.protection.key, options.metrics_token_file)
         reach = Reach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
         self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
         self._finisher = Finisher(self._pfs)
@@ -160,6 +172,9 @@ class Server:
             register(server, pfs, self._pps, secrets, facts, self._levels, self._parking, options.lenient_specs)
 
         sidecars = GrpcSidecars(self._pfs, serve, guards)
+        self._sources = Sources(
+            options.root, self._db, self._chunks, pool, self._parking.waiting, lambda: self._runner.workers
+        )
         self._pps = Pps(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
         sweeper = gc.Sweeper(self._db, self._chunks)
         self._chores = Chores(
@@ -183,6 +198,11 @@ class Server:
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
         close_off(options.root, "scratch" if passable else "")
 
+    @property
+    def metrics_address(self) -> str:
+        """The URL of the metrics, "" without."""
+        return self._metrics.address
+
     def start(self) -> None:
         """Cleans up after the last run, continues its unfinished jobs, and starts to answer. Raises NoSpace or
         FailedPrecondition if the root cannot be used."""
@@ -190,6 +210,8 @@ class Server:
             self._pfs.transact(filesets.forget_expired)
             merge_hidden(self._db)
             gc.sweep(self._db, self._chunks)
+            if self._measured:
+                self._chunks.measure()
             rootformat.mark(self._root, self._db)
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._finisher.start()
@@ -197,9 +219,11 @@ class Server:
         self._chores.start()
         self._looks.start()
         self._grpc.start()
+        self._metrics.start(self._sources)
 
     def stop(self) -> None:
         """Ends calls and processes; running jobs continue at the next start."""
+        self._metrics.stop()
         self._grpc.stop(_GRACE).wait()
         self._chores.stop()
         self._looks.stop()
@@ -225,28 +249,16 @@ class Server:
         self.stop()
 
 
-class _RootLock:
-    """Lets one process at a time use a root directory. The kernel releases the lock when the process ends."""
-
-    def __init__(self, root: Path) -> None:
-        durable.make_directory(root, 0o700)
-        self._file = (root / "lock").open("a+")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._file.seek(0)
-            holder = self._file.read().strip()
-            self._file.close()
-            raise FailedPrecondition(
-                f"{root} is in use by another localpachd (process {holder or 'unknown'}): stop it first, or use "
-                "another --root"
-            ) from None
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
-
-    def release(self) -> None:
-        self._file.close()
+def _metrics(options: Options) -> Metrics:
+    """The metrics, which listen if they are wanted. Raises FailedPrecondition and Unavailable, as `Server` does."""
+    metrics = Metrics()
+    if options.metrics_port is not None:
+        given = options.protection
+        own = replace(given, token_file=options.metrics_token_file or given.token_file)
+        listening.check(options.metrics_host, own)
+        token = listening.token(own.token_file)
+        metrics.open(options.metrics_host, options.metrics_port, token, listening.tls_context(own))
+    return metrics
 
 
 def _surroundings(options: Options) -> Surroundings:
@@ -255,7 +267,8 @@ def _surroundings(options: Options) -> Surroundings:
     # Someone may have made the root of a directory with programs.
     own = [each for each in root.iterdir() if not programs_in(each)] if programs_in(root) else [root]
     protection = options.protection
-    own += [each for each in (protection.token_file, protection.key) if each is not None]
+    files = (protection.token_file, protection.key, options.metrics_token_file)
+    own += [each for each in files if each is not None]
     try:
         invocation.user(options.run_as)
     except EnvironmentProblem as problem:

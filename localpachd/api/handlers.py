@@ -88,8 +88,15 @@ def watched(
         look(context)
         return inner(request, context, send)
 
+    return parked(handler, behaviour)
+
+
+def parked(
+    handler: "grpc.RpcMethodHandler[Request, Reply]", behaviour: Callable[..., object]
+) -> "grpc.RpcMethodHandler[Request, Reply]":
+    """The handler of the same call, one that does not block, with another behaviour that does not either."""
     for name in (_NON_BLOCKING, _POOL):
-        setattr(behaviour, name, getattr(inner, name, None))
+        setattr(behaviour, name, getattr(handler.unary_stream, name, None))
     return replaced(handler, behaviour)
 
 

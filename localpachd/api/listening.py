@@ -7,6 +7,8 @@ without the loopback among its addresses, has one more port there.
 import ipaddress
 import socket
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +49,7 @@ class Listening:
 
 def check(host: str, protection: Protection) -> None:
     """Refuses, as FailedPrecondition, an address that strangers could reach without TLS and a token. Raises Unavailable
-    for a name that is not known."""
+    for a name that is not known. The rule for the port of the metrics is the same."""
     if (protection.certificate is None) != (protection.key is None):
         raise FailedPrecondition("--tls-cert and --tls-key belong together: give both")
     if protection.insecure or (protection.tls and protection.token_file is not None):
@@ -94,14 +96,31 @@ def listen(server: grpc.Server, host: str, port: int, protection: Protection) ->
     return Listening(f"{scheme}://{place.rpartition(':')[0]}:{found}", int(found), int(workers))
 
 
+def tls_context(protection: Protection) -> ssl.SSLContext | None:
+    """The certificate and its key for a port that is not gRPC's; None without. Raises FailedPrecondition if they cannot
+    be used."""
+    certificate, key = protection.certificate, protection.key
+    if certificate is None or key is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with _usable(certificate, key):
+        context.load_cert_chain(certificate, key, password="")  # one with a password would ask for it
+    return context
+
+
 def _credentials(protection: Protection) -> grpc.ServerCredentials | None:
     certificate, key = protection.certificate, protection.key
     if certificate is None or key is None:
         return None
-    try:
-        # gRPC would listen with any text, and fail each connection. A key with a password would ask for it.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    tls_context(protection)  # gRPC would listen with any text, and fail each connection
+    with _usable(certificate, key):
         return grpc.ssl_server_credentials([(key.read_bytes(), certificate.read_bytes())])
+
+
+@contextmanager
+def _usable(certificate: Path, key: Path) -> Iterator[None]:
+    try:
+        yield
     except (OSError, ValueError) as error:  # SSLError is an OSError
         said = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
         raise FailedPrecondition(f"cannot use the certificate {certificate} with the key {key}: {said}") from error

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -73,6 +73,11 @@ class Parking:
         """Ends what `enter` began."""
         with self._lock:
             self._waiting[method] -= 1
+
+    def waiting(self) -> Mapping[str, int]:
+        """The number of calls that wait, by method."""
+        with self._lock:
+            return {method: count for method, count in self._waiting.items() if count}
 
     def sent(self, method: str, context: Context, send: Send, reply: Any) -> None:
         """Sends a reply."""

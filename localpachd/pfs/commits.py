@@ -223,6 +223,11 @@ def _ancestor(conn: sqlite3.Connection, asked: Commit, start_: CommitInfo, steps
     return by_seq(conn, found)
 
 
+def count_unfinished(conn: sqlite3.Connection) -> int:
+    """The number of commits that are open or finishing."""
+    return int(conn.execute("SELECT COUNT(*) FROM commits WHERE finished IS NULL").fetchone()[0])
+
+
 def delete_all_of(txn: Transaction, repo: int) -> None:
     """Deletes every commit of a repo, given by its row. Commits made from them keep their content."""
     rows = txn.conn.execute("SELECT seq FROM commits WHERE repo = ?", (repo,)).fetchall()

@@ -87,6 +87,16 @@ def of_existing_commits(conn: sqlite3.Connection, commit_set: str) -> list[JobIn
     return [_info(conn, row) for row in rows]
 
 
+def totals(conn: sqlite3.Connection) -> tuple[dict[str, int], dict[str, int]]:
+    """The number of jobs by state, and that of their datums by outcome. Reads the row of every job."""
+    rows = conn.execute(
+        "SELECT state, COUNT(*), SUM(processed), SUM(skipped), SUM(failed), SUM(recovered) FROM jobs GROUP BY state"
+    ).fetchall()
+    outcomes = ("processed", "skipped", "failed", "recovered")
+    datums = {name: sum(row[place] for row in rows) for place, name in enumerate(outcomes, 2)}
+    return {row[0]: row[1] for row in rows}, datums
+
+
 def sets(conn: sqlite3.Connection) -> list[str]:
     """The ids of all job sets, sorted by their newest jobs, newest first."""
     return [row[0] for row in conn.execute("SELECT id FROM jobs GROUP BY id ORDER BY MAX(seq) DESC")]

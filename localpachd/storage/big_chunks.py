@@ -18,6 +18,7 @@ from xxhash import xxh3_64, xxh3_64_digest
 from localpachd import durable
 from localpachd.errors import DataLoss
 from localpachd.ids import Bytes, chunk_hash
+from localpachd.storage.usage import Counts
 
 _BLOCK = 256 << 10  # bytes read, and checked, at once
 _MARK = b"lp-xxh3\n"
@@ -42,6 +43,7 @@ class BigChunks:
         self._put: dict[bytes, int] = {}  # the generations of chunks that are too young for a sweep
         self._unsynced: dict[Path, None] = {}  # chunks and then their directories, to be made durable
         self._sync_lock = threading.Lock()  # held by the thread that does so
+        self.counts = Counts()
 
     def put(self, digest: bytes, parts: Sequence[Bytes]) -> None:
         """Stores a chunk; it is durable after the next `flush`. Replaces one that is damaged."""
@@ -57,11 +59,14 @@ class BigChunks:
                 file.writelines((*parts, sums))
             path.parent.mkdir(exist_ok=True)
             with self._lock:  # so that a caller that finds it here also finds it in _unsynced
+                replaced = _size(path)  # damaged ones alone are replaced
+                size = _size(temporary)
                 temporary.replace(path)
+                self.counts.add(kept=size - replaced)
                 self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
         finally:
             temporary.unlink(missing_ok=True)
-        self._trashed(digest).unlink(missing_ok=True)
+        self._delete_trashed(digest)
 
     def flush(self) -> None:
         """Returns when every chunk put so far would survive a power failure.
@@ -77,6 +82,7 @@ class BigChunks:
                 except BaseException:
                     with self._lock:
                         if path.is_file():
+                            self.counts.add(kept=-_size(path))
                             path.unlink()  # its bytes cannot be trusted, even if a second try succeeds
                         self._unsynced = {**unsynced, **self._unsynced}
                     raise
@@ -155,9 +161,13 @@ class BigChunks:
         for digest in self._in_trash():
             with suppress(FileNotFoundError):  # it was put again
                 if self._trashed(digest).stat().st_mtime < before:
-                    self._trashed(digest).unlink()
-                    deleted += 1
+                    deleted += self._delete_trashed(digest)
         return deleted
+
+    def measure(self) -> None:
+        """Looks at the sizes of all files, so that `counts` is right; call it while nothing else uses the store."""
+        kept = sum(_size(self.path(digest)) for digest in self.hashes())
+        self.counts.set(kept, sum(_size(self._trashed(digest)) for digest in self._in_trash()))
 
     def path(self, digest: bytes) -> Path:
         """The file of a chunk."""
@@ -177,6 +187,8 @@ class BigChunks:
                 target = self._trashed(digest)
                 self.path(digest).replace(target)
                 os.utime(target, (now, now))
+                size = _size(target)
+                self.counts.add(-size, size)
             return old
 
     def _restore(self, digest: bytes) -> None:
@@ -185,7 +197,28 @@ class BigChunks:
             if not path.exists():
                 path.parent.mkdir(exist_ok=True)
                 self._trashed(digest).replace(path)
+                size = _size(path)
+                self.counts.add(size, -size)
                 self._unsynced.update(dict.fromkeys((path, path.parent, self._root)))
+
+    def _delete_trashed(self, digest: bytes) -> int:
+        """Deletes a chunk from the trash; returns 1, or 0 if it is not there."""
+        path = self._trashed(digest)
+        size = _size(path)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return 0
+        self.counts.add(trash=-size)
+        return 1
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file, 0 for none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def verified(path: Path, digest: bytes) -> bytes:

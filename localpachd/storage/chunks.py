@@ -15,6 +15,7 @@ from localpachd.storage.big_chunks import BigChunks, missing
 from localpachd.storage.clock import SteadyClock
 from localpachd.storage.filesets import Content
 from localpachd.storage.small_chunks import SmallChunks
+from localpachd.storage.usage import Usage
 from localpachd.storage.uses import Uses
 
 SMALL = 64 << 10
@@ -170,6 +171,15 @@ class Chunks:
         many."""
         before = float("inf") if self.disk.full else self._clock.now - kept
         return self._small.empty_trash(before) + self._big.empty_trash(before)
+
+    def measure(self) -> None:
+        """Looks at the sizes of all chunks, so that `usage` is right; call it while nothing else uses the store."""
+        self._big.measure()
+
+    def usage(self) -> Usage:
+        """The bytes that the chunks take, once they were measured."""
+        small, counts = self._small.usage(), self._big.counts
+        return Usage(small.file + counts.kept, counts.trash, small.log)
 
     def shrink(self) -> None:
         """Returns the space of swept small chunks to the disk; call it while nothing else uses the store."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localpachd.errors import DataLoss
 from localpachd.ids import chunk_hash
-from localpachd.sqlite import Readers, shrink, transaction
+from localpachd.sqlite import FileUsage, Readers, file_usage, shrink, transaction
 
 _BATCH_BYTES = 4 << 20
 _BATCH_CHUNKS = 4096
@@ -162,6 +162,11 @@ class SmallChunks:
             self._change("DELETE FROM small WHERE hash IN (SELECT hash FROM trash WHERE hash = ?)", rows)
             deleted += self._change("DELETE FROM trash WHERE hash = ?", rows)
         return deleted
+
+    def usage(self) -> FileUsage:
+        """The bytes of the file."""
+        with self._readers.one() as conn:
+            return file_usage(conn, self._path)
 
     def shrink(self) -> None:
         """Returns the free part of the file to the disk, if it is large; call it while nothing else uses the file."""

@@ -59,7 +59,13 @@ class LocalRunner:
         self._backend = backend
         self._lock = threading.Lock()
         self._told: set[str] = set()
+        self._busy = 0
         self._refusing: int | None = None
+
+    @property
+    def workers(self) -> int:
+        """The number of workers that run."""
+        return self._busy
 
     def images(self, wanted: Collection[str]) -> Mapping[str, ImageStatus]:
         """As `tasks.Runner` says."""
@@ -156,9 +162,13 @@ class LocalRunner:
         with self._disk.writing():
             directory = Path(tempfile.mkdtemp(dir=self._scratch, prefix="worker-"))
         directory.chmod(0o711)  # processes of another user must be able to reach their files
+        with self._lock:
+            self._busy += 1
         try:
             yield directory
         finally:
+            with self._lock:
+                self._busy -= 1
             try:
                 remove(directory)
             except OSError as failure:  # the next start tries again

@@ -1,0 +1,1 @@
+"""The server in numbers, over HTTP, as Prometheus reads them. Knows no gRPC."""
