@@ -78,8 +78,8 @@ class _Stop:
 def _options(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(
         prog="localpachd",
-        description="An embedded server for Pachyderm's API on one machine. With backup, restore or fsck as the first "
-        "argument: maintenance of its root (python -m localpachd backup --help).",
+        description="An embedded server for Pachyderm's API on one machine. With backup, restore, fsck or retention as "
+        "the first argument: maintenance of its root (python -m localpachd backup --help).",
     )
     parser.add_argument("--root", type=_root, required=True, help="directory for all state; created if missing")
     parser.add_argument("--port", type=_port, default=30650, help="port to listen on; 0 picks a free one")
@@ -175,6 +175,13 @@ def _options(arguments: Sequence[str] | None) -> Options:
         "--log-lines", type=_not_negative, default=2_000_000, help="number of lines of pipelines' logs to keep; 0: all"
     )
     parser.add_argument(
+        "--retention",
+        type=_not_negative,
+        default=0,
+        metavar="DAYS",
+        help="squash commits that nothing needs after so many days; 0: keep all (see python -m localpachd retention)",
+    )
+    parser.add_argument(
         "--faithful",
         type=_milliseconds,
         nargs="?",
@@ -201,6 +208,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         run_as=given.run_as,
         protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
+        retention=given.retention,
         metrics_port=given.metrics_port,
         metrics_host=given.metrics_host,
         metrics_token_file=given.metrics_token_file,

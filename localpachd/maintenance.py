@@ -1,19 +1,20 @@
-"""`python -m localpachd backup|restore|fsck`: work on a root, beside its server or without one. Decides nothing."""
+"""`python -m localpachd backup|restore|fsck|retention`: work on a root, beside its server or not. Decides nothing."""
 
 import argparse
 import sqlite3
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from localpachd import backup, rootformat
 from localpachd.db import Database
 from localpachd.errors import DataLoss, FailedPrecondition, PachError
-from localpachd.pfs import fsck
+from localpachd.pfs import fsck, retention
 from localpachd.rootformat import DATABASE, SMALL
 
-COMMANDS = ("backup", "restore", "fsck")
+COMMANDS = ("backup", "restore", "fsck", "retention")
 _DESPITE = "if these files are lost and the others are wanted, add --despite-damage"
 
 
@@ -30,6 +31,8 @@ def main(arguments: Sequence[str]) -> int:
                 if given.despite_damage and not given.adopt:
                     raise FailedPrecondition("--despite-damage belongs to --adopt")
                 return _fsck(given.root, given.verify, given.adopt, given.despite_damage)
+            case "retention":
+                _retention(given.root, given.days)
     except (PachError, OSError, sqlite3.Error) as error:
         print(f"localpachd: {error}", file=sys.stderr)
         return 1
@@ -56,7 +59,37 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--despite-damage", action="store_true", help="with --adopt: also where files are found that cannot be read"
     )
+    made = commands.add_parser("retention", help="show what --retention would squash; changes nothing")
+    made.add_argument("root", type=Path, metavar="ROOT", help="the server's --root")
+    made.add_argument("--days", type=int, required=True, metavar="N", help="the days of --retention")
     return parser
+
+
+@contextmanager
+def _reading(root: Path) -> Iterator[sqlite3.Connection]:
+    """A snapshot of the database of a root. Raises FailedPrecondition for any other directory."""
+    if not (root / DATABASE).exists():
+        raise FailedPrecondition(f"{root} has no {DATABASE}: it is not the root of a localpachd")
+    with backup.reading(root / DATABASE) as conn:
+        conn.row_factory = sqlite3.Row
+        conn.isolation_level = None
+        conn.execute("BEGIN")
+        yield conn
+
+
+def _retention(root: Path, days: int) -> None:
+    if days < 1:
+        raise FailedPrecondition("--days must be at least 1")
+    with _reading(root) as conn:
+        old = retention.old_sets(conn, days)
+        for each in old:
+            began = datetime.fromtimestamp(each.started / 1e9, UTC)
+            print(f"{each.id} {began:%Y-%m-%d %H:%M} {each.commits} commit{'s'[: each.commits > 1]}")
+        size = retention.freed(conn, [each.id for each in old])
+        seen = conn.execute("SELECT COALESCE(MAX(day), 0) FROM days").fetchone()[0]
+    print(f"{root}: --retention {days} would squash {len(old)} commit sets and free {size} bytes")
+    if seen <= days:
+        print(f"the ages of commits have been counted for {seen} days: nothing can be older yet")
 
 
 def _say(copied: backup.Copied, place: Path) -> None:
@@ -64,13 +97,8 @@ def _say(copied: backup.Copied, place: Path) -> None:
 
 
 def _fsck(root: Path, verify: bool, adopt: bool, despite_damage: bool) -> int:
-    if not (root / DATABASE).exists():
-        raise FailedPrecondition(f"{root} has no {DATABASE}: it is not the root of a localpachd")
     found = 0
-    with backup.reading(root / DATABASE) as conn, backup.reading(root / SMALL) as small:
-        conn.row_factory = sqlite3.Row
-        conn.isolation_level = None
-        conn.execute("BEGIN")
+    with _reading(root) as conn, backup.reading(root / SMALL) as small:
 
         def problem(digest: bytes) -> str:
             if not verify and small.execute("SELECT 1 FROM small WHERE hash = ?", (digest,)).fetchone():

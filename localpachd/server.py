@@ -6,6 +6,7 @@ import secrets as random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Literal
@@ -35,7 +36,8 @@ from localpachd.metrics.service import Metrics
 from localpachd.metrics.state import Sources
 from localpachd.pace import Pace
 from localpachd.permissions import close_off
-from localpachd.pfs import filesets
+from localpachd.pfs import filesets, retention
+from localpachd.pfs.ages import Ages
 from localpachd.pfs.finisher import Finisher
 from localpachd.pfs.merging import merge_hidden
 from localpachd.pfs.service import Pfs
@@ -68,6 +70,8 @@ _IDLE_WHEN_CROWDED = 10.0
 """Seconds in which the client of a stream has to take something of it."""
 _BETWEEN_CHORES = 3600.0
 _BETWEEN_LOOKS = 5.0
+_SQUASHED_AT_START = 200
+"""Commit sets; a start does not take minutes for the others, which the chores squash."""
 _GRACE = 1.0
 """Seconds that calls in progress have to end when the server stops."""
 
@@ -82,7 +86,8 @@ class Options:
     directories below `/tmp`, the variables and the user that processes of workers get. `faithful` is the longest delay,
     in seconds, of what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on. With
     `metrics_port` (0: any) metrics are shown on `metrics_host`, to those who have the token of `metrics_token_file` or,
-    without that, of `protection`."""
+    without that, of `protection`. Commit sets that nothing needs are squashed once they are `retention` days old; 0
+    keeps them for ever."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -100,6 +105,7 @@ class Options:
     pass_env: tuple[str, ...] = ()
     run_as: str = ""
     faithful: float = 0.0
+    retention: int = 0
     metrics_port: int | None = None
     metrics_host: str = listening.LOOPBACK
     metrics_token_file: Path | None = None
@@ -173,14 +179,24 @@ class Server:
 
         sidecars = GrpcSidecars(self._pfs, serve, guards)
         self._sources = Sources(
-            options.root, self._db, self._chunks, pool, self._parking.waiting, lambda: self._runner.workers
+            options.root,
+            self._db,
+            self._chunks,
+            pool,
+            self._parking.waiting,
+            lambda: self._runner.workers,
+            options.retention,
         )
         self._pps = Pps(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
         sweeper = gc.Sweeper(self._db, self._chunks)
+        self._ages = Ages(self._db)
+        self._squash_old = partial(retention.squash_old, self._pfs, options.retention)
         self._chores = Chores(
             {
                 "forget old lines of logs": lambda: forget(self._db, options.log_days, options.log_lines),
                 "forget expired file sets": lambda: self._pfs.transact(filesets.forget_expired),
+                "count the days": self._ages.look,
+                "squash old commits": self._squash_old,
                 "sweep": sweeper.sweep,
                 "mark the database": lambda: rootformat.mark(options.root, self._db),
             },
@@ -208,6 +224,8 @@ class Server:
         FailedPrecondition if the root cannot be used."""
         with explained(self._root):
             self._pfs.transact(filesets.forget_expired)
+            self._ages.look()
+            self._squash_old(most=_SQUASHED_AT_START)
             merge_hidden(self._db)
             gc.sweep(self._db, self._chunks)
             if self._measured:
