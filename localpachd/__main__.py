@@ -15,6 +15,7 @@ from localpachd.api.listening import Protection
 from localpachd.errors import PachError
 from localpachd.server import Options, Server
 from localpachd.storage.reach import Network, network
+from speclang import quantities
 
 _LAST_PORT = 65535
 _LONGEST_STOP = 8.0
@@ -182,6 +183,13 @@ def _options(arguments: Sequence[str] | None) -> Options:
         help="squash commits that nothing needs after so many days; 0: keep all (see python -m localpachd retention)",
     )
     parser.add_argument(
+        "--quota",
+        type=_size,
+        default=0,
+        metavar="SIZE",
+        help="the most bytes to store, such as 50G or 2Ti; puts and jobs that exceed it fail",
+    )
+    parser.add_argument(
         "--faithful",
         type=_milliseconds,
         nargs="?",
@@ -209,6 +217,7 @@ def _options(arguments: Sequence[str] | None) -> Options:
         protection=Protection(given.token_file, given.tls_cert, given.tls_key, given.insecure),
         faithful=given.faithful or 0.0,
         retention=given.retention,
+        quota=given.quota,
         metrics_port=given.metrics_port,
         metrics_host=given.metrics_host,
         metrics_token_file=given.metrics_token_file,
@@ -250,6 +259,13 @@ def _milliseconds(text: str) -> float:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number of milliseconds above 0")
     return int(text) / 1000
+
+
+def _size(text: str) -> int:
+    size = quantities.parse(text)
+    if size is None or size < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of bytes, such as 50G or 2Ti")
+    return int(size)
 
 
 def _not_negative(text: str) -> int:

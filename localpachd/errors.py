@@ -7,6 +7,7 @@
     ├── FailedPrecondition    FAILED_PRECONDITION
     ├── Unavailable           UNAVAILABLE
     ├── NoSpace               RESOURCE_EXHAUSTED
+    ├── OverQuota             RESOURCE_EXHAUSTED
     ├── DataLoss              DATA_LOSS
     ├── TooMany               RESOURCE_EXHAUSTED
     ├── Unimplemented         UNIMPLEMENTED
@@ -46,6 +47,10 @@ class Unavailable(PachError):
 
 class NoSpace(PachError):
     """The server's disk has no room for what the request, or a job, writes."""
+
+
+class OverQuota(PachError):
+    """What the request, or a job, writes would exceed the server's quota."""
 
 
 class DataLoss(PachError):

@@ -70,6 +70,7 @@ _IDLE_WHEN_CROWDED = 10.0
 """Seconds in which the client of a stream has to take something of it."""
 _BETWEEN_CHORES = 3600.0
 _BETWEEN_LOOKS = 5.0
+_BETWEEN_RELIEFS = 2.0
 _SQUASHED_AT_START = 200
 """Commit sets; a start does not take minutes for the others, which the chores squash."""
 _GRACE = 1.0
@@ -87,7 +88,7 @@ class Options:
     in seconds, of what takes time on a cluster; 0 does all at once, and forgives what pachd crashes on. With
     `metrics_port` (0: any) metrics are shown on `metrics_host`, to those who have the token of `metrics_token_file` or,
     without that, of `protection`. Commit sets that nothing needs are squashed once they are `retention` days old; 0
-    keeps them for ever."""
+    keeps them for ever. At most `quota` bytes are stored; 0 for no limit."""
 
     root: Path
     host: str = "127.0.0.1"
@@ -106,6 +107,7 @@ class Options:
     run_as: str = ""
     faithful: float = 0.0
     retention: int = 0
+    quota: int = 0
     metrics_port: int | None = None
     metrics_host: str = listening.LOOPBACK
     metrics_token_file: Path | None = None
@@ -125,7 +127,8 @@ class Server:
         self._token = listening.token(options.protection.token_file)
         self._metrics = _metrics(options)
         self._root = options.root
-        self._measured = options.metrics_port is not None
+        self._counted = options.metrics_port is not None
+        self._measured = self._counted or bool(options.quota)
         with explained(options.root):
             self._lock = RootLock(options.root)
         try:
@@ -142,7 +145,7 @@ class Server:
         # Workers' processes have a token of their own, so that the clients' one is in no environment.
         workers_token = random.token_hex(32) if self._token else ""
         guards = [TokenInterceptor((self._token, workers_token))] if self._token else []
-        counting = [CallMetrics(self._metrics.calls)] if self._measured else []
+        counting = [CallMetrics(self._metrics.calls)] if self._counted else []
         faithful = [CrashInterceptor()] if options.faithful else []
         self._parking = Parking(_IDLE, _IDLE_WHEN_CROWDED)
         self._calls = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="call")
@@ -160,7 +163,7 @@ class Server:
         rootformat.prepare(options.root)
         self._db = Database(options.root / rootformat.DATABASE, disk)
         rootformat.prove(options.root, self._db)
-        self._chunks = Chunks(options.root / rootformat.CHUNKS, disk)
+        self._chunks = Chunks(options.root / rootformat.CHUNKS, disk, options.quota, lambda: self._db.usage().use)
         own = (options.root, options.protection.token_file, options.protection.key, options.metrics_token_file)
         reach = Reach(options.file_urls, options.url_networks, tuple(each for each in own if each is not None))
         self._pfs = Pfs.open(self._db, self._chunks, jobs, Pace(options.faithful), reach)
@@ -186,6 +189,7 @@ class Server:
             self._parking.waiting,
             lambda: self._runner.workers,
             options.retention,
+            options.quota,
         )
         self._pps = Pps(self._pfs, self._runner, pool, at.workers_port, secrets, sidecars)
         sweeper = gc.Sweeper(self._db, self._chunks)
@@ -209,6 +213,7 @@ class Server:
             },
             _BETWEEN_LOOKS,
         )
+        self._relief = Chores({"make room": sweeper.relieve}, _BETWEEN_RELIEFS)
         serve(self._grpc, self._pfs)
         # Where another user's processes have no /pfs of their own, they reach their files through the root.
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
@@ -236,6 +241,7 @@ class Server:
         self._pps.start()
         self._chores.start()
         self._looks.start()
+        self._relief.start()
         self._grpc.start()
         self._metrics.start(self._sources)
 
@@ -245,6 +251,7 @@ class Server:
         self._grpc.stop(_GRACE).wait()
         self._chores.stop()
         self._looks.stop()
+        self._relief.stop()
         self._pps.stop()
         self._finisher.stop()
         self._levels.close()

@@ -34,6 +34,7 @@ _CODES: tuple[tuple[type[errors.PachError], grpc.StatusCode], ...] = (
     (errors.FailedPrecondition, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.Unavailable, grpc.StatusCode.UNAVAILABLE),
     (errors.NoSpace, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (errors.OverQuota, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.DataLoss, grpc.StatusCode.DATA_LOSS),
     (errors.TooMany, grpc.StatusCode.RESOURCE_EXHAUSTED),
     (errors.Unimplemented, grpc.StatusCode.UNIMPLEMENTED),

@@ -25,7 +25,7 @@ _NAME = "localpachd"
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The parts of one server whose state is shown. `waiting` gives the calls that wait, by method, `workers` the
-    number of workers that run, `retention` the days after which old commits go."""
+    number of workers that run, `retention` the days after which old commits go, `quota` the most bytes."""
 
     root: Path
     db: Database
@@ -34,6 +34,7 @@ class Sources:
     waiting: Callable[[], Mapping[str, int]]
     workers: Callable[[], int]
     retention: int = 0
+    quota: int = 0
 
 
 class State(Collector):
@@ -60,6 +61,7 @@ class State(Collector):
         yield _one("gpus", "GPUs that pipelines may use.", len(sources.gpus.devices))
         yield _one("gpus_leased", "GPUs that workers hold.", len(sources.gpus.holders()))
         yield _one("retention_days", "Days after which old commits go; 0 for never.", sources.retention)
+        yield _one("quota_bytes", "The most bytes that may be stored; 0 for no limit.", sources.quota)
         yield _one("workers", "Workers that run.", sources.workers())
 
     def _work(self) -> Iterator[GaugeMetricFamily]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from localpachd.errors import NoSpace, NotFound, PachError, TooMany
+from localpachd.errors import NoSpace, NotFound, OverQuota, PachError, TooMany
 from localpachd.pfs import egress
 from localpachd.pfs.contents import StillFinishing
 from localpachd.pfs.entities import Repo
@@ -90,7 +90,7 @@ class JobRun(Run):
                 except _InputsGone as error:
                     self._end(JobState.UNRUNNABLE, unrunnable(error.names))
                     return
-                except TooMany as error:
+                except (OverQuota, TooMany) as error:
                     self._end(JobState.FAILURE, str(error))
                     return
                 except NoSpace as error:  # nobody can write a log then; `JobReader` gives it as the job's reason

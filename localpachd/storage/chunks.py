@@ -1,7 +1,7 @@
 """Chunks: immutable bytes by their hash, on disk. Knows nothing of files, layers or references to chunks."""
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
@@ -11,9 +11,11 @@ from localpachd.disk import Disk
 from localpachd.errors import DataLoss
 from localpachd.ids import Bytes
 from localpachd.storage import chunking
+from localpachd.storage import quota as quotas
 from localpachd.storage.big_chunks import BigChunks, missing
 from localpachd.storage.clock import SteadyClock
 from localpachd.storage.filesets import Content
+from localpachd.storage.quota import Quota
 from localpachd.storage.small_chunks import SmallChunks
 from localpachd.storage.usage import Usage
 from localpachd.storage.uses import Uses
@@ -28,11 +30,15 @@ class Chunks:
     Small chunks are collected in memory and written in batches; `flush` makes all puts so far durable, and must be
     called before the transaction that refers to them. All reads are checked: DataLoss for a chunk that is damaged or
     missing. Putting the bytes of a chunk again repairs it. `uses` tells a sweep which work is in progress. Writes raise
-    NoSpace if the `disk` is full.
+    NoSpace if the `disk` is full, and OverQuota if all chunks, those in the trash too, and the bytes of `others` would
+    be more than `quota`. The trash is emptied before that.
     """
 
-    def __init__(self, root: Path, disk: Disk | None = None) -> None:
+    def __init__(
+        self, root: Path, disk: Disk | None = None, quota: int = quotas.NONE, others: Callable[[], int] = lambda: 0
+    ) -> None:
         self.disk = disk or Disk(root)
+        self.quota = Quota(quota, lambda: self._in_use() + others())
         durable.make_directory(root)
         self._small = SmallChunks(root / "small.sqlite")
         self.uses = Uses(self._small.generation)
@@ -43,11 +49,15 @@ class Chunks:
     def put(self, *parts: Bytes) -> bytes:
         """Stores one chunk of at most `ids.CHUNK_SIZE` bytes, which may lie in parts; returns its 32-byte hash."""
         digest = ids.chunk_hash(*parts)
+        size = sum(map(len, parts))
+        if self.quota.lacks(size):
+            self._make_room(digest, size)
         with self.disk.writing():
-            if sum(map(len, parts)) >= SMALL:
+            if size >= SMALL:
                 self._big.put(digest, parts)
             else:
                 self._small.put(digest, b"".join(parts))
+        self.quota.wrote(size)
         return digest
 
     def get(self, digest: bytes) -> bytes:
@@ -167,10 +177,12 @@ class Chunks:
         return swept
 
     def empty_trash(self, kept: float) -> int:
-        """Deletes the chunks that have been in the trash for `kept` seconds, or all if the disk is full; returns how
-        many."""
-        before = float("inf") if self.disk.full else self._clock.now - kept
-        return self._small.empty_trash(before) + self._big.empty_trash(before)
+        """Deletes the chunks that have been in the trash for `kept` seconds, or all if the disk is full or the quota
+        is reached; returns how many."""
+        before = float("inf") if self.disk.full or self.quota.reached else self._clock.now - kept
+        emptied = self._small.empty_trash(before) + self._big.empty_trash(before)
+        self.quota.forget()
+        return emptied
 
     def measure(self) -> None:
         """Looks at the sizes of all chunks, so that `usage` is right; call it while nothing else uses the store."""
@@ -189,6 +201,20 @@ class Chunks:
         """Makes everything durable and closes the files; call it when nothing uses the store any more."""
         self.flush()
         self._small.close()
+
+    def _in_use(self) -> int:
+        small, counts = self._small.usage(), self._big.counts
+        return small.use + counts.kept + counts.trash
+
+    def _make_room(self, digest: bytes, size: int) -> None:
+        """Empties the trash for a new chunk. Raises OverQuota if there is still no room; a chunk that is there already
+        takes none."""
+        if self._small.get(digest) is not None or self._big.path(digest).exists():
+            return
+        refusal = self.quota.refusal()
+        if self.empty_trash(0.0) and not self.quota.lacks(size):
+            return
+        raise refusal
 
     def _blocks(self, digest: bytes, length: int, skip: int) -> Iterator[bytes]:
         if length >= SMALL:

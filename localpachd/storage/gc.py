@@ -4,6 +4,8 @@ Such chunks lie in the trash for a day before. They come back if they are put ag
 """
 
 import sqlite3
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from localpachd.db import Database
 from localpachd.storage.chunks import Chunks
 
 KEPT = 86400.0
-"""Seconds for which chunks stay in the trash, unless the disk is full."""
+"""Seconds for which chunks stay in the trash, unless the disk is full or the quota reached."""
 
 _HASH_BYTES = 32
 
@@ -47,9 +49,25 @@ class Sweeper:
         self._db = db
         self._chunks = chunks
         self._found: dict[int, int] = {}  # unused layers, each with a mark of when it was found
+        self._one = threading.Lock()
+        self._next = float("-inf")
 
     def sweep(self) -> Swept:
-        """Deletes the layers and chunks that are safe to delete. One call at a time."""
+        """Deletes the layers and chunks that are safe to delete."""
+        with self._one:
+            return self._sweep()
+
+    def relieve(self) -> Swept | None:
+        """Sweeps if the quota was reached lately, but for no more than a tenth of the time; None if it did not."""
+        begun = time.monotonic()
+        if not self._chunks.quota.reached or begun < self._next:
+            return None
+        swept = self.sweep()
+        now = time.monotonic()
+        self._next = now + 9 * (now - begun)
+        return swept
+
+    def _sweep(self) -> Swept:
         uses = self._chunks.uses
         before = self._chunks.advance()
         unused = _unused(self._db)
