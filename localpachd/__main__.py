@@ -10,23 +10,29 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from localpachd import allocator, maintenance
+from localpachd import allocator, maintenance, unit
 from localpachd.api.listening import Protection
 from localpachd.errors import PachError
+from localpachd.notify import Notifier
 from localpachd.server import Options, Server
 from localpachd.storage.reach import Network, network
 from speclang import quantities
 
 _LAST_PORT = 65535
+_UNIT = "unit"
 _LONGEST_STOP = 8.0
 """Seconds that an orderly end may take."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serves until SIGTERM or SIGINT, or does the maintenance that is asked for; returns the exit status."""
+    """Serves until SIGTERM or SIGINT, does the maintenance that is asked for, or prints a unit of systemd; returns the
+    exit status."""
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments and arguments[0] in maintenance.COMMANDS:
         return maintenance.main(arguments)
+    if arguments and arguments[0] == _UNIT:
+        print(unit.text(_options(arguments[1:]).root, arguments[1:]), end="")
+        return 0
     options = _options(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     stop = _Stop()
@@ -40,7 +46,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # In one piece: `lookalike up` reads the lines that it needs, and leaves.
     metrics = f"\nlocalpachd: metrics at {server.metrics_address}" if server.metrics_address else ""
     print(f"localpachd: listening on {server.address}{metrics}", flush=True)
+    manager = Notifier()
+    manager.ready(f"listening on {server.address}", server.check)
     stop.wait()
+    manager.stopping()
     server.stop()
     return 0
 
@@ -80,7 +89,8 @@ def _options(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(
         prog="localpachd",
         description="An embedded server for Pachyderm's API on one machine. With backup, restore, fsck or retention as "
-        "the first argument: maintenance of its root (python -m localpachd backup --help).",
+        "the first argument: maintenance of its root (python -m localpachd backup --help); with unit: the unit of "
+        "systemd that runs it with these options.",
     )
     parser.add_argument("--root", type=_root, required=True, help="directory for all state; created if missing")
     parser.add_argument("--port", type=_port, default=30650, help="port to listen on; 0 picks a free one")

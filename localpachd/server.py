@@ -245,6 +245,11 @@ class Server:
         self._grpc.start()
         self._metrics.start(self._sources)
 
+    def check(self) -> None:
+        """Raises what stands in the way of reading the database."""
+        with self._db.read() as conn:
+            conn.execute("SELECT 1 FROM facts LIMIT 1").fetchone()
+
     def stop(self) -> None:
         """Ends calls and processes; running jobs continue at the next start."""
         self._metrics.stop()
