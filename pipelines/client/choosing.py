@@ -38,7 +38,8 @@ def of_library(root: Path, environment: Mapping[str, str] = os.environ) -> Targe
         )
     context = contexts.of_address(server.address, environment)
     words = f"the library in {root}, at {server.address}"
-    return replace(_target(server.address, context, None, words), local=True)
+    certificates = _certificates(context, contexts.config_path(environment))
+    return replace(_target(server.address, context, certificates, words), local=True)
 
 
 def _of_context(environment: Mapping[str, str]) -> Target:

@@ -3,6 +3,7 @@
 Knows localpachd only as a program to start; its API is reached as on any cluster.
 """
 
+import base64
 import json
 import os
 import shutil
@@ -28,18 +29,39 @@ _STATE = "pachd"
 """The directory of localpachd's own state, below the root."""
 
 _FIRST_LINE = "localpachd: listening on "
+_SECOND_LINE = "localpachd: metrics at "
+_METRICS = "--metrics-port"
 _STOPS_WITHIN = 30.0
 """Seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A localpachd that was started on `root`; `previous_context` was pachctl's active context before."""
+    """A localpachd that was started on `root`; `previous_context` was pachctl's active context before. `metrics` is the
+    URL of its metrics, "" without."""
 
     root: str
     address: str
     pid: int
     previous_context: str
+    metrics: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The files with the token that a server asks for, and with its certificate and those that this was issued with."""
+
+    token: Path | None = None
+    certificate: Path | None = None
+
+    def context(self) -> dict[str, str]:
+        """What a context of pachctl holds of them. Raises LookalikeError if they cannot be read."""
+        try:
+            token = {"session_token": self.token.read_text().strip()} if self.token else {}
+            trusted = base64.b64encode(self.certificate.read_bytes()).decode() if self.certificate else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise LookalikeError(f"cannot read the token or the certificate of the server: {error}") from error
+        return token | ({"server_cas": trusted} if trusted else {})
 
 
 def default_root(environment: Mapping[str, str] = os.environ) -> Path:
@@ -68,8 +90,8 @@ def running(root: Path) -> Server | None:
     return server if server is not None and _runs(server) else None
 
 
-def up(root: Path, port: int, options: Sequence[str] = ()) -> tuple[Server, bool]:
-    """Starts localpachd on a root unless it runs there already, and makes it pachctl's active context.
+def up(root: Path, port: int, options: Sequence[str] = (), access: Access | None = None) -> tuple[Server, bool]:
+    """Starts localpachd on a root unless it runs there already, and makes it pachctl's active context, with its access.
 
     Returns it and whether this call started it. Raises LookalikeError if it does not start.
     """
@@ -77,11 +99,13 @@ def up(root: Path, port: int, options: Sequence[str] = ()) -> tuple[Server, bool
     recorded = _recorded(root)
     server = running(root)
     fresh = server is None
+    credentials: Mapping[str, str] = {}
     if server is None:
         root.mkdir(parents=True, exist_ok=True)
-        address, pid = _start(root, port, options)
-        server = Server(str(root), address, pid, recorded.previous_context if recorded else "")
-    previous = _enter_context(server.address, fresh)
+        credentials = access.context() if access else {}
+        address, metrics, pid = _start(root, port, options)
+        server = Server(str(root), address, pid, recorded.previous_context if recorded else "", metrics)
+    previous = _enter_context(server.address, credentials if fresh else None)
     server = replace(server, previous_context=previous or server.previous_context)
     _record(root).write_text(json.dumps(asdict(server), indent=2) + "\n")
     return server, fresh
@@ -139,7 +163,8 @@ def _command(root: str) -> list[str]:
     return ["-P", "-m", "localpachd", "--root", str(Path(root) / _STATE)]
 
 
-def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
+def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, str, int]:
+    """The addresses of the server and of its metrics, and its process."""
     command = [sys.executable, *_command(str(root)), "--port", str(port), *options]
     with log_path(root).open("ab") as log:
         process = subprocess.Popen(
@@ -149,6 +174,8 @@ def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
     try:
         with process.stdout:
             line = process.stdout.readline().strip()
+            shown = _METRICS in options and line.startswith(_FIRST_LINE)
+            metrics = process.stdout.readline().strip().removeprefix(_SECOND_LINE) if shown else ""
     except KeyboardInterrupt:  # nobody would know the server
         process.kill()
         raise
@@ -157,7 +184,7 @@ def _start(root: Path, port: int, options: Sequence[str]) -> tuple[str, int]:
         process.wait()
         said = line or _no_space(root) or _last_line(log_path(root)) or "it printed no message"
         raise LookalikeError(f"localpachd did not start: {said.removeprefix('localpachd: ')}")
-    return line.removeprefix(_FIRST_LINE), process.pid
+    return line.removeprefix(_FIRST_LINE), metrics, process.pid
 
 
 def _no_space(root: Path) -> str:
@@ -187,15 +214,15 @@ def _runs(server: Server) -> bool:
     return state != "Z" and ours in " ".join(arguments)
 
 
-def _enter_context(address: str, fresh: bool) -> str:
-    """Makes the local server pachctl's active context; returns the name of the previous one. The context of a server
-    that was running already keeps what pachctl has added to it, such as a project."""
+def _enter_context(address: str, credentials: Mapping[str, str] | None) -> str:
+    """Makes the local server, with these credentials, pachctl's active context; returns the name of the previous one.
+    The context of a server that was running already (None) keeps what pachctl has added to it, such as a project."""
     path = config_path(os.environ)
     config = read_config(path)
     v2 = config["v2"]
     before: str = v2.get("active_context") or ""
-    if fresh or v2["contexts"].get(CONTEXT, {}).get("pachd_address") != address:
-        v2["contexts"][CONTEXT] = {"pachd_address": address, "source": "IMPORTED"}
+    if credentials is not None or v2["contexts"].get(CONTEXT, {}).get("pachd_address") != address:
+        v2["contexts"][CONTEXT] = {"pachd_address": address, "source": "IMPORTED", **(credentials or {})}
     v2["active_context"] = CONTEXT
     write_config(path, config)
     return "" if before == CONTEXT else before

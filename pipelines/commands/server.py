@@ -33,6 +33,7 @@ class Runner(StrEnum):
     examples=(
         "lookalike up",
         "lookalike up --port 0 --runner docker",
+        "lookalike up --retention 90 --quota 200G --metrics-port 9650",
     ),
 )
 def up(
@@ -48,13 +49,42 @@ def up(
         Runner,
         typer.Option(help="How workers run: as processes of this machine, or in containers of their images (docker)."),
     ] = Runner.PROCESS,
+    retention: Annotated[
+        int, typer.Option(min=0, metavar="DAYS", help="Squash commits that nothing needs after so many days; 0: never.")
+    ] = 0,
+    quota: Annotated[str, typer.Option(metavar="SIZE", help="The most bytes to store, such as 50G.")] = "",
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="PORT", help="Show metrics for Prometheus on this port; 0 takes a free one."),
+    ] = None,
+    pass_env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A variable of this environment that workers get; repeatable."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(parser=path, metavar="FILE", help="A file with the token that the server asks for.")
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option(
+            parser=path, metavar="FILE", help="The server's certificate for 127.0.0.1, and its issuers' (PEM)."
+        ),
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option(parser=path, metavar="FILE", help="The key of that certificate (PEM).")
+    ] = None,
 ) -> None:
     """Start localpachd in the background and point pachctl at it.
 
     Its library is that of this directory: lookalike uses it in this directory and below.
     """
     options = ["--gpus", gpus, "--runner", runner, *(["--strict-gpus"] if strict_gpus else [])]
-    server, fresh = local.up(root or local.default_root(), port, options)
+    options += ["--retention", str(retention)] + [word for name in pass_env or () for word in ("--pass-env", name)]
+    given = {"--quota": quota or None, "--metrics-port": metrics_port, "--token-file": token_file}
+    given |= {"--tls-cert": tls_cert, "--tls-key": tls_key}
+    options += [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    access = local.Access(token_file, tls_cert)
+    server, fresh = local.up(root or local.default_root(), port, options, access)
     _say_server(server, fresh)
     say_all(local.overridden(server))
 
@@ -139,6 +169,8 @@ def _remove_samples(root: Path, wait: bool) -> None:
 def _say_server(server: local.Server, fresh: bool) -> None:
     say(f"localpachd {'is running' if fresh else 'was running already'} at {server.address} (process {server.pid})")
     say(f"its state is in {server.root}; pachctl's active context is {local.CONTEXT}")
+    if server.metrics:
+        say(f"its metrics are at {server.metrics}")
     root = Path(server.root)
     if local.is_default(root):
         say(f"lookalike uses it in {root.parent} and below")

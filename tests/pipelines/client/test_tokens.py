@@ -3,7 +3,9 @@
 import base64
 import json
 import re
+import ssl
 import subprocess
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -59,3 +61,42 @@ def test_the_certificate_of_the_context_is_verified(
 
 def test_a_token_is_in_no_printed_target() -> None:
     assert TOKEN not in repr(Target("grpc://here:1", token=TOKEN))
+
+
+def test_up_passes_its_options_and_the_command_has_the_access(tmp_path: Path, command: Command) -> None:
+    """Token, TLS, metrics, quota, retention and variables; a start that fails says why."""
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", "/CN=x", "-addext", "subjectAltName=IP:127.0.0.1", "-out", certificate, "-keyout", key],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    command.environment = {"PACH_CONFIG": str(tmp_path / "config.json"), "LOOKALIKE_ROOT": str(tmp_path / "library")}
+    refused = command.fails("up", "--port", "0", "--quota", "much")
+    assert "much is not a number of bytes, such as 50G or 2Ti" in " ".join(refused.split())
+    given: list[str | Path] = [
+        "--token-file",
+        tmp_path / "token",
+        "--tls-cert",
+        certificate,
+        "--tls-key",
+        key,
+        "--pass-env",
+        "HOME",
+    ]
+    said = command.says("up", "--port", "0", "--retention", "90", "--quota", "50G", "--metrics-port", "0", *given)
+    try:
+        assert "localpachd is running at grpcs://127.0.0.1:" in said
+        (metrics,) = re.findall(r"its metrics are at (https://127\.0\.0\.1:\d+/metrics)", said)
+        context = ssl.create_default_context(cafile=str(certificate))
+        asked = urllib.request.Request(metrics, headers={"Authorization": f"Bearer {TOKEN}"})
+        with urllib.request.urlopen(asked, timeout=60, context=context) as reply:
+            shown = reply.read().decode()
+        assert "localpachd_retention_days 90.0" in shown
+        assert "localpachd_quota_bytes 5e+010" in shown or "localpachd_quota_bytes 5e+10" in shown
+        assert command.run("commits", "nothing-there").stderr == NOTHING
+        assert metrics in command.says("up", "--port", "0")  # it is running already
+        assert command.run("commits", "nothing-there").stderr == NOTHING
+    finally:
+        command.says("down")
