@@ -1,6 +1,7 @@
 """Profiles of this process as text: the stacks of its threads, the processor time by stack, the memory by type."""
 
 import gc
+import os
 import sys
 import threading
 import time
@@ -41,7 +42,31 @@ def stacks() -> str:
 
 
 def heap() -> str:
-    """The process's memory by the kernel's count, and the number and bytes of Python's objects by type."""
+    """The process's memory by the kernel's count, and the number and bytes of Python's objects by type.
+
+    A copy of this process counts. Here, a thread that is making a tuple of an iterator would fail (SystemError,
+    CPython's issue 59313): the collector lists the tuple, and so refers to it, before it is complete.
+    """
+    memory = _memory()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            with os.fdopen(writer, "w", encoding="utf-8") as there:
+                there.write("\n".join(_objects()))
+        finally:
+            os._exit(0)
+    os.close(writer)
+    try:
+        with os.fdopen(reader, encoding="utf-8") as here:
+            rows = here.read()
+    finally:
+        os.waitpid(child, 0)
+    return "\n".join([*memory, "", f"{'bytes':>12} {'objects':>10}  type", rows, ""])
+
+
+def _objects() -> list[str]:
+    """The lines of the types with the most bytes."""
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     seen: set[int] = set()
@@ -53,8 +78,7 @@ def heap() -> str:
                 name = f"{type(found).__module__}.{type(found).__qualname__}"
                 counts[name] += 1
                 sizes[name] += sys.getsizeof(found, 0)
-    rows = [f"{size:12d} {counts[name]:10d}  {name}" for name, size in sizes.most_common(_MOST_TYPES)]
-    return "\n".join([*_memory(), "", f"{'bytes':>12} {'objects':>10}  type", *rows, ""])
+    return [f"{size:12d} {counts[name]:10d}  {name}" for name, size in sizes.most_common(_MOST_TYPES)]
 
 
 def cpu(seconds: float, active: Callable[[], bool]) -> str:

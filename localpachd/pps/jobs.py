@@ -175,8 +175,11 @@ def commit_finished(txn: Transaction, commit: CommitInfo) -> None:
 
 
 def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
-    """Kills the jobs of output commits that were deleted."""
+    """Kills the jobs of output and meta commits that were deleted: without both they cannot go on."""
     for info in removed:
+        repo = info.commit.repo
+        if repo.type == META:
+            _meta_removed(txn, Job(Pipeline(repo.project, repo.name), info.commit.id))
         job = job_rows.job_of(info.commit)
         if (
             job is not None
@@ -184,6 +187,12 @@ def commits_removed(txn: Transaction, removed: Sequence[CommitInfo]) -> None:
             and not job_rows.row_of(txn.conn, job)["finished"]
         ):
             _end(txn, job, JobState.KILLED, "output commit removed")
+
+
+def _meta_removed(txn: Transaction, job: Job) -> None:
+    now = job_rows.state(txn.conn, job)
+    if now is not None and not now.terminal:
+        fail(txn, job, JobState.KILLED, "meta commit removed")
 
 
 def _close(txn: Transaction, commit: Commit, error: str) -> None:

@@ -74,3 +74,25 @@ def test_the_heap_is_counted_by_type() -> None:
 def test_an_unknown_profile_is_refused_with_the_names_of_the_others() -> None:
     with pytest.raises(PachError, match='unable to find profile "mutex": localpachd has the profiles cpu, goroutine'):
         profiles.profile("mutex", 0, lambda: True)
+
+
+def test_a_count_of_the_heap_disturbs_no_other_thread() -> None:
+    """Each makes tuples of iterators: what the collector lists before it is complete."""
+    over, failures = threading.Event(), list[BaseException]()
+
+    def work() -> None:
+        while not over.is_set():
+            try:
+                tuple(each for each in range(20_000))
+            except SystemError as failure:
+                failures.append(failure)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(4):
+        profiles.heap()
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert failures == []

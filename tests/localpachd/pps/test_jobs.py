@@ -1,12 +1,14 @@
 """Jobs end to end: real files, real processes, the rules of skipping, failing and cascading."""
 
 import json
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localpachd.errors import AlreadyExists, NotFound, PachError
-from localpachd.pfs import branches, commits, repos
+from localpachd.pfs import branches, commits, removal, repos
 from localpachd.pfs.changes import blocking
 from localpachd.pfs.entities import Branch, Commit, Repo
 from localpachd.pps.entities import Counters, Job, JobInfo, JobState, Level, Pipeline, PipelineState
@@ -549,3 +551,16 @@ def test_subscribing_shows_each_unfinished_job_once(engine: Engine) -> None:
     opened = engine.pfs.transact(lambda txn: commits.start(txn, Branch(repo, "master")))
     assert next(stream).job.id == opened.commit.id
     engine.pfs.transact(lambda txn: commits.finish(txn, opened))
+
+
+def test_a_job_without_its_meta_commit_is_killed(engine: Engine, tmp_path: Path) -> None:
+    """It could not go on, and would try for ever."""
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    engine.repo("texts")
+    engine.put("texts", {"/a": "one"})
+    engine.create("wait", only("texts"), f"cat {go}")
+    (job,) = engine.until(lambda: [each for each in engine.jobs("wait") if each.state == JobState.RUNNING])
+    engine.pfs.transact(lambda txn: removal.drop(txn, Commit(Repo("default", "wait", "meta"), job.job.id)))
+    ended = engine.settle("wait")
+    assert (ended.state, ended.reason) == (JobState.KILLED, "meta commit removed")
