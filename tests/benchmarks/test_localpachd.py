@@ -28,6 +28,8 @@ TINY = (
     "16",
     "--read",
     "1",
+    "--calls",
+    "5",
     "--held",
     "2",
     "2",
@@ -46,10 +48,10 @@ def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pyte
         assert row.keys() == {"section", "name", "seconds", "rate", "peak_mib"}
         assert row["seconds"] or row["peak_mib"]
         names.setdefault(row["section"], set()).add(row["name"])
-    assert len(names) == 16
+    assert len(names) == 17
     assert all({"ours", "bound"} <= each for each in names.values())
     printed = capsys.readouterr()
-    assert printed.out.count("\n| ") == 2 + 25
+    assert printed.out.count("\n| ") == 2 + 26
     assert "measuring history" in printed.err
 
 
