@@ -3,13 +3,13 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from localpachd import durable
 from localpachd.disk import Disk
-from localpachd.sqlite import FileUsage, Readers, SharedSync, file_usage, shrink, transaction
+from localpachd.sqlite import FileUsage, Readers, SharedSync, file_usage, shrink, snapshot, transaction
 
 # Times are nanoseconds since the epoch, UTC. `seq` columns give the order of creation.
 SCHEMA = """
@@ -216,14 +216,14 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """A connection that sees one unchanging snapshot until the block ends."""
-        with self._readers.one() as conn:
-            try:
-                conn.execute("BEGIN")
-                yield conn
-            finally:
-                if conn.in_transaction:  # SQLite itself ends it after some failures
-                    conn.execute("ROLLBACK")
+        """A connection that sees one unchanging snapshot until the block ends. The log of changes grows meanwhile: what
+        waits for a client reads through `connection`."""
+        with self.connection() as conn, snapshot(conn):
+            yield conn
+
+    def connection(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A connection for reading on which each statement sees a snapshot of its own, unless in `sqlite.snapshot`."""
+        return self._readers.one()
 
     def fact(self, key: str, make: Callable[[], str]) -> str:
         """The value kept under `key`; `make` makes it when it is first asked for."""

@@ -139,6 +139,17 @@ def transaction(conn: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def snapshot(conn: sqlite3.Connection) -> Iterator[None]:
+    """Lets a connection see one unchanging snapshot until the block ends."""
+    try:
+        conn.execute("BEGIN")
+        yield
+    finally:
+        if conn.in_transaction:  # SQLite itself ends it after some failures
+            conn.execute("ROLLBACK")
+
+
 def shrink(conn: sqlite3.Connection) -> None:
     """Returns the free part of a file to the disk, if it is large, by rewriting the file. `conn` is in WAL mode. If the
     disk has no room for that, the file stays as it is."""

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 
 from localpachd.api import wellformed
 from localpachd.api.schema import SERVICES, message_class
+from localpachd.api.spooling import spooled
 
 Request = TypeVar("Request")
 Reply = TypeVar("Reply")
@@ -40,6 +41,13 @@ def waits(method: Method) -> Method:
     return method
 
 
+def lists(method: Method) -> Method:
+    """Marks a method of a servicer that yields its replies from one snapshot of the database: all are collected before
+    the first is sent, since the database's log of changes grows for as long as a snapshot is held."""
+    method.lists = True  # type: ignore[attr-defined]
+    return method
+
+
 def add_service(server: grpc.Server, service: str, servicer: object, waiting: Waiting | None = None) -> None:
     """Adds the service of this full name to a server, with every call for which `servicer` has a method. A reply is a
     message or, encoded by hand, bytes. A request with values that no message may hold is refused. `waiting` is needed
@@ -59,6 +67,8 @@ def _handler(method: str, call: MethodDescriptor, behaviour: Callable[..., Any],
         assert waiting is not None
         steps = behaviour if check is None else _checking(check, behaviour)
         return method_handler(waiting.behaviour(method, steps), (False, True), decode, _encoded)
+    if hasattr(behaviour, "lists"):
+        behaviour = spooled(behaviour, _encoded)
     made: grpc.RpcMethodHandler[Any, Any] = method_handler(
         behaviour, (call.client_streaming, call.server_streaming), decode, _encoded
     )

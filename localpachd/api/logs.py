@@ -8,6 +8,7 @@ import grpc
 
 from localpachd.api import log_json
 from localpachd.api import pps_messages as messages
+from localpachd.api.handlers import lists
 from localpachd.api.schema import logs_pb2
 from localpachd.api.times import nanoseconds, timestamp
 from localpachd.errors import Unimplemented
@@ -27,6 +28,7 @@ class LogsServicer:
     def __init__(self, pfs: Pfs) -> None:
         self._db = pfs.db
 
+    @lists
     def GetLogs(
         self, request: logs_pb2.GetLogsRequest, context: grpc.ServicerContext
     ) -> Iterator[logs_pb2.GetLogsResponse]:

@@ -6,6 +6,7 @@ from itertools import chain
 import grpc
 
 from localpachd.api import pfs_messages as messages
+from localpachd.api.handlers import lists
 from localpachd.api.schema import pfs_pb2, task_pb2
 from localpachd.pfs import fsck
 from localpachd.pfs.service import Pfs
@@ -17,6 +18,7 @@ class CheckCalls:
 
     _pfs: Pfs
 
+    @lists
     def Fsck(self, request: pfs_pb2.FsckRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.FsckResponse]:
         if request.fix:
             self._pfs.transact(fsck.fix)

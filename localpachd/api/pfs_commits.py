@@ -7,7 +7,7 @@ from functools import partial
 import grpc
 
 from localpachd.api import pfs_messages as messages
-from localpachd.api.handlers import waits
+from localpachd.api.handlers import lists, waits
 from localpachd.api.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
@@ -63,6 +63,7 @@ class CommitCalls:
             found = yield from self._await(found, request.wait, context.is_active)
         yield messages.commit_info(found)
 
+    @lists
     def ListCommit(
         self, request: pfs_pb2.ListCommitRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.CommitInfo]:
@@ -123,6 +124,7 @@ class CommitCalls:
             if info.finished is None:
                 yield messages.commit_info((yield from self._await(info, pfs_pb2.FINISHED, context.is_active)))
 
+    @lists
     def ListCommitSet(
         self, request: pfs_pb2.ListCommitSetRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.CommitSetInfo]:
@@ -132,6 +134,7 @@ class CommitCalls:
                     commit_set=pfs_pb2.CommitSet(id=id_), commits=[messages.commit_info(info) for info in infos]
                 )
 
+    @lists
     def FindCommits(
         self, request: pfs_pb2.FindCommitsRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.FindCommitsResponse]:

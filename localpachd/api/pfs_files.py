@@ -1,4 +1,4 @@
-"""The calls that read files, each from one snapshot."""
+"""The calls that read files, each from the layers of one moment. None holds a snapshot while its client reads."""
 
 import time
 from collections import deque
@@ -16,6 +16,7 @@ from localpachd.errors import NotFound, PachError
 from localpachd.pfs import commits, contents, filesets
 from localpachd.pfs.entities import CommitInfo
 from localpachd.pfs.service import Pfs
+from localpachd.sqlite import snapshot
 from localpachd.storage import objects, paths, tars, trees
 from localpachd.storage.filesets import Content, FileSet
 from localpachd.storage.trees import Node
@@ -38,7 +39,7 @@ class FileCalls:
         if request.URL:
             self._export(request, context)
             return
-        with self._pfs.chunks.uses.one():  # the snapshot is not held for as long as the client reads
+        with self._pfs.chunks.uses.one():  # nor is the connection held for as long as the client reads
             with self._opened(request.file, context) as (info, files):
                 node = _only_file(trees.glob(files, request.file.path, *_bounds(request)))
                 if node is None or node.content is None:
@@ -145,9 +146,10 @@ class FileCalls:
 
             def opened() -> tuple[CommitInfo, FileSet]:
                 with ExitStack() as attempt:
-                    conn = attempt.enter_context(self._pfs.db.read())
+                    conn = attempt.enter_context(self._pfs.db.connection())
                     attempt.enter_context(cancellation.interrupting(context, conn))
-                    found = filesets.opened(conn, asked, time.time_ns())
+                    with snapshot(conn):
+                        found = filesets.opened(conn, asked, time.time_ns())
                     held.push(attempt.pop_all())
                     return found
 
@@ -157,12 +159,14 @@ class FileCalls:
     @contextmanager
     def _before(self, info: CommitInfo, context: grpc.ServicerContext) -> Iterator[tuple[CommitInfo, FileSet]]:
         """The parent of a commit and its files; no files if there is no parent."""
-        with self._pfs.db.read() as conn, cancellation.interrupting(context, conn):
+        with self._pfs.db.connection() as conn, cancellation.interrupting(context, conn):
             if info.parent is None:
                 yield info, FileSet(conn, ())
                 return
-            parent = commits.resolve(conn, info.parent)
-            yield parent, contents.fileset(conn, parent)
+            with snapshot(conn):
+                parent = commits.resolve(conn, info.parent)
+                files = contents.fileset(conn, parent)
+            yield parent, files
 
 
 def _diff(

@@ -6,6 +6,7 @@ import grpc
 
 from localpachd.api import pages
 from localpachd.api import pfs_messages as messages
+from localpachd.api.handlers import lists
 from localpachd.api.schema import Empty, pfs_pb2, transaction_pb2
 from localpachd.api.transactions import Writes
 from localpachd.errors import NotFound
@@ -57,6 +58,7 @@ class RepoCalls:
         wanted = [each.name for each in request.projects]
         return pfs_pb2.ReposSummaryResponse(summaries=[found[name] for name in wanted if name in found])
 
+    @lists
     def ListProject(
         self, request: pfs_pb2.ListProjectRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.ProjectInfo]:
@@ -75,6 +77,7 @@ class RepoCalls:
         with self._pfs.db.read() as conn:
             return messages.repo_info(repos.inspect(conn, messages.to_repo(request.repo)), details=True)
 
+    @lists
     def ListRepo(self, request: pfs_pb2.ListRepoRequest, context: grpc.ServicerContext) -> Iterator[pfs_pb2.RepoInfo]:
         wanted = {project.name for project in request.projects}
         with self._pfs.db.read() as conn:
@@ -107,6 +110,7 @@ class RepoCalls:
         with self._pfs.db.read() as conn:
             return messages.branch_info(branches.inspect(conn, messages.to_branch(request.branch)))
 
+    @lists
     def ListBranch(
         self, request: pfs_pb2.ListBranchRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.BranchInfo]:

@@ -7,6 +7,7 @@ import grpc
 
 from localpachd.api import pfs_messages as messages
 from localpachd.api import pickers
+from localpachd.api.handlers import lists
 from localpachd.api.schema import pfs_pb2
 from localpachd.pfs import branches, commits, forgetting, lookup, walks
 from localpachd.pfs.service import Pfs
@@ -20,21 +21,25 @@ class WalkCalls:
 
     _pfs: Pfs
 
+    @lists
     def WalkCommitProvenance(
         self, request: pfs_pb2.WalkCommitProvenanceRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.CommitInfo]:
         yield from self._commits(request, walks.above_commit)
 
+    @lists
     def WalkCommitSubvenance(
         self, request: pfs_pb2.WalkCommitSubvenanceRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.CommitInfo]:
         yield from self._commits(request, walks.below_commit)
 
+    @lists
     def WalkBranchProvenance(
         self, request: pfs_pb2.WalkBranchProvenanceRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.BranchInfo]:
         yield from self._branches(request, walks.above_branch)
 
+    @lists
     def WalkBranchSubvenance(
         self, request: pfs_pb2.WalkBranchSubvenanceRequest, context: grpc.ServicerContext
     ) -> Iterator[pfs_pb2.BranchInfo]:

@@ -6,7 +6,7 @@ import grpc
 
 from localpachd.api import pages, pfs_messages, protojson
 from localpachd.api import pps_messages as messages
-from localpachd.api.handlers import waits
+from localpachd.api.handlers import lists, waits
 from localpachd.api.schema import Empty, pps_pb2, transaction_pb2
 from localpachd.api.times import nanoseconds
 from localpachd.api.transactions import Writes
@@ -30,6 +30,7 @@ class JobCalls:
         for step in self._pps.jobs.await_end(job, context.is_active):
             yield step if isinstance(step, Feed) else messages.job_info(step, request.details)
 
+    @lists
     def ListJob(self, request: pps_pb2.ListJobRequest, context: grpc.ServicerContext) -> Iterator[pps_pb2.JobInfo]:
         passes = protojson.message_filter(request.jqFilter)
         in_page = _page(request)

@@ -10,6 +10,7 @@ from localpachd.api.schema import BytesValue, Empty, pfs_pb2, storage_pb2
 from localpachd.pfs import filesets
 from localpachd.pfs.entities import FILE_SETS
 from localpachd.pfs.service import Pfs
+from localpachd.sqlite import snapshot
 from localpachd.storage.filesets import File, FileSet
 
 
@@ -32,8 +33,9 @@ class FilesetServicer:
     ) -> Iterator[storage_pb2.ReadFilesetResponse]:
         ranges = [(each.path_range.lower, each.path_range.upper) for each in request.filters]
         patterns = [each.path_regex for each in request.filters]
-        with self._pfs.chunks.uses.one(), self._pfs.db.read() as conn:
-            files = FileSet(conn, filesets.find(conn, request.fileset_id, time.time_ns()).tree)
+        with self._pfs.chunks.uses.one(), self._pfs.db.connection() as conn:
+            with snapshot(conn):
+                files = FileSet(conn, filesets.find(conn, request.fileset_id, time.time_ns()).tree)
             for file in filesets.select(files, ranges, patterns):
                 if request.empty_files:
                     yield storage_pb2.ReadFilesetResponse(path=file.path)

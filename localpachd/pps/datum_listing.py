@@ -13,13 +13,16 @@ from localpachd.pps.datums import Check, Datum
 from localpachd.pps.entities import DatumInfo, Job
 from localpachd.pps.inputs import PfsInput
 from localpachd.pps.records import Record
+from localpachd.sqlite import snapshot
 
 
 def of_job(pfs: Pfs, job: Job, after: str = "") -> Iterator[DatumInfo]:
     """A job's datums, sorted by id, starting past `after`. Streams."""
-    with pfs.db.read() as conn:
-        job_rows.inspect(conn, job)
-        for record in job_base.listed(conn, pfs.chunks, job, after):
+    with pfs.chunks.uses.one(), pfs.db.connection() as conn:
+        with snapshot(conn):
+            job_rows.inspect(conn, job)
+            files = job_base.files(conn, job)
+        for record in job_base.listed(files, pfs.chunks, after):
             yield _info(record, job)
 
 

@@ -101,14 +101,16 @@ def read(conn: sqlite3.Connection, chunks: Chunks, job: Job) -> JobBase:
     return JobBase(dict(_records(inherited, chunks, _comparable)), done)
 
 
-def listed(conn: sqlite3.Connection, chunks: Chunks, job: Job, after: str = "") -> Iterator[records.Record]:
-    """The records in a job's meta commit, sorted by datum id, starting past `after`; of an open commit, those so far.
-    Streams."""
+def files(conn: sqlite3.Connection, job: Job) -> FileSet:
+    """The content of a job's meta commit; of an open commit, what it has so far."""
     meta = commits.find(conn, job.pipeline.meta_repo, job.id)
-    if meta is None:
-        return
+    return contents.fileset(conn, meta) if meta else FileSet(conn, ())
+
+
+def listed(found: FileSet, chunks: Chunks, after: str = "") -> Iterator[records.Record]:
+    """The records in the content of a meta commit, sorted by datum id, starting past `after`. Streams."""
     lower = records.meta_path(after) + "\0" if after else None
-    for _, record in _records(contents.fileset(conn, meta), chunks, records.decode, lower):
+    for _, record in _records(found, chunks, records.decode, lower):
         yield record
 
 

@@ -19,6 +19,9 @@ DEFAULT_TAG = "default"
 
 _HASH_BYTES = 32
 _LAYERS_PER_QUERY = 50  # well below SQLite's limit of 500 terms in one compound SELECT
+# Those who want only a few rows read a short page; it costs others nothing.
+_FIRST_PAGE, _PAGE = 64, 2048
+_PAGE_BYTES = 1 << 20
 
 Row = tuple[str, str, int, bytes | None]
 """(path, tag, size, concatenated chunk hashes or None for a tombstone), as in the table `entries`."""
@@ -91,7 +94,8 @@ def merge(conn: sqlite3.Connection, layers: Sequence[int]) -> FileSetRef:
 class FileSet:
     """The merged view of layers, oldest first: the newest entry of each (path, tag) counts. Valid while `conn` is.
 
-    With `tag`, only files of that datum tag are seen.
+    With `tag`, only files of that datum tag are seen. Layers do not change: outside of a snapshot it stays valid within
+    one of `Chunks.uses`, and then nothing is held while the caller of `walk` or `rows` waits.
     """
 
     def __init__(self, conn: sqlite3.Connection, layers: Sequence[int], tag: str | None = None) -> None:
@@ -123,7 +127,7 @@ class FileSet:
     def walk(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[File]:
         """The files whose path starts with the string `prefix`, lower <= path < upper, in byte order of path, then tag.
 
-        Streams; close or drop the iterator before the connection's snapshot ends.
+        Streams, in pages.
         """
         return map(_file, self.rows(prefix, lower, upper))
 
@@ -142,12 +146,16 @@ class FileSet:
 
     def rows(self, prefix: str = "/", lower: str | None = None, upper: str | None = None) -> Iterator[Row]:
         """As `walk`, but raw rows, for hashing trees: several times faster than files."""
-        low = max(prefix, lower or "")
         tops = [top for top in (paths.after(prefix), upper) if top is not None]
-        where, values = "path >= ?", [low]
-        if tops:
-            where, values = "path >= ? AND path < ?", [low, min(tops)]
-        return self._merged(where, values, "path, tag")
+        end, ends = (" AND path < ?", [min(tops)]) if tops else ("", [])
+        most = _FIRST_PAGE
+        page = _page(self._merged(f"path >= ?{end}", [max(prefix, lower or ""), *ends], "path, tag"), most)
+        while page:
+            yield from page
+            path, tag, _, _ = page[-1]
+            most = min(4 * most, _PAGE)
+            after = f"path >= ? AND (path > ? OR tag > ?){end}"
+            page = _page(self._merged(after, [path, path, tag, *ends], "path, tag"), most)
 
     def _merged(
         self, where: str, values: Sequence[str], order: str, index: str = "", tombstones: bool = False
@@ -178,6 +186,18 @@ class FileSet:
         cursor.row_factory = None
         with closing(cursor):
             yield from cursor.execute(f"{' UNION ALL '.join(terms)} ORDER BY {order}", arguments)
+
+
+def _page(rows: Iterator[Row], most: int) -> list[Row]:
+    """The first rows, up to a number of them and about so many bytes; ends the statements that they come from."""
+    page: list[Row] = []
+    size = 0
+    for row in rows:
+        page.append(row)
+        size += len(row[3] or b"")
+        if len(page) == most or size >= _PAGE_BYTES:
+            break
+    return page
 
 
 def _newest(rows: Iterator[tuple[str, str, int, bytes | None, int]], tombstones: bool = False) -> Iterator[Row]:
