@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from stages.contract import StageError
+from stages.damage import is_damage
 from stages.framing import FITS, Framed, Framing, Pixels
 from stages.sources import Source
 
@@ -114,7 +115,9 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
         else:
             file.seek(begin)
             pixels = np.frombuffer(file.read(math.prod(shape)), np.uint8).reshape(shape)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as failure:
+    except Exception as failure:
+        if not is_damage(failure):
+            raise
         raise StageError(
             f"the pack {name} cannot be read ({failure}); run preprocess again: lookalike deploy --reprocess preprocess"
         ) from failure
@@ -139,7 +142,7 @@ def read_rejections(path: Path) -> list[Rejection]:
     try:
         with path.open("rb") as file:
             return [Rejection(line["source"], line["stage"], line["reason"]) for line in map(json.loads, file)]
-    except (ValueError, KeyError, TypeError) as failure:
+    except (ValueError, KeyError, TypeError, RecursionError) as failure:
         raise StageError(
             f"{path.name} is not a list of rejections ({failure}); run preprocess again: "
             "lookalike deploy --reprocess preprocess"

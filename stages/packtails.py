@@ -32,7 +32,7 @@ def side_of(head: bytes) -> int | None:
     """The side, in pixels, of a pack's pictures, from the first bytes of its file; None for another file."""
     try:
         return shape(head[:HEADER])[1]
-    except (ValueError, SyntaxError, KeyError, TypeError):
+    except ValueError:
         return None
 
 
@@ -42,8 +42,11 @@ def offset(row: int, side: int) -> int:
 
 
 def rows(lines: bytes) -> list[Row]:
-    """The pictures in a pack's lines, in the order of their pixels. Raises ValueError or KeyError for other bytes."""
-    return [_row(json.loads(line)) for line in lines.splitlines()[1:]]
+    """The pictures in a pack's lines, in the order of their pixels. Raises ValueError for other bytes."""
+    try:
+        return [_row(json.loads(line)) for line in lines.splitlines()[1:]]
+    except (KeyError, TypeError, AttributeError, RecursionError) as failure:
+        raise ValueError(f"these are not the lines of a pack: {failure}") from failure
 
 
 def find(read: Read, size: int, side: int) -> list[Row] | None:
@@ -62,11 +65,18 @@ def find(read: Read, size: int, side: int) -> list[Row] | None:
             if data.startswith(b'{"fit":', start):
                 lines = data[start:]
                 if len(lines.splitlines()) == number + 1:
-                    return rows(lines)
+                    return _rows_or_none(lines)
         if first == 0:
             return None
         back *= 4
     return None
+
+
+def _rows_or_none(lines: bytes) -> list[Row] | None:
+    try:
+        return rows(lines)
+    except ValueError:
+        return None
 
 
 def _row(line: dict[str, Any]) -> Row:

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.contract import Input, StageError, spool
+from stages.damage import is_damage
 from stages.hashes import Hashes
 from stages.knn import codes
 from stages.knn.backend import Vectors
@@ -86,7 +87,9 @@ def read_hashes(index: Input) -> Hashes:
         found: Hashes = np.load(io.BytesIO(content), allow_pickle=False)
         if found.dtype != np.uint64 or found.ndim != 1:
             raise ValueError(f"it holds {found.dtype} {found.shape}")
-    except (ValueError, EOFError, AttributeError) as error:
+    except Exception as error:
+        if not is_damage(error):
+            raise
         raise StageError(f"the hashes.npy of segment {index.repo_path} cannot be read ({error}); {_AGAIN}") from error
     return found
 

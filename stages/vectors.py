@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.contract import StageError
+from stages.damage import is_damage
 from stages.knn.backend import Vectors
 
 
@@ -18,7 +19,9 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
         vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError as error:
         raise StageError(f"{path.name} is missing beside its table; reprocess the pipeline that wrote it") from error
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:
+        if not is_damage(error):
+            raise
         raise StageError(f"{path.name} is not a file of vectors: {error}") from error
     if vectors.dtype != np.dtype("<f4") or vectors.ndim != 2 or vectors.shape[1] != dimension:
         raise StageError(

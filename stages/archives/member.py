@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
+
+from stages.damage import is_damage
 
 DAMAGED_MEMBER = "a damaged archive member"
 
@@ -57,15 +58,6 @@ def unsafe_name(name: str) -> str | None:
     if ".." in re.split(r"[/\\]", name):
         return 'an archive member with ".." in its path'
     return None
-
-
-def is_damage(failure: Exception) -> bool:
-    """Whether the archive's bytes are to blame, as for any error but the machine's own: too little memory, a disk that
-    cannot be read. The archive modules raise every kind of error on hostile bytes.
-    """
-    if isinstance(failure, OSError):
-        return failure.errno in (None, errno.EINVAL)  # EINVAL: a seek to a nonsensical offset
-    return not isinstance(failure, MemoryError)
 
 
 @contextmanager

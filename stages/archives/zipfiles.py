@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from stages.archives.member import DAMAGED_MEMBER, BadArchive, Content, Member, damage_is_bad_archive, is_damage
+from stages.archives.member import DAMAGED_MEMBER, BadArchive, Content, Member, damage_is_bad_archive
 from stages.archives.meter import Meter, check_totals
+from stages.damage import is_damage
 from stages.limits import Limits
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from stages.contract import StageError
 from stages.sources import Source, unite
-from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
 _SCHEMA = pa.schema(
     [("id", pa.string()), ("sources", SOURCES), ("thumbnail", pa.binary()), ("perceptual_hash", pa.uint64())]
@@ -93,6 +93,7 @@ def write_images(images: Images, path: Path) -> None:
     write_table(columns, _SCHEMA, facts, path)
 
 
+@reader
 def read_images(file: Path | BinaryIO) -> Images:
     """Reads what write_images wrote, from a path or a seekable binary file.
 

@@ -13,9 +13,10 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from stages.contract import StageError
+from stages.damage import is_damage
 from stages.sources import Source
 from stages.tables.images import Images, OfVectors
-from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
 TABLE, THUMBNAILS = "images.parquet", "thumbnails.arrow"
 
@@ -57,7 +58,12 @@ class Thumbnails(Sequence[bytes]):
             with pa.memory_map(str(path)) as file:
                 table = pa.ipc.open_file(file).read_all()
             self._column: Any = table["thumbnail"]
-        except (pa.ArrowInvalid, KeyError, OSError) as error:
+            self._column.validate(full=True)  # offsets that lead out of the file would end this process
+            if self._column.type != pa.binary():
+                raise ValueError(f"its thumbnails are {self._column.type}")
+        except Exception as error:
+            if not is_damage(error):
+                raise
             reason = " ".join(str(error).split())
             raise StageError(f"{path.name} is not a file of thumbnails that lookalike wrote: {reason}") from error
 
@@ -85,6 +91,7 @@ def write_indexed(images: Images, directory: Path) -> None:
             writer.write_batch(pa.record_batch([some], schema=_COLUMN))
 
 
+@reader
 def read_indexed(file: Path | BinaryIO) -> Indexed:
     """Reads the table that `write_indexed` wrote, from a path or a seekable binary file. Raises StageError for any
     other."""

@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from stages.tables.images import OfVectors
-from stages.tables.parquet import read_table, stored_text, true_text, write_table
+from stages.tables.parquet import read_table, reader, stored_text, true_text, write_table
 
 _SCHEMA = pa.schema([("id", pa.string()), ("source", pa.string()), ("label", pa.string()), ("thumbnail", pa.binary())])
 _FACTS = ("model", "image_size", "fit", "dimension", "backbone", "devices", "held_out")
@@ -54,6 +54,7 @@ def write_labelled(labelled: Labelled, path: Path) -> None:
     write_table(columns, _SCHEMA, facts | {"devices": json.dumps(labelled.devices)}, path)
 
 
+@reader
 def read_labelled(file: Path | BinaryIO, drawn: Collection[str] | None = None) -> Labelled:
     """Reads what write_labelled wrote, from a path or a seekable binary file. drawn: the ids of the pictures whose
     thumbnails are wanted, None for all; those of the others are empty. Raises StageError for any other file."""

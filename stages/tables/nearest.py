@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from stages.contract import StageError
+from stages.damage import is_damage
 from stages.sources import Source
-from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
 NEAREST = np.dtype([("row", "<i4"), ("distance", "<f4")])
 """One neighbour: the row of a picture in its segment's table, and its distance."""
@@ -62,6 +63,7 @@ def write_pictures(pictures: Pictures, path: Path) -> None:
     write_table(columns, _SCHEMA, {name: str(getattr(pictures, name)) for name in _FACTS}, path)
 
 
+@reader
 def read_pictures(file: Path | BinaryIO) -> Pictures:
     """Reads what write_pictures wrote, from a path or a seekable binary file. Raises StageError for any other file."""
     table, facts = read_table(file, _SCHEMA, *_FACTS)
@@ -97,7 +99,9 @@ def read_nearest(path: Path) -> Nearest:
     loaded."""
     try:
         nearest: Nearest = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
+    except Exception as error:
+        if not is_damage(error):
+            raise
         raise StageError(f"{path.name} is not a file of nearest pictures: {error}") from error
     if nearest.dtype != NEAREST or nearest.ndim != 2:
         raise StageError(f"{path.name} holds {nearest.dtype} of shape {nearest.shape}, not rows and distances")

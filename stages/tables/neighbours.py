@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from stages.sources import Source
-from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
 _SCHEMA = pa.schema(
     [
@@ -99,6 +99,7 @@ def write_neighbours(neighbours: Neighbours, path: Path) -> None:
     write_table(columns, _SCHEMA, facts, path)
 
 
+@reader
 def read_neighbours(file: Path | BinaryIO, wanted: Wanted | None = None) -> Neighbours:
     """Reads what write_neighbours wrote, from a path or a seekable binary file: all rows or the wanted ones.
 

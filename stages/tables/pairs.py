@@ -12,7 +12,7 @@ from pyarrow.compute import index_in
 
 from stages.hashes import Bits
 from stages.sources import Source
-from stages.tables.parquet import SOURCES, read_table, stored_sources, true_sources, write_table
+from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
 _SIDES = ("first", "second")
 _SCHEMA = pa.schema(
@@ -92,6 +92,7 @@ def write_pairs(pairs: Pairs, path: Path) -> None:
     write_table(columns, _SCHEMA, facts, path)
 
 
+@reader
 def read_pairs(file: Path | BinaryIO) -> Pairs:
     """Reads what write_pairs wrote, from a path or a seekable binary file. Raises StageError for any other file.
 

@@ -1,14 +1,16 @@
 """Tables as Parquet files: equal values give equal bytes, for one version of pyarrow. Knows columns and types only."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stages.contract import StageError
+from stages.damage import is_damage
 from stages.sources import Source
 
 _FIELDS = {
@@ -19,6 +21,10 @@ _FIELDS = {
     "bytes": pa.int64(),
     "taken": pa.string(),
 }
+Given = ParamSpec("Given")
+Table = TypeVar("Table")
+File = Path | BinaryIO
+
 SOURCES = pa.list_(pa.struct(list(_FIELDS.items())))
 _ROWS_PER_GROUP = 1 << 16  # it determines the file's bytes, so it must not be a default that may change
 
@@ -63,16 +69,32 @@ def write_table(columns: Mapping[str, Any], schema: pa.Schema, facts: Mapping[st
         writer.add_key_value_metadata(dict(sorted(facts.items())))
 
 
+def reader(read: Callable[Concatenate[File, Given], Table]) -> Callable[Concatenate[File, Given], Table]:
+    """Makes a function that reads tables raise StageError for whatever a damaged or foreign file leads to. Arrow does
+    not check all that it reads, so that some of it is found only where values are converted."""
+
+    @wraps(read)
+    def refusing(file: File, /, *args: Given.args, **kwargs: Given.kwargs) -> Table:
+        try:
+            return read(file, *args, **kwargs)
+        except StageError:
+            raise
+        except Exception as error:
+            if not is_damage(error):
+                raise
+            reason = " ".join(str(error).split())
+            raise StageError(f"{_name(file)} is not a table that lookalike wrote: {reason}") from error
+
+    return refusing
+
+
+@reader
 def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[pa.Table, dict[str, str]]:
     """A table that has the schema's columns, and these facts of its metadata.
 
     Raises StageError if the file is not such a table.
     """
-    try:
-        # partitioning=None: a directory named like "a=b" in the path must not become a column
-        table = pq.read_table(file, partitioning=None)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise StageError(f"{_name(file)} is not a table that lookalike wrote: {error}") from error
+    table = read_columns(file)
     metadata = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     present = _columns(table.schema) | metadata.keys()
     missing = [name for name in (*_columns(schema), *facts) if name not in present]
@@ -81,7 +103,31 @@ def read_table(file: Path | BinaryIO, schema: pa.Schema, *facts: str) -> tuple[p
             f"{_name(file)} is not a table that this version of lookalike wrote: it lacks {', '.join(missing)}. "
             "Reprocess the pipeline that wrote it: lookalike deploy --reprocess PIPELINE"
         )
+    for column in schema:
+        if not _holds(table.schema.field(column.name).type, column.type):
+            raise ValueError(f"its column {column.name} holds {table.schema.field(column.name).type}")
     return table, {name: metadata[name] for name in facts}
+
+
+def read_columns(file: File, names: Sequence[str] | None = None) -> pa.Table:
+    """All columns of a table, or those with these names. Raises whatever a damaged file makes Arrow raise."""
+    with pq.ParquetFile(file) as opened:
+        # Arrow takes memory for as many rows as a group states, which may be any number.
+        groups = opened.metadata.num_row_groups
+        if any(opened.metadata.row_group(group).num_rows > _ROWS_PER_GROUP for group in range(groups)):
+            raise ValueError(f"a group of it has more than {_ROWS_PER_GROUP:,} rows")
+        return opened.read(columns=names)
+
+
+def _holds(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of one type have all of another: of structs, the fields that are wanted."""
+    if pa.types.is_list(wanted):
+        return pa.types.is_list(found) and _holds(found.value_type, wanted.value_type)
+    if not pa.types.is_struct(wanted):
+        return bool(found == wanted)
+    return pa.types.is_struct(found) and all(
+        found.get_field_index(each.name) >= 0 and _holds(found.field(each.name).type, each.type) for each in wanted
+    )
 
 
 def _compression(schema: pa.Schema) -> dict[str, str]:

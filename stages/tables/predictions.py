@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stages.tables.parquet import read_table, stored_text, true_text, write_table
+from stages.tables.parquet import read_table, reader, stored_text, true_text, write_table
 
 CROSS_VALIDATION, HELD_OUT = "cross-validation", "held-out"
 """The splits: a training picture, predicted by the fold that left it out, and a picture that no training has seen."""
@@ -70,6 +70,7 @@ def write_predictions(predictions: Predictions, path: Path) -> None:
     write_table(columns, _SCHEMA, {}, path)
 
 
+@reader
 def read_predictions(file: Path | BinaryIO) -> Predictions:
     """Reads what write_predictions wrote, from a path or a seekable binary file. Raises StageError for any other
     file."""

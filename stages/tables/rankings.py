@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from stages.tables.parquet import read_table, write_table
+from stages.tables.parquet import read_table, reader, write_table
 
 FACTS = ("model", "backbone", "image_size", "fit", "metric", "k")
 
@@ -72,6 +72,7 @@ def write_rankings(rankings: Rankings, path: Path) -> None:
     write_table(columns, _SCHEMA, {name: rankings.facts[name] for name in FACTS}, path)
 
 
+@reader
 def read_rankings(file: Path | BinaryIO) -> Rankings:
     """Reads what write_rankings wrote, from a path or a seekable binary file. Raises StageError for any other file."""
     table, facts = read_table(file, _SCHEMA, *FACTS)

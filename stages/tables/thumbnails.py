@@ -2,18 +2,19 @@
 
 from io import BytesIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from stages.contract import StageError
+from stages.damage import is_damage
+from stages.tables.parquet import read_columns
 
 
 def read_thumbnails(content: bytes, name: str) -> dict[str, bytes]:
     """The JPEG file of every picture that has one, by id, from a table's bytes. name: for errors. Raises StageError for
     another file."""
     try:
-        table = pq.read_table(BytesIO(content), columns=["id", "thumbnail"])
+        table = read_columns(BytesIO(content), ["id", "thumbnail"])
         rows = zip(table["id"].to_pylist(), table["thumbnail"].to_pylist(), strict=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
+        return {id_: thumbnail for id_, thumbnail in rows if thumbnail}
+    except Exception as error:
+        if not is_damage(error):
+            raise
         raise StageError(f"{name} is not a table that lookalike wrote: {error}") from error
-    return {id_: thumbnail for id_, thumbnail in rows if thumbnail}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from stages.contract import StageError
+from stages.packs import read_pack
 from stages.sources import Source
 from stages.tables.nearest import (
     NEAREST,
@@ -16,6 +17,7 @@ from stages.tables.nearest import (
     write_nearest,
     write_pictures,
 )
+from stages.vectors import read_vectors
 
 
 def pictures(*ids: str) -> Pictures:
@@ -58,3 +60,17 @@ def test_other_arrays_are_refused(other: object, tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", other, allow_pickle=True)  # type: ignore[arg-type]
     with pytest.raises(StageError, match=r"b\.npy"):
         read_nearest(tmp_path / "b.npy")
+
+
+def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
+    write_nearest(as_nearest(np.zeros((2, 1), np.int64), np.zeros((2, 1), np.float32)), tmp_path / "b.npy")
+    whole = (tmp_path / "b.npy").read_bytes()
+    np.save(tmp_path / "v.npy", np.zeros((2, 1), np.float32))
+    for broken, read in (
+        (whole, read_nearest),
+        ((tmp_path / "v.npy").read_bytes(), lambda path: read_vectors(path, 1)),
+        ((tmp_path / "v.npy").read_bytes(), read_pack),
+    ):
+        (tmp_path / "b.npy").write_bytes(broken.replace(b"), }", b"(, }"))
+        with pytest.raises(StageError, match=r"b\.npy"):
+            read(tmp_path / "b.npy")

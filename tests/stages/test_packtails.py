@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from stages import packtails
+from stages.contract import StageError
 from stages.framing import PAD, Framing
+from stages.packheaders import MAGIC, picture_size
 from stages.packs import Picture, write_pack
 from stages.sources import Source
 
@@ -52,3 +54,29 @@ def test_another_file_is_not_a_pack(tmp_path: Path) -> None:
 
 def test_a_rejected_file_is_named() -> None:
     assert packtails.source_of(b'{"reason":"r","source":"a/b","stage":"preprocess"}') == "a/b"
+
+
+def test_lines_of_another_form_are_refused() -> None:
+    sources = '{"id":"a","size":[1,1],"sources":%s}'
+    for line in (sources % "[{}]", sources % "[1]", '{"id":"a","size":1,"sources":[]}', "[]", "{}", "[" * 5000):
+        with pytest.raises(ValueError, match="not the lines of a pack"):
+            packtails.rows(b'{"fit":"pad"}\n' + line.encode())
+
+
+def test_a_damaged_pack_has_no_pictures(tmp_path: Path) -> None:
+    file = tmp_path / "p.npy"
+    write_pack(file, Framing(8, PAD), pictures(2), [bytes(192)] * 2)
+    whole = file.read_bytes()
+    broken = whole.replace(b'"size":', b'"side":')
+    assert packtails.find(lambda offset: broken[offset:], len(broken), 8) is None
+
+
+@pytest.mark.parametrize(
+    "shape", [b"(2, 0, 0, 3)", b"(2, -8, -8, 3)", b"(2, 'a', 8, 3)", b"(2, 8, 8, 4)", b"(" * 300, b"-" * 5000 + b"1"]
+)
+def test_a_header_of_other_pictures_is_refused(tmp_path: Path, shape: bytes) -> None:
+    header = b"{'descr': '|u1', 'fortran_order': False, 'shape': " + shape + b", }\n"
+    (tmp_path / "p.npy").write_bytes(MAGIC + len(header).to_bytes(2, "little") + header)
+    assert packtails.side_of((tmp_path / "p.npy").read_bytes()) is None
+    with pytest.raises(StageError, match=r"p\.npy cannot be read"):
+        picture_size(tmp_path / "p.npy")

@@ -15,8 +15,10 @@ from stages.contract import StageError
 from stages.framing import FITS
 from stages.sources import Source, unite
 from stages.tables.images import Images, merge_images, read_images, write_images
+from stages.tables.indexed import THUMBNAILS, Thumbnails, write_indexed
 from stages.tables.neighbours import Neighbour, Neighbours, read_neighbours, write_neighbours
 from stages.tables.pairs import Pairs, read_pairs, write_pairs
+from stages.tables.thumbnails import read_thumbnails
 from tests.amounts import examples
 
 hexes = st.text("0123456789abcdef", min_size=64, max_size=64)
@@ -253,3 +255,53 @@ def test_all_but_the_thumbnails_is_compressed(tmp_path: Path) -> None:
         used = {column.path_in_schema: column.compression for column in columns}
         assert used.pop("thumbnail") == "UNCOMPRESSED"
         assert set(used.values()) == {"ZSTD"}, used
+
+
+def test_damage_that_arrow_finds_late_or_not_at_all_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write_images(an_image(), path)
+    whole = path.read_bytes()
+    assert read_images(io.BytesIO(whole)).ids == an_image().ids
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    broken = [
+        whole[:footer] + b"\x0f" * 8 + whole[footer + 8 :],
+        whole[:4] + bytes(20) + whole[24:],
+        whole.replace(b"a.jpg", b"\xff.jpg"),
+        whole.replace(b"\x0296", b"\x029x"),
+        whole.replace(b"[]", b"[}"),
+    ]
+    for each in broken:
+        assert each != whole
+        with pytest.raises(StageError, match="is not a table that lookalike wrote"):
+            read_images(io.BytesIO(each))
+
+
+def test_columns_of_other_types_are_refused(tmp_path: Path) -> None:
+    write_images(an_image(), tmp_path / "t")
+    table = pq.read_table(tmp_path / "t")
+    for name, column in (("id", pa.array([7])), ("thumbnail", pa.array(["text"]))):
+        pq.write_table(table.set_column(table.schema.get_field_index(name), name, column), tmp_path / "other")
+        with pytest.raises(StageError, match=f"other is not a table that lookalike wrote: its column {name} holds"):
+            read_images(tmp_path / "other")
+
+
+def test_more_rows_in_a_group_than_lookalike_writes_are_refused(tmp_path: Path) -> None:
+    """A small file that states billions would take all memory."""
+    pq.write_table(pa.table({"id": ["0"] * ((1 << 16) + 1), "thumbnail": [b""] * ((1 << 16) + 1)}), tmp_path / "t")
+    with pytest.raises(StageError, match="more than 65,536 rows"):
+        read_images(tmp_path / "t")
+    with pytest.raises(StageError, match="more than 65,536 rows"):
+        read_thumbnails((tmp_path / "t").read_bytes(), "t")
+
+
+def test_thumbnails_whose_places_are_damaged_are_refused(tmp_path: Path) -> None:
+    """Arrow would read outside of the file, which ends the process."""
+    write_indexed(an_image(), tmp_path)
+    whole = (tmp_path / THUMBNAILS).read_bytes()
+    offsets = (0).to_bytes(4, "little") + (4).to_bytes(4, "little")
+    assert whole.count(offsets) >= 1
+    for lost in (1 << 30, -5):
+        broken = whole.replace(offsets, bytes(4) + lost.to_bytes(4, "little", signed=True))
+        (tmp_path / THUMBNAILS).write_bytes(broken)
+        with pytest.raises(StageError, match="is not a file of thumbnails"):
+            Thumbnails(tmp_path / THUMBNAILS)

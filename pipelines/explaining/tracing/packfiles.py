@@ -19,7 +19,7 @@ _SIDE = 160
 
 
 class PackFile:
-    """A pack of preprocess at a commit. Raises ValueError or KeyError for a file that is not one of this version."""
+    """A pack of preprocess at a commit. Raises ValueError for a file that is not one of this version."""
 
     def __init__(self, lineage: Lineage, file: Found) -> None:
         self.file = file

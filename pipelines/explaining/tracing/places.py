@@ -13,8 +13,6 @@ from stages.packtails import Row
 _MOST_VERSIONS = 200
 """Most versions of a block that are looked at for the commit that put a picture into it."""
 
-NOT_A_PACK = (ValueError, SyntaxError, KeyError, TypeError)
-
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -154,7 +152,7 @@ class Places:
             return None
         try:
             pack = self._packs.get(file) or PackFile(self._lineage, file)
-        except NOT_A_PACK:
+        except ValueError:  # not a pack of this version
             return None
         self._packs[file] = pack
         row = pack.row(picture)

@@ -1,0 +1,14 @@
+"""Errors that damaged or hostile bytes cause, told apart from the machine's own. Knows no format."""
+
+from __future__ import annotations
+
+import errno
+
+
+def is_damage(failure: Exception) -> bool:
+    """Whether the bytes that were read are to blame, as for any error but the machine's own: too little memory, a disk
+    that cannot be read. The libraries that read archives and tables raise every kind of error on hostile bytes.
+    """
+    if isinstance(failure, OSError):
+        return failure.errno in (None, errno.EINVAL)  # EINVAL: a seek to a nonsensical offset
+    return not isinstance(failure, MemoryError)
