@@ -28,6 +28,10 @@ TOWERS_READY := $(TOWERS)/.ready
 AUDIT := .venv-audit
 AUDITOR := pip-audit==2.10.1
 LIMITED := CVE-2025-4565 CVE-2026-0994
+# atheris, the fuzzer, beside the packages of .venv. CORPUS is what it has found to be worth changing.
+FUZZ := .venv-fuzz
+FUZZER := atheris==3.0.0
+CORPUS := .fuzz
 # The tests start thousands of processes: without bytecode on disk each of these would compile our modules again.
 CACHING := env -u PYTHONDONTWRITEBYTECODE
 # The number of test processes: N=4, or by default the number of cores.
@@ -45,7 +49,7 @@ FIND_PYTHON := for each in python3.12 python3.11 python3 python; do \
 ENVIRONMENTS := cpu tensorflow rapids serve
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers lint audit stubs format lock wheel images clean
+.PHONY: help setup demo classify-demo test soak sdk bench stages experiment pipeline quality copies classify retraining serving codes peers towers fuzz lint audit stubs format lock wheel images clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -143,6 +147,11 @@ $(TOWERS_READY): towers/requirements.lock | $(READY)
 	@$(BIN)/python $(ENVIRONMENT) $(TOWERS) --lock towers/requirements.lock
 	@touch $@
 
+fuzz: $(TOOLS_READY) ## Fuzz the readers of files and requests with atheris, 10 s each; TARGET=name, RUNS=n or SECONDS=n of each, JOBS=n.
+	@test -e $(FUZZ)/.ready || { $(BIN)/python -m venv $(FUZZ) && $(FUZZ)/bin/pip install --quiet "$(FUZZER)" && touch $(FUZZ)/.ready; }
+	@PYTHONPATH=$$(echo $(FUZZ)/lib/python3*/site-packages) $(BIN)/python -m tests.fuzz $(TARGET) --into $(CORPUS) \
+		$(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS))
+
 lint: $(TOOLS_READY) $(STUBS_READY) ## Check style, types and the layers of the packages.
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
@@ -205,4 +214,4 @@ images: ## Build the container images; PUSH=registry/prefix pushes them; also ON
 		--only "$(ONLY)" --push "$(PUSH)" $(if $(BASE),--base "$(BASE)") --flags="$(FLAGS)"
 
 clean: ## Remove the environments and caches; keep the local server's state and the results.
-	@rm -rf $(VENV) $(SDK) $(GENERATOR) $(TOWERS) $(AUDIT) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) $(SDK) $(GENERATOR) $(TOWERS) $(AUDIT) $(FUZZ) $(CORPUS) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

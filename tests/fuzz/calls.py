@@ -64,6 +64,11 @@ _FOREIGN = (
 )
 
 
+def is_foreign(details: str) -> bool:
+    """Whether the text of an answer is one of Python or of its libraries."""
+    return any(word in details for word in _FOREIGN)
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A call of a service: its descriptor, and its name as `service/Method`."""
@@ -132,8 +137,11 @@ class Fuzzer:
         self.codes[code.name] += 1
         if code is grpc.StatusCode.UNIMPLEMENTED:
             self._unserved.add(name)
-        foreign = any(word in details for word in _FOREIGN)
-        wrong = code is grpc.StatusCode.INTERNAL or foreign or (code is grpc.StatusCode.UNKNOWN and not details.strip())
+        wrong = (
+            code is grpc.StatusCode.INTERNAL
+            or is_foreign(details)
+            or (code is grpc.StatusCode.UNKNOWN and not details.strip())
+        )
         if wrong:
             shown = " | ".join(text_format.MessageToString(each, as_one_line=True) for each in requests)
             self.faults.setdefault((name, f"{code.name}: {details[:160]}"), shown[:3000])

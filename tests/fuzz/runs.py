@@ -1,0 +1,94 @@
+"""Runs of atheris: one target in a process of its own, with its corpus, and what libFuzzer says of it in the end."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha1
+from pathlib import Path
+
+from tests.fuzz.target import Target
+
+_SECONDS_FOR_ONE = 20
+"""An input that takes longer is a hang. The machine may be busy."""
+_MEMORY = 2048
+"""MiB, of the whole process: beyond, the input that took them is a fault."""
+_SEEN = re.compile(r"^#(\d+)\s.*?cov: (\d+)", re.MULTILINE)
+_STATISTIC = re.compile(r"^stat::(\w+):\s+(\d+)", re.MULTILINE)
+_IN_MEMORY = Path("/dev/shm")
+_FAULTS = ("crash-*", "timeout-*", "oom-*")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a run. coverage: branches and their counts, as libFuzzer numbers them. memory: MiB at most.
+    faults: the inputs that failed, also those of earlier runs."""
+
+    name: str
+    executions: int
+    rate: int
+    coverage: int
+    memory: int
+    faults: Sequence[Path]
+    log: Path
+    ended_well: bool
+
+
+def run(module: str, target: Target, into: Path, runs: int, seconds: int) -> Outcome:
+    """Fuzzes a target until it has had so many executions or so many seconds (0: no limit), or fails. into: the
+    directory of its corpus, which is kept."""
+    own = into / target.name
+    corpus, faults, log = own / "corpus", own / "faults", own / "log"
+    for each in (corpus, faults):
+        each.mkdir(parents=True, exist_ok=True)
+    for seed in target.seeds():
+        (corpus / f"seed-{sha1(seed, usedforsecurity=False).hexdigest()}").write_bytes(seed[: target.longest])
+    limits = [f"-runs={runs}"] if runs else []
+    limits += [f"-max_total_time={seconds}"] if seconds else []
+    if target.words:  # libFuzzer refuses an empty dictionary
+        words = own / "words"
+        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
+        limits.append(f"-dict={words}")
+    options = [
+        *limits,
+        f"-max_len={target.longest}",
+        f"-timeout={_SECONDS_FOR_ONE}",
+        f"-rss_limit_mb={_MEMORY}",
+        f"-artifact_prefix={faults}/",
+        "-print_final_stats=1",
+        str(corpus),
+    ]
+    # Targets write a file for each execution, and libFuzzer ends the process before Python could tidy up.
+    place = _IN_MEMORY if _IN_MEMORY.is_dir() else None
+    with log.open("wb") as file, tempfile.TemporaryDirectory(prefix="lookalike-fuzz-", dir=place) as scratch:
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.fuzz.instrumented", module, target.name, *options],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "TMPDIR": scratch},
+            check=False,
+        )
+    return _outcome(target.name, log, faults, ended.returncode == 0)
+
+
+def _outcome(name: str, log: Path, faults: Path, ended_well: bool) -> Outcome:
+    text = log.read_text(errors="replace")
+    seen = _SEEN.findall(text) or [("0", "0")]
+    said = {key: int(value) for key, value in _STATISTIC.findall(text)}
+    return Outcome(
+        name,
+        said.get("number_of_executed_units", int(seen[-1][0])),
+        said.get("average_exec_per_sec", 0),
+        int(seen[-1][1]),
+        said.get("peak_rss_mb", 0),
+        sorted(each for pattern in _FAULTS for each in faults.glob(pattern)),
+        log,
+        ended_well,
+    )
+
+
+def _escaped(word: bytes) -> str:
+    return "".join(f"\\x{each:02x}" for each in word)

@@ -1,0 +1,268 @@
+"""Files between the stages: tables in Parquet, vectors, packs, rejections, and labels in CSV."""
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages import labels, packheaders, packtails
+from stages.contract import StageError
+from stages.framing import PAD, Framing
+from stages.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
+from stages.sources import Source
+from stages.tables.images import Images, read_images, write_images
+from stages.tables.indexed import Thumbnails, read_indexed, write_indexed
+from stages.tables.labelled import Labelled, read_labelled, write_labelled
+from stages.tables.nearest import Pictures, as_nearest, read_nearest, read_pictures, write_pictures
+from stages.tables.neighbours import Neighbours, read_neighbours, write_neighbours
+from stages.tables.pairs import Pairs, read_pairs, write_pairs
+from stages.tables.predictions import Predictions, read_predictions, write_predictions
+from stages.tables.rankings import Rankings, read_rankings, write_rankings
+from stages.tables.thumbnails import read_thumbnails
+from stages.vectors import read_vectors
+from tests.fuzz.scratch import scratch
+from tests.fuzz.target import Target
+
+_IDS = ("0" * 64, "f" * 64)
+_SOURCES = ((Source("a/b.jpg", "1" * 64, 4, 3, 20, "2026-01-31T12:00:00"),), (Source("\udcff", "2" * 64),) * 2)
+_ORIGIN: dict[str, Any] = {"model": "3" * 64, "fit": PAD, "backbone": "lite0"}
+_OF_VECTORS: dict[str, Any] = {**_ORIGIN, "image_size": 96, "dimension": 2}
+_FRAMING = Framing(4, PAD)
+
+
+def _file(data: bytes) -> Path:
+    path = scratch() / "table"
+    path.write_bytes(data)
+    return path
+
+
+def _table(read: Callable[[Any], object], data: bytes) -> None:
+    try:
+        read(io.BytesIO(data))
+    except StageError as reason:
+        assert str(reason)
+
+
+def _on_disk(read: Callable[[Path], object], data: bytes) -> None:
+    try:
+        read(_file(data))
+    except StageError as reason:
+        assert str(reason)
+
+
+def _thumbnails(path: Path) -> None:
+    for each in Thumbnails(path):
+        assert isinstance(each, bytes)
+
+
+def _vectors(path: Path) -> None:
+    assert read_vectors(path, 2).shape[1] == 2
+
+
+def _pack(data: bytes) -> None:
+    """Both ways to read a pack, and those that read only parts of it."""
+    path = _file(data)
+    try:
+        mapped = read_pack(path)
+    except StageError:
+        mapped = None
+    try:
+        parsed = parse_pack(data, "pack")
+    except StageError:
+        parsed = None
+    assert (mapped is None) == (parsed is None)
+    if mapped is not None and parsed is not None:
+        assert np.array_equal(mapped.pixels, parsed.pixels)
+        assert mapped.pictures == parsed.pictures
+        assert len(list(mapped.framed())) == len(mapped.pictures)
+    try:
+        packheaders.picture_size(path)
+    except StageError as reason:
+        assert str(reason)
+    packtails.side_of(data)
+
+
+def _head(data: bytes) -> None:
+    """The pictures found from the end of a pack are those in its lines."""
+    side = packtails.side_of(data)
+    if side is None:
+        return
+    found = packtails.find(lambda offset: data[offset:], len(data), side)
+    assert found is None or all(len(each) == len(packtails.Row._fields) for each in found)
+
+
+def _tail(data: bytes) -> None:
+    try:
+        packtails.rows(data)
+    except ValueError:
+        return
+
+
+def _labels(data: bytes) -> None:
+    """What was read can be written and read again."""
+    found = labels.unite([("a.csv", data)])
+    assert found.rows == {"a.csv": found.rows["a.csv"]}
+    assert all(each.said for each in found.problems)
+    rows = [each for each in labels.read("a.csv", data) if isinstance(each, labels.Row)]
+    if all(map(labels.can_be_written, rows)):
+        assert list(labels.read("a.csv", labels.written(rows))) == rows
+
+
+def _written(write: Callable[[Path], None]) -> Iterator[bytes]:
+    path = scratch() / "written"
+    write(path)
+    yield path.read_bytes()
+
+
+def _images() -> Images:
+    return Images(ids=_IDS, sources=_SOURCES, thumbnails=(b"one", b"two"), hashes=(0, 1 << 63), **_OF_VECTORS)
+
+
+def _neighbours() -> Neighbours:
+    return Neighbours(
+        queries=_IDS[:1] * 2,
+        ranks=np.arange(2, dtype=np.int32),
+        ids=_IDS,
+        distances=np.array([0, 0.5], np.float32),
+        sources=_SOURCES,
+        thumbnails=(b"one", None),
+        metric="euclidean",
+        k=2,
+        **_ORIGIN,
+    )
+
+
+def _pairs() -> Pairs:
+    return Pairs(
+        ids=_IDS,
+        sources=_SOURCES,
+        thumbnails=(b"one", b"two"),
+        first=np.array([0], np.int32),
+        second=np.array([1], np.int32),
+        distances=np.array([0.1], np.float32),
+        bits=np.array([3], np.uint8),
+        metric="euclidean",
+        threshold=0.8,
+        hash_bits=12,
+        **_ORIGIN,
+    )
+
+
+def _labelled() -> Labelled:
+    texts = ("cat", "dög")
+    return Labelled(ids=_IDS, sources=("a.jpg", "\udcff"), labels=texts, thumbnails=(b"one", b"two"), **_OF_VECTORS)
+
+
+def _rankings() -> Rankings:
+    facts = dict.fromkeys(("model", "backbone", "image_size", "fit", "metric", "k"), "1")
+    return Rankings(
+        rows=np.arange(2, dtype=np.int64),
+        ids=_IDS,
+        sources=("a", "b"),
+        labels=("cat", "dog"),
+        skipped=np.zeros(2, np.int32),
+        depths=np.array([1, 2], np.int64),
+        neighbours=np.arange(3, dtype=np.int32),
+        distances=np.zeros(3, np.float32),
+        facts=facts,
+    )
+
+
+def _predictions() -> Predictions:
+    return Predictions(
+        ids=_IDS,
+        sources=("a.jpg", "b.jpg"),
+        labels=("cat", "dog"),
+        splits=("train", "test"),
+        predicted=("cat", "cat"),
+        probabilities=np.array([0.5, 1], np.float32),
+        true_probabilities=np.array([0.5, 0], np.float32),
+    )
+
+
+def _pictures() -> Pictures:
+    return Pictures(ids=_IDS, sources=_SOURCES, metric="euclidean", k=2, **_OF_VECTORS)
+
+
+def _indexed(name: str) -> Iterator[bytes]:
+    write_indexed(_images(), scratch())
+    yield (scratch() / name).read_bytes()
+
+
+def _npy(array: "np.ndarray[Any, Any]") -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _nearest() -> Iterator[bytes]:
+    made = as_nearest(np.arange(6).reshape(3, 2), np.zeros((3, 2), np.float32))
+    yield _npy(made)
+
+
+def _packs() -> Iterator[bytes]:
+    pictures = [Picture(id, sources, (4, 3), 5) for id, sources in zip(_IDS, _SOURCES, strict=True)]
+    for some in (pictures, pictures[:0]):
+        yield from _written(lambda path, some=some: write_pack(path, _FRAMING, some, [bytes(48)] * len(some)))  # type: ignore[misc]
+
+
+def _tails() -> Iterator[bytes]:
+    yield from (each[each.index(b'{"fit"') :] for each in _packs())
+
+
+def _rejections() -> Iterator[bytes]:
+    rejections = [Rejection("a.jpg", "preprocess", "damaged"), Rejection("\udcff", "features", "é")]
+    yield from _written(lambda path: write_rejections(path, rejections))
+
+
+def _csvs() -> Iterator[bytes]:
+    yield b'source,label\r\na/b.jpg,cat\r\n"c,""d.jpg",dog\r\n'
+    yield b"\xef\xbb\xbfname,source,label\n, a.jpg ,cat\nb,b.jpg,\n\nx\n"
+    yield b"source;label\na;b\n"
+    yield b"\xff\xfes\0"
+
+
+_NPY_WORDS = (
+    b"\x93NUMPY\x01\x00",
+    b"'descr': ",
+    b"'<f4'",
+    b"'|u1'",
+    b"'fortran_order': ",
+    b"'shape': ",
+    b"(2, 2)",
+    b"True",
+)
+_PACK_WORDS = (*_NPY_WORDS, b'{"fit":"pad"}\n', b'"sources":[', b'"size":[4,3]', b'"path":', b"null", b"{}", b"[]")
+_PARQUET_WORDS = (b"PAR1", b"model", b"image_size", b"dimension", b"thumbnail", b"\x15", b"\x18", b"\x26")
+
+
+def _parquet(name: str, read: Callable[[Any], object], seeds: Callable[[], Iterator[bytes]]) -> Target:
+    return Target(name, partial(_table, read), seeds, _PARQUET_WORDS)
+
+
+TARGETS = (
+    _parquet("images", read_images, lambda: _written(partial(write_images, _images()))),
+    _parquet("neighbours", read_neighbours, lambda: _written(partial(write_neighbours, _neighbours()))),
+    _parquet("pairs", read_pairs, lambda: _written(partial(write_pairs, _pairs()))),
+    _parquet("labelled", read_labelled, lambda: _written(partial(write_labelled, _labelled()))),
+    _parquet("rankings", read_rankings, lambda: _written(partial(write_rankings, _rankings()))),
+    _parquet("predictions", read_predictions, lambda: _written(partial(write_predictions, _predictions()))),
+    _parquet("pictures-of-neighbours", read_pictures, lambda: _written(partial(write_pictures, _pictures()))),
+    _parquet("indexed", read_indexed, lambda: _indexed("images.parquet")),
+    _parquet(
+        "thumbnails-of-tables",
+        lambda file: read_thumbnails(file.getvalue(), "table"),
+        lambda: _written(partial(write_images, _images())),
+    ),
+    Target("thumbnails", partial(_on_disk, _thumbnails), lambda: _indexed("thumbnails.arrow")),
+    Target("vectors", partial(_on_disk, _vectors), lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
+    Target("nearest", partial(_on_disk, read_nearest), _nearest, _NPY_WORDS, 512),
+    Target("packs", _pack, _packs, _PACK_WORDS, 1200),
+    Target("pack-heads", _head, _packs, _PACK_WORDS, 1200),
+    Target("pack-tails", _tail, _tails, _PACK_WORDS, 1200),
+    Target("rejections", partial(_on_disk, read_rejections), _rejections, _PACK_WORDS, 600),
+    Target("labels", _labels, _csvs, (b"source", b"label", b"name", b'"', b",", b"\r\n"), 600),
+)

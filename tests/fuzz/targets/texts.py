@@ -1,0 +1,102 @@
+"""Short texts that users and clients write: JSON, quantities, filters of replies, names of files."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from localpachd.api.filters import compile_filter
+from localpachd.errors import PachError
+from speclang import quantities, strict_json
+from speclang.strict_json import JSONDecodeError
+from stages import names
+from tests.fuzz.target import Target, text
+
+_MESSAGE = {"state": "JOB_FAILURE", "job": {"id": "0f", "pipeline": {"name": "copy"}}, "restarts": 3, "stats": None}
+
+
+class _Twice(Exception):
+    """An object that gives a name twice, which the standard library accepts."""
+
+
+def _json(data: bytes) -> None:
+    """What both readers accept has the same value; what only the standard library accepts has a name twice, NaN, or is
+    nested deeply."""
+    given = text(data)
+    try:
+        found = strict_json.parse(given)
+    except JSONDecodeError as error:
+        assert 0 <= error.pos <= len(given)
+        if not str(error).startswith("it is nested too deeply"):
+            assert not _accepted(given), f"refused: {error}"
+        return
+    assert repr(found.value) == repr(json.loads(given))
+    assert all(1 <= line <= given.count("\n") + 1 for line in found.lines.values())
+
+
+def _accepted(given: str) -> bool:
+    def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in members}) < len(members):
+            raise _Twice
+        return dict(members)
+
+    def constant(name: str) -> None:
+        raise ValueError(name)
+
+    try:
+        json.loads(given, object_pairs_hook=pairs, parse_constant=constant)
+    except (ValueError, RecursionError, _Twice):
+        return False
+    return True
+
+
+def _quantity(data: bytes) -> None:
+    found = quantities.parse(text(data))
+    assert found is None or found.denominator <= 10**9
+
+
+def _filter(data: bytes) -> None:
+    try:
+        compile_filter(text(data))(_MESSAGE)
+    except PachError:
+        return
+
+
+def _name(data: bytes) -> None:
+    given = text(data)
+    for escaped in (names.escape_path(given), names.escape_component(given)):
+        assert names.unescape(escaped) == given
+        assert escaped.isascii()
+        assert escaped.isprintable()
+        assert all(0 < len(part) <= names.LONGEST_COMPONENT and part.strip(".") for part in escaped.split("/"))
+    names.unescape(given)
+    names.is_dropping(given)
+
+
+def _jsons() -> Iterator[bytes]:
+    yield from (b'{"a": [1, -2.5e3, true, null], "b": {"c": "d\\u00e9\\n"}}', b"[]", b' "x" ', b"\n{\n}\n", b"-0.1")
+
+
+def _filters() -> Iterator[bytes]:
+    yield b'.state == "JOB_FAILURE" or .state == "JOB_KILLED"'
+    yield b'.job.pipeline.name == "copy" and (.restarts != 3 or .stats == null)'
+    yield from (b".", b"true", b'(.a.b == "\\"x")')
+
+
+TARGETS = (
+    Target("json", _json, _jsons, (b'{"', b'":', b"[", b"]", b"}", b",", b"\\u", b"1e", b"NaN"), 600),
+    Target("quantities", _quantity, lambda: (b"512Mi", b"1.5e3", b"-2k", b"+.5n", b"100m", b"8E", b"1Ei")),
+    Target(
+        "filters",
+        _filter,
+        _filters,
+        (b"==", b"!=", b" and ", b" or ", b"(", b")", b".job", b"null"),
+        400,
+    ),
+    Target(
+        "names",
+        _name,
+        lambda: (b"a/b.jpg", b"../x", b"%41%", b"caf\xc3\xa9/\xff", b"a" * 260, b"%void", b".a//b/", b"[x]*?"),
+        (b"%", b"%2F", b"..", b"/", b"%void", b"\xed\xa0\x80"),
+        700,
+    ),
+)
