@@ -10,9 +10,11 @@ PACKAGES: Mapping[str, Sequence[str]] = {
     "archives": ("stages", "gzip", "tarfile", "zipfile"),
     "globs": ("speclang",),
     "pictures": ("stages", "PIL"),
+    "questions": ("stages",),
     "requests": ("localpachd", "speclang"),
     "specs": ("localpachd", "pipelines", "speclang"),
     "tables": ("stages",),
+    "trainings": ("stages",),
     "texts": ("localpachd", "speclang", "stages"),
 }
 

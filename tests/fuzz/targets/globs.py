@@ -10,7 +10,7 @@ from speclang.globs import Glob, GlobError, references, substitute
 from tests.fuzz.target import Target, text
 
 _RECORDED = Path(__file__).parents[2] / "speclang" / "ohmyglob.json"
-_LONGEST_PATH = 200
+_LONGEST_PATH = 60
 
 
 def _run(data: bytes) -> None:
@@ -51,4 +51,4 @@ _WORDS = tuple(
     )
 )
 
-TARGETS = (Target("globs", _run, _seeds, _WORDS, 300),)
+TARGETS = (Target("globs", _run, _seeds, _WORDS, 120),)

@@ -1,16 +1,23 @@
-"""Short texts that users and clients write: JSON, quantities, filters of replies, names of files."""
+"""Short texts that users and clients write: JSON, quantities, filters of replies, schedules, URLs of
+object stores, paths in a repo, names of files."""
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from localpachd.api.filters import compile_filter
 from localpachd.errors import PachError
+from localpachd.pfs import schedules
+from localpachd.storage import objects, paths
+from localpachd.storage.reach import Reach
 from speclang import quantities, strict_json
 from speclang.strict_json import JSONDecodeError
 from stages import names
 from tests.fuzz.target import Target, text
 
+_NOW = 1_767_225_600_000_000_000
+_REACH = Reach((Path("/tmp"),))
 _MESSAGE = {"state": "JOB_FAILURE", "job": {"id": "0f", "pipeline": {"name": "copy"}}, "restarts": 3, "stats": None}
 
 
@@ -61,6 +68,33 @@ def _filter(data: bytes) -> None:
         return
 
 
+def _schedule(data: bytes) -> None:
+    """The next point lies ahead, and is reached by no step from the one before."""
+    try:
+        schedule = schedules.parse(text(data))
+    except PachError as reason:
+        assert str(reason)
+        return
+    found = schedule.next(_NOW)
+    assert found is None or found > _NOW
+    schedule.is_ahead(_NOW + (1 << 40), _NOW)
+
+
+def _store(data: bytes) -> None:
+    try:
+        objects.check_reach(text(data), _REACH)
+    except PachError as reason:
+        assert str(reason)
+
+
+def _path(data: bytes) -> None:
+    given = text(data)
+    try:
+        paths.validate(given)
+    except PachError as reason:
+        assert str(reason)
+
+
 def _name(data: bytes) -> None:
     given = text(data)
     for escaped in (names.escape_path(given), names.escape_component(given)):
@@ -83,6 +117,21 @@ def _filters() -> Iterator[bytes]:
 
 
 TARGETS = (
+    Target(
+        "schedules",
+        _schedule,
+        lambda: (b"*/5 0-3 1,15 jan-jun mon", b"@every 1h30m", b"@daily", b"@never", b"0 0 29 2 ?"),
+        (b"@every ", b"*/", b"-", b",", b"?", b"sun", b"dec", b"31", b"1.5s", b"7", b"L", b"#"),
+        60,
+    ),
+    Target(
+        "stores",
+        _store,
+        lambda: (b"s3://bucket/a?region=x", b"wasb://c@a.b/d", b"minio://h:9/b/k", b"file:///tmp/a", b"gs://b"),
+        (b"://", b"[", b"]", b"@", b"?endpoint=http://", b"&", b"%00", b"..", b"local"),
+        200,
+    ),
+    Target("paths", _path, lambda: (b"/a/b.txt", b"a//b/", b"/..", b"/x*"), (b"/", b"..", b"*", b"%"), 300),
     Target("json", _json, _jsons, (b'{"', b'":', b"[", b"]", b"}", b",", b"\\u", b"1e", b"NaN"), 600),
     Target("quantities", _quantity, lambda: (b"512Mi", b"1.5e3", b"-2k", b"+.5n", b"100m", b"8E", b"1Ei")),
     Target(

@@ -1,0 +1,89 @@
+"""Questions to the service over HTTP: their JSON, their parameters in a URL, and filters of paths."""
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qsl
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from stages.serving.failures import Refusal
+from stages.serving.forms import CLASSIFY, SEARCH, Form
+from stages.serving.globs import FilterError, is_glob, regular_expression
+from stages.tables.parquet import stored_text
+from tests.fuzz.target import Target, text
+
+_FORMS: tuple[Form, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]
+_UPLOADS = 2
+_PATHS = pa.array(["a/b.jpg", "cats/siam.png", "x", "a-b/[c]/d.jpeg"])
+
+
+def _json(data: bytes) -> None:
+    for form in _FORMS:
+        try:
+            asked, _ = form.from_json(data)
+            assert all(each.wanted > 0 for each in asked)
+            for each in asked:
+                each.asked(_UPLOADS)
+        except Refusal as reason:
+            assert reason.status == 400
+            assert reason.message
+            reason.message.encode()
+
+
+def _url(data: bytes) -> None:
+    parameters = parse_qsl(text(data), keep_blank_values=True)
+    for form in _FORMS:
+        try:
+            form.from_parameters(parameters).asked(1)
+        except Refusal as reason:
+            assert reason.message
+
+
+def _filter(data: bytes) -> None:
+    """RE2 reads every expression that is made of a pattern, or says that it is too complicated."""
+    given = text(data)
+    try:
+        if not is_glob(given):
+            return
+        expression = regular_expression(stored_text(given))
+    except FilterError as reason:
+        assert str(reason)
+        return
+    try:
+        found = pc.match_substring_regex(_PATHS, expression).to_pylist()
+    except pa.ArrowInvalid as error:
+        assert "too large" in str(error), error
+        return
+    python = re.compile(expression.replace(r"\z", r"\Z"))
+    assert found == [python.search(path) is not None for path in _PATHS.to_pylist()]
+
+
+def _bodies() -> Iterator[bytes]:
+    yield b'{"k": 3, "metric": "cosine", "filter": "cats/*", "max_distance": 0.5, "exact": true, "combine": "all"}'
+    yield b'{"pictures": [{"upload": 0, "box": [0, 0, 0.5, 1]}, {"url": "https://a.example/b.jpg"}], "top": 2}'
+    yield b'{"requests": [{"id": "%s"}, {"url": "http://a"}]}' % (b"0" * 64)
+
+
+_WORDS = tuple(
+    f'"{each}"'.encode()
+    for each in ("k", "top", "pictures", "requests", "box", "id", "url", "upload", "filter", "metric", "exact")
+)
+
+TARGETS = (
+    Target("questions", _json, _bodies, (*_WORDS, b"1e400", b"-1", b"null", b"true", b'"\\ud800"'), 600),
+    Target(
+        "parameters-of-urls",
+        _url,
+        lambda: (b"k=3&metric=cosine&filter=a%2F*&max_distance=0.5&exact=1", b"box=0,0,1,.5&top=2&url=http%3A//a"),
+        (b"&k=", b"&box=", b"&top=", b"&exact=", b"&max_distance=", b"nan", b"inf", b"1e999", b"%00"),
+        300,
+    ),
+    Target(
+        "filters-of-paths",
+        _filter,
+        lambda: (b"cats/*.png", b"**/[!a-c]?.{jpg,png}", b"a\\*b[]]", b"{a,{b,c}}/**"),
+        (b"**/", b"**", b"{", b"}", b",", b"[!", b"]", b"\\", b"[]", b"a-z", b"[a&&b]", b"[[:x:]]"),
+        120,
+    ),
+)
