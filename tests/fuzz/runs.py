@@ -71,10 +71,11 @@ def run(module: str, target: Target, into: Path, runs: int, seconds: int) -> Out
             env={**os.environ, "TMPDIR": scratch},
             check=False,
         )
-    return _outcome(target.name, log, faults, ended.returncode == 0)
+    return outcome(target.name, log, faults, ended.returncode == 0)
 
 
-def _outcome(name: str, log: Path, faults: Path, ended_well: bool) -> Outcome:
+def outcome(name: str, log: Path, faults: Path, ended_well: bool) -> Outcome:
+    """The figures in the log of a run, also of one that was cut short."""
     text = log.read_text(errors="replace")
     seen = _SEEN.findall(text) or [("0", "0")]
     said = {key: int(value) for key, value in _STATISTIC.findall(text)}

@@ -65,7 +65,8 @@ def _tar(format: int, *names: str) -> bytes:
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, "elsewhere"
         archive.addfile(link)
-    return file.getvalue()[: -tarfile.RECORDSIZE + 2 * tarfile.BLOCKSIZE].rstrip(b"\0").ljust(4096, b"\0")
+    blocks = -(-len(file.getvalue().rstrip(b"\0")) // tarfile.BLOCKSIZE) + 2  # without the padding
+    return file.getvalue()[: blocks * tarfile.BLOCKSIZE]
 
 
 def _tars() -> Iterator[bytes]:

@@ -33,7 +33,8 @@ _MOST_PIXELS = 1 << 18
 _FRAMINGS = (Framing(16, "pad"), Framing(16, "crop"))
 
 
-def _during(pixels: int) -> nullcontext[None]:
+def during(pixels: int) -> nullcontext[None]:
+    """Refuses to decode what would take long."""
     if pixels > _MOST_PIXELS:
         raise BadPicture("too large to be decoded here")
     return nullcontext()
@@ -43,7 +44,7 @@ def _decode(kind: Kind, data: bytes) -> None:
     """The framing, and whether all or a region is decoded, depend on the length, so that each has its share."""
     framing, region = _FRAMINGS[len(data) % 2], (0.25, 0.0, 1.0, 0.5) if len(data) % 3 == 0 else None
     try:
-        found = normalise(data, kind, framing, region, _during)
+        found = normalise(data, kind, framing, region, during)
     except BadPicture as reason:
         assert str(reason)
         return

@@ -1,0 +1,82 @@
+"""Datums of the stage preprocess: a file of any kind, a block of `lookalike add` or another archive with pictures and
+archives in it, from its bytes to normalised pictures and reasons."""
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import cast
+
+from stages.contract import Input
+from stages.decoderprocesses import DecoderProcesses
+from stages.decoders import BadPicture
+from stages.framing import Framing
+from stages.kinds import Kind
+from stages.limits import Limits
+from stages.pictures import Normalised, normalise
+from stages.reading import Decoded, Refused, read
+from tests.fuzz.scratch import scratch
+from tests.fuzz.target import Target
+from tests.fuzz.targets.pictures import during, picture
+
+_NAMES = ("a.jpg", "%block-0123456789abcdef.tar", "b.zip", "train_X.bin")
+_FRAMING = Framing(8, "pad")
+_LIMITS = Limits(1 << 16, 50, 1 << 14, 1 << 14, 1 << 16, 3)
+
+
+class _Here:
+    """Decodes in this process, as the processes of the stage do."""
+
+    def submit(self, data: bytes, kind: Kind, framing: Framing) -> "Future[Normalised]":
+        found: Future[Normalised] = Future()
+        try:
+            found.set_result(normalise(data, kind, framing, during=during))
+        except BadPicture as failure:
+            found.set_exception(failure)
+        return found
+
+
+def _read(data: bytes) -> None:
+    """The first byte chooses the name, which decides whether the members have true names of their own."""
+    name = _NAMES[data[0] % len(_NAMES)] if data else _NAMES[0]
+    path = scratch() / "datum"
+    path.write_bytes(data[1:])
+    given = Input("images", path, name, "")
+    for each in read(given, _FRAMING, cast(DecoderProcesses, _Here()), _LIMITS):
+        if isinstance(each, Refused):
+            assert each.reason
+        else:
+            assert isinstance(each, Decoded)
+            assert len(each.source.sha256) == 64
+
+
+def _packed(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    blocks = -(-len(file.getvalue().rstrip(b"\0")) // tarfile.BLOCKSIZE) + 2  # without the padding
+    return file.getvalue()[: blocks * tarfile.BLOCKSIZE]
+
+
+def _zipped(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+    return file.getvalue()
+
+
+def _seeds() -> Iterator[bytes]:
+    png, gif = picture(Kind.PNG), picture(Kind.GIF)
+    inside = _zipped({"c.png": png})
+    yield b"\0" + png
+    yield b"\1" + _packed({"caf%C3%A9/a.png": png, "b.zip": inside, "Thumbs.db": b"x"})
+    yield b"\2" + _zipped({"a.gif": gif, "in.zip": inside, "../a.png": png, "note.txt": b"text"})
+    yield b"\3" + bytes(600)
+
+
+TARGETS = (Target("datums", _read, _seeds, (b"PK\3\4", b"ustar  \0", b"%2F", b"\x1f\x8b"), 6000),)
