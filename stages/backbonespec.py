@@ -44,7 +44,7 @@ def parse_spec(text: str | bytes) -> BackboneSpec:
         numbers, words = (spec.image_size, spec.dimension, spec.batch), (spec.name, spec.pooling, spec.sha256)
         if not (all(type(n) is int and n > 0 for n in numbers) and all(isinstance(word, str) for word in words)):
             raise ValueError("a field is of the wrong type")
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise StageError(
             f"{SPEC_FILE} in the repo models is not a description of a backbone ({error}); {PUSH}"
         ) from error

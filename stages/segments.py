@@ -48,7 +48,9 @@ def read_facts(index: Input) -> Facts:
         held = json.loads(_file(index, "index.json").read_bytes())
         plain = {name: kind(held[name]) for name, kind in Facts.__annotations__.items() if name != "codes"}
         return Facts(**plain, codes=codes.from_data(held.get("codes")))
-    except (ValueError, KeyError, TypeError) as error:
+    except Exception as error:
+        if not is_damage(error):
+            raise
         raise StageError(
             f"the index.json of segment {index.repo_path} is not one that the index stage wrote; {_AGAIN}"
         ) from error

@@ -32,5 +32,5 @@ def read(content: bytes) -> Similarity | None:
         knots = tuple((float(distance), float(share)) for distance, share in held["knots"])
         facts = held["facts"]
         return Similarity(str(facts["model"]), str(facts["metric"]), knots) if knots else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None

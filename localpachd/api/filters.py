@@ -21,6 +21,7 @@ _TOKEN = re.compile(
            |(?P<mark>==|!=|[()]))""",
     re.VERBOSE,
 )
+_END = re.compile(r"\s*\Z")
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -48,7 +49,7 @@ class _Parser:
         self.advance()
 
     def advance(self) -> None:
-        if not self.text[self.position :].strip():
+        if _END.match(self.text, self.position):
             self.kind, self.token = "end", ""
             return
         match = _TOKEN.match(self.text, self.position)

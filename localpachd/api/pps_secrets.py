@@ -83,7 +83,10 @@ def _values(given: Mapping[str, object]) -> dict[str, bytes]:
     for key, value in _object(given.get("stringData"), "stringData").items():
         if not isinstance(value, str):
             raise PachError(f"failed to unmarshal secret: stringData.{key} is not a string")
-        values[key] = value.encode()
+        try:
+            values[key] = value.encode()
+        except UnicodeEncodeError:  # half of a surrogate
+            raise PachError(f"failed to unmarshal secret: stringData.{key} is not valid Unicode") from None
     return values
 
 

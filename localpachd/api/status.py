@@ -159,7 +159,9 @@ def _prepared(context: Context, error: Exception, method: str) -> tuple[grpc.Sta
 
 def _sendable(text: str) -> str:
     """A text that fits into the trailer of a reply, whose limit is 8 KiB of escaped bytes: of one that quotes a long
-    request, the beginning and the end. Clients would otherwise see only that there was too much of it."""
+    request, the beginning and the end. Clients would otherwise see only that there was too much of it. Halves of
+    surrogates, which JSON may hold and UTF-8 may not, are replaced."""
+    text = text.encode("utf-8", "replace").decode("utf-8")
     while len(quote(text)) > _LONGEST_TEXT:
         kept = max(len(text) // 3, 1)
         text = f"{text[:kept]} … {text[-kept:]}"

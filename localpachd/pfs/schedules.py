@@ -28,6 +28,8 @@ _FIELDS = 5
 _FIELD = re.compile(r"[\d*?/,a-z-]+", re.IGNORECASE)
 _UNITS = {"ns": 1, "us": 1_000, "µs": 1_000, "μs": 1_000, "ms": 1_000_000, "s": _SECOND, "m": 60 * _SECOND,
           "h": 3600 * _SECOND}  # fmt: skip
+_LONGEST = (1 << 63) - 1
+"""Nanoseconds, as in the original."""
 _LENGTH = re.compile(r"\+?((?:\d+\.?\d*|\.\d+)(?:ns|us|µs|μs|ms|s|m|h))+")
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
@@ -84,7 +86,7 @@ def parse(expression: str) -> Schedule:
     fields = " ".join(part.replace("?", "*") for part in (*parts[:4], _weekdays(parts[4], text)))
     try:
         CronSim(fields, _EPOCH)
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:  # ValueError: a number of thousands of digits
         raise PachError(f"{error} in {text!r}") from error
     return Schedule(fields)
 
@@ -100,5 +102,8 @@ def _period(text: str) -> int:
     length = text.removeprefix("@every ").strip()
     if not _LENGTH.fullmatch(length):
         raise PachError(f"Failed to parse duration {text}: invalid duration {length!r}")
-    total = sum(int(float(number) * _UNITS[unit]) for number, unit in _PART.findall(length))
+    exact = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(length))
+    if exact > _LONGEST:
+        raise PachError(f"Failed to parse duration {text}: invalid duration {length!r}")
+    total = int(exact)
     return max(_SECOND, total // _SECOND * _SECOND)

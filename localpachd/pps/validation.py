@@ -141,7 +141,7 @@ def _check_served(raw: Mapping[str, Any]) -> None:
 def _is_json(text: str) -> bool:
     try:
         json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -78,7 +78,7 @@ def parse(content: bytes | str) -> Chosen:
                 "held_out": None if data["held_out"] is None else Score(**data["held_out"]),
             }
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise StageError(
             f"{FILE} is not the description of a classifier that lookalike wrote ({type(error).__name__}: {error})"
         ) from error

@@ -161,7 +161,7 @@ def parse(content: bytes | str) -> Run:
                 "backbone": None if data["backbone"] is None else Backbone(**data["backbone"]),
             }
         )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise StageError(
             f"{FILE} is not the record of a run that lookalike wrote ({type(error).__name__}: {error}); write it again "
             "with `lookalike deploy --reprocess train`"

@@ -13,13 +13,13 @@ from pathlib import Path
 from tests.fuzz.target import Target
 
 _SECONDS_FOR_ONE = 20
-"""An input that takes longer is a hang. The machine may be busy."""
+"""An input that takes longer is a hang; libFuzzer keeps those that take more than ten. The machine may be busy."""
 _MEMORY = 2048
 """MiB, of the whole process: beyond, the input that took them is a fault."""
 _SEEN = re.compile(r"^#(\d+)\s.*?cov: (\d+)", re.MULTILINE)
 _STATISTIC = re.compile(r"^stat::(\w+):\s+(\d+)", re.MULTILINE)
 _IN_MEMORY = Path("/dev/shm")
-_FAULTS = ("crash-*", "timeout-*", "oom-*")
+_FAULTS = ("crash-*", "timeout-*", "oom-*", "slow-unit-*")
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from tests.fuzz.target import Target, text
 
 _FORMS: tuple[Form, ...] = (SEARCH, CLASSIFY)  # type: ignore[type-arg]
 _UPLOADS = 2
+_MOST_TRIED = 6
+"""Wildcards up to which Python's expressions, which try one way to match after the other, are quick."""
 _PATHS = pa.array(["a/b.jpg", "cats/siam.png", "x", "a-b/[c]/d.jpeg"])
 
 
@@ -54,6 +56,8 @@ def _filter(data: bytes) -> None:
         found = pc.match_substring_regex(_PATHS, expression).to_pylist()
     except pa.ArrowInvalid as error:
         assert "too large" in str(error), error
+        return
+    if len(re.findall(r"[*{]", given)) > _MOST_TRIED:
         return
     python = re.compile(expression.replace(r"\z", r"\Z"))
     assert found == [python.search(path) is not None for path in _PATHS.to_pylist()]

@@ -1,15 +1,18 @@
-"""Files of trainings and of evaluations in JSON: parameters of a run, the record of a run, calibrations."""
+"""Small files in JSON: parameters of a training, its record, the description of its classifier, that of a backbone, and
+calibrations of distances."""
 
 import json
 from collections.abc import Iterator
 
 from stages import similarity
-from stages.classify import parameters, runs
-from stages.classify.runs import Run
+from stages.backbonespec import BackboneSpec, Weights, format_spec, parse_spec
+from stages.classify import chosen, parameters, runs
+from stages.classify.runs import Backbone, Run, Score
 from stages.contract import StageError
 from tests.fuzz.target import Target
 
 _DISTANCES = (0.0, 0.5, 2.0)
+_BACKBONE = Backbone("0" * 64, "lite0 at 224 px", 224, "pad", 1280)
 
 
 def _parameters(data: bytes) -> None:
@@ -25,6 +28,20 @@ def _parameters(data: bytes) -> None:
 def _run(data: bytes) -> None:
     try:
         runs.parse(data)
+    except StageError as reason:
+        assert str(reason)
+
+
+def _chosen(data: bytes) -> None:
+    try:
+        chosen.parse(data)
+    except StageError as reason:
+        assert str(reason)
+
+
+def _backbone(data: bytes) -> None:
+    try:
+        assert parse_spec(data).described
     except StageError as reason:
         assert str(reason)
 
@@ -47,16 +64,40 @@ def _runs() -> Iterator[bytes]:
     yield runs.written(Run("a", parameters.parse("a.json", b"{}"), labels=("cat", "dog"), notes=("a note",)))
 
 
-_WORDS = (b'"fine_tune"', b'"hidden"', b'"epochs"', b'"augmentation"', b"null", b"1e400", b"-1", b"NaN", b"[]", b"{}")
+def _backbones() -> Iterator[bytes]:
+    weights = Weights("PyPI", "1" * 64)
+    yield format_spec(BackboneSpec("lite0", 224, "avg", 1280, 32, "float32", weights, "0" * 64)).encode()
+
+
+def _descriptions() -> Iterator[bytes]:
+    yield chosen.written(chosen.Chosen("a", ("cat", "dog"), "vectors", _BACKBONE, Score(3, 4, 0.75, 0.2, 0.9)))
+
+
+_WORDS = (
+    b'"fine_tune"',
+    b'"hidden"',
+    b'"epochs"',
+    b'"augmentation"',
+    b"null",
+    b"1e400",
+    b"-1",
+    b"NaN",
+    b"[]",
+    b"{}",
+    b"9" * 310,
+    b"[" * 1200,
+)
 
 TARGETS = (
-    Target("parameters", _parameters, _files, _WORDS, 600),
-    Target("runs", _run, _runs, (*_WORDS, b'"format"', b'"pictures"', b'"curves"'), 1200),
+    Target("parameters", _parameters, _files, _WORDS, 2500),
+    Target("runs", _run, _runs, (*_WORDS, b'"format"', b'"pictures"', b'"curves"'), 2500),
+    Target("classifiers", _chosen, _descriptions, (*_WORDS, b'"format"', b'"backbone"', b'"takes"'), 2500),
+    Target("backbones", _backbone, _backbones, (*_WORDS, b'"weights"'), 2500),
     Target(
         "calibrations",
         _calibration,
         lambda: (b'{"knots": [[0, 0.9], [0.5, 0.4], [1.5, 0]], "facts": {"model": "m", "metric": "euclidean"}}',),
         (*_WORDS, b'"knots"', b'"facts"'),
-        400,
+        2500,
     ),
 )

@@ -122,3 +122,25 @@ def test_a_secret_that_is_null(localpachd: Pachd) -> None:
     code, text = _call(localpachd, "pps_v2.API/CreateSecret", pps_pb2.CreateSecretRequest(file=b"null"), bytes)
     assert code is grpc.StatusCode.UNKNOWN
     assert "metadata.name: Required value" in text
+
+
+@pytest.mark.parametrize(
+    ("secret", "refusal"),
+    [
+        (r'{"metadata": {"name": "s"}, "stringData": {"a": "\ud800"}}', "stringData.a is not valid Unicode"),
+        (r'{"metadata": {"name": "s"}, "data": {"\ud800": "?"}}', "data.? is not base64"),
+        (r'{"metadata": {"labels": {"suite": "\ud800"}}}', "invalid suite label set on secret: suite=?"),
+    ],
+)
+def test_halves_of_surrogates_in_a_secret(localpachd: Pachd, secret: str, refusal: str) -> None:
+    asked = pps_pb2.CreateSecretRequest(file=secret.encode())
+    code, text = _call(localpachd, "pps_v2.API/CreateSecret", asked, bytes)
+    assert code is grpc.StatusCode.UNKNOWN
+    assert refusal in text
+
+
+def test_halves_of_surrogates_in_a_specification(localpachd: Pachd) -> None:
+    asked = pps_pb2.CreatePipelineV2Request(create_pipeline_request_json=r'{"\ud800": 1}')
+    code, text = _call(localpachd, "pps_v2.API/CreatePipelineV2", asked, bytes)
+    assert code is grpc.StatusCode.INVALID_ARGUMENT
+    assert 'unknown field "?"' in text

@@ -47,7 +47,8 @@ def test_never_never_comes() -> None:
 @pytest.mark.parametrize(
     "expression",
     ["", "* * * *", "* * * * * *", "60 * * * *", "* * * * 7", "* * L * *", "* * * * 1#2", "@often", "@every soon",
-     "@every", "*/0 * * * *", "5-2 * * * *", "a * * * *"],
+     "@every", "*/0 * * * *", "5-2 * * * *", "a * * * *", f"@every {400 * '9'}s", "@every 9999999999h",
+     f"0-{5000 * '9'} * * * *"],
 )  # fmt: skip
 def test_invalid_expressions_are_refused(expression: str) -> None:
     with pytest.raises(PachError):

@@ -130,6 +130,7 @@ def test_salts() -> None:
         ),
         ({"pod_spec": "{"}, "malformed PodSpec"),
         ({"pod_patch": "["}, "malformed PodPatch"),
+        ({"pod_spec": "[" * 100_000}, "malformed PodSpec"),
         ({"service": {"type": "Odd"}}, "the following service type Odd is not allowed"),
         ({"spout": {}}, "spout pipelines (without a service) must not have an input"),
         ({"input": {"pfs": {"repo": "r"}}}, "input must specify a glob"),

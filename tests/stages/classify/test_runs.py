@@ -61,7 +61,7 @@ def test_nothing_has_no_score() -> None:
     assert Score.counted(0, 0) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1}', b"\xff", written(RUN)[:-9]])
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 1}', b"\xff", b"[" * 100_000, written(RUN)[:-9]])
 def test_other_files_are_refused(content: bytes) -> None:
     with pytest.raises(StageError, match="run.json is not the record of a run that lookalike wrote"):
         parse(content)
