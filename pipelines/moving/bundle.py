@@ -122,7 +122,10 @@ def _json(value: Mapping[str, Any]) -> bytes:
 
 
 def _object(text: bytes) -> dict[str, Any]:
-    read = json.loads(text)
+    try:
+        read = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if not isinstance(read, dict):
         raise TypeError(f"{read!r} is not an object")
     return read

@@ -8,6 +8,7 @@ from tests.fuzz.target import Target
 
 PACKAGES: Mapping[str, Sequence[str]] = {
     "archives": ("stages", "gzip", "tarfile", "zipfile"),
+    "bundles": ("pipelines", "tarfile"),
     "datums": ("stages", "gzip", "tarfile", "zipfile"),
     "globs": ("speclang",),
     "pictures": ("stages", "PIL"),

@@ -1,0 +1,92 @@
+"""Exported libraries: the tar that `lookalike import` reads, from a file and from a stream."""
+
+import io
+from collections.abc import Callable, Iterator
+
+from pipelines.errors import LookalikeError
+from pipelines.moving import bundle
+from pipelines.moving.bundle import Commit, Output
+from pipelines.moving.unpacking import Reader, Written
+from pipelines.moving.writing import Writer
+from tests.fuzz.target import Target
+
+_COMMITS = (
+    Commit("images", "0" * 32, "2026-01-31T12:00:00+00:00", "the first", 2, 11),
+    Commit("images", "1" * 32, "2026-02-01T12:00:00+00:00", "", 1, 6),
+)
+
+
+class _Stream(io.BytesIO):
+    """A stream that cannot seek."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _read(data: bytes) -> None:
+    """All of it, and again with its first commit skipped, as an import does that continues."""
+    whole = _taken(io.BytesIO(data), skipped=0)
+    assert whole == _taken(_Stream(data), skipped=0)
+    skipped = _taken(io.BytesIO(data), skipped=1)
+    assert not whole or skipped
+
+
+def _taken(file: io.BytesIO, skipped: int) -> bool:
+    try:
+        reader = Reader(file, "a.tar")
+        for number, commit in enumerate(reader.library()):
+            if number < skipped:
+                reader.skip(commit)
+                continue
+            reader.removed(commit)
+            for each in reader.files(commit):
+                if isinstance(each, Written):
+                    for _ in each.content:
+                        pass
+        reader.outputs()
+    except LookalikeError as reason:
+        assert str(reason).startswith("a.tar")
+        return False
+    return True
+
+
+def _texts(data: bytes) -> None:
+    parsers: tuple[Callable[[bytes], object], ...] = (
+        *(bundle.library, bundle.format_of, bundle.removed),
+        *(bundle.output, bundle.sums),
+    )
+    for parse in parsers:
+        try:
+            parse(data)
+        except (KeyError, TypeError, ValueError):
+            continue
+
+
+def _seeds() -> Iterator[bytes]:
+    file = io.BytesIO()
+    writer = Writer(file.write)
+    writer.library(_COMMITS)
+    first, second = _COMMITS
+    writer.begin(first, ())
+    name = f"{first.name}/a.jpg"
+    writer.file(name, 5, [b"abcde"], lambda _: None)
+    sums = writer.seal(first.name)
+    writer.begin(second, ["/b.jpg"])
+    writer.link(f"{second.name}/c.jpg", name, sums[name])
+    writer.seal(second.name)
+    writer.output(Output("search", "3" * 64, "4" * 32, {"/a/0.parquet": "5" * 64}))
+    writer.end()
+    yield file.getvalue()
+
+
+def _members() -> Iterator[bytes]:
+    yield bundle.library_text(_COMMITS)
+    yield bundle.removed_text(["/a.jpg"])
+    yield bundle.output_text(Output("search", "3" * 64, "4" * 32, {"/a": "5" * 64}))
+    yield bundle.sums_text({"images/a": "0" * 64})
+
+
+TARGETS = (
+    Target("bundles", _read, _seeds, (b"ustar\x0000", b"path=", b"size=", b"linkpath=", b"GNU.sparse."), 12_000),
+    Target("members-of-bundles", _texts, _members, (b'"commits"', b'"files"', b"null", b"[" * 1200, b"9" * 4400), 6000),
+)
