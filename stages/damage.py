@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 
+LONGEST_HEADER = 1000
+"""Bytes of the header of an array in NumPy's format, which is read as Python: ours have 200, and thousands of signs
+would exhaust the memory of Python's parser."""
+
 
 def is_damage(failure: Exception) -> bool:
     """Whether the bytes that were read are to blame, as for any error but the machine's own: too little memory, a disk

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from stages.contract import StageError
-from stages.damage import is_damage
+from stages.damage import LONGEST_HEADER, is_damage
 from stages.framing import FITS, Framed, Framing, Pixels
 from stages.sources import Source
 
@@ -98,7 +98,7 @@ def _read(file: BinaryIO, name: str, path: Path | None) -> Pack:
     """path: the file to map the pixels from, or None to read them."""
     try:
         np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file, LONGEST_HEADER)  # type: ignore[call-arg, no-untyped-call]
         begin = file.tell()
         file.seek(begin + math.prod(shape))
         if dtype != np.uint8 or fortran or len(shape) != 4 or shape[3] != 3:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.contract import Input, StageError, spool
-from stages.damage import is_damage
+from stages.damage import LONGEST_HEADER, is_damage
 from stages.hashes import Hashes
 from stages.knn import codes
 from stages.knn.backend import Vectors
@@ -86,7 +86,7 @@ def read_hashes(index: Input) -> Hashes:
     with _file(index, "hashes.npy").open("rb") as file:
         content = file.read()
     try:
-        found: Hashes = np.load(io.BytesIO(content), allow_pickle=False)
+        found: Hashes = np.load(io.BytesIO(content), allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
         if found.dtype != np.uint64 or found.ndim != 1:
             raise ValueError(f"it holds {found.dtype} {found.shape}")
     except Exception as error:

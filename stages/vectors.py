@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from stages.contract import StageError
-from stages.damage import is_damage
+from stages.damage import LONGEST_HEADER, is_damage
 from stages.knn.backend import Vectors
 
 
@@ -16,7 +16,7 @@ def read_vectors(path: Path, dimension: int) -> Vectors:
     objects are never loaded.
     """
     try:
-        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        vectors: Vectors = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
     except FileNotFoundError as error:
         raise StageError(f"{path.name} is missing beside its table; reprocess the pipeline that wrote it") from error
     except Exception as error:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from stages.contract import StageError
-from stages.damage import is_damage
+from stages.damage import LONGEST_HEADER, is_damage
 from stages.sources import Source
 from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
@@ -98,7 +98,9 @@ def read_nearest(path: Path) -> Nearest:
     """Reads what write_nearest wrote, into memory. Raises StageError for any other file; pickled objects are never
     loaded."""
     try:
-        nearest: Nearest = np.load(path, allow_pickle=False)
+        # Mapped first: an array of the size that a damaged header states may not fit into memory.
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False, max_header_size=LONGEST_HEADER)  # type: ignore[call-arg]
+        nearest: Nearest = np.array(mapped)
     except Exception as error:
         if not is_damage(error):
             raise

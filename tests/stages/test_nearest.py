@@ -66,7 +66,13 @@ def test_a_damaged_header_is_refused(tmp_path: Path) -> None:
     write_nearest(as_nearest(np.zeros((2, 1), np.int64), np.zeros((2, 1), np.float32)), tmp_path / "b.npy")
     whole = (tmp_path / "b.npy").read_bytes()
     np.save(tmp_path / "v.npy", np.zeros((2, 1), np.float32))
+    header = b"\x93NUMPY\x01\x00" + (9000).to_bytes(2, "little")
+    signs = header + b"-" * 8999 + b"1" + bytes(64)
+    huge = whole.replace(b"(2, 1), }" + b" " * 11, b"(99999999999, 1), } ")
+    assert huge != whole
     for broken, read in (
+        (huge, read_nearest),
+        *((signs, each) for each in (read_nearest, read_pack, lambda path: read_vectors(path, 1))),
         (whole, read_nearest),
         ((tmp_path / "v.npy").read_bytes(), lambda path: read_vectors(path, 1)),
         ((tmp_path / "v.npy").read_bytes(), read_pack),
