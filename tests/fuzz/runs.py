@@ -84,7 +84,7 @@ def outcome(name: str, log: Path, faults: Path, ended_well: bool) -> Outcome:
         said.get("number_of_executed_units", int(seen[-1][0])),
         said.get("average_exec_per_sec", 0),
         int(seen[-1][1]),
-        said.get("peak_rss_mb", 0),
+        said.get("memory_mb", 0),
         sorted(each for pattern in _FAULTS for each in faults.glob(pattern)),
         log,
         ended_well,

@@ -18,7 +18,8 @@ _END = """#20000\tDONE   cov: 27 ft: 48 corp: 19/3035b lim: 453 exec/s: 6666 rss
 Done 20000 runs in 3 second(s)
 stat::number_of_executed_units: 20000
 stat::average_exec_per_sec:     6666
-stat::peak_rss_mb:              48
+stat::peak_rss_mb:              187
+stat::memory_mb: 48
 """
 
 
