@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.fuzz import registry, runs
@@ -30,6 +31,8 @@ def main() -> int:
         for name in args.targets:
             known[name][1].run(args.input.read_bytes())
         return 0
+    if find_spec("atheris") is None:
+        parser.error("atheris is not installed here: make fuzz installs it apart")
     seconds = args.seconds if args.seconds is not None else 0 if args.runs else _SECONDS
     chosen = [known[name] for name in args.targets or known]
     with ThreadPoolExecutor(args.jobs) as threads:

@@ -38,10 +38,13 @@ def main() -> None:
     with atheris.instrument_imports(include=list(packages)):
         target = next(each for each in registry.targets(module) if each.name == name)
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
-    # libFuzzer ends by exit(), in which Arrow sometimes waits for its threads for ever.
-    ctypes.CDLL(None).__cxa_atexit(_LEAVE, None, None)
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
+    for seed in target.seeds():
+        target.run(seed)
+    # libFuzzer ends by exit(), in which Arrow sometimes waits for its threads for ever: this is done first there, since
+    # Arrow has started its threads by now.
+    ctypes.CDLL(None).__cxa_atexit(_LEAVE, None, None)
     atheris.Setup([name, *options], target.run)
     atheris.Fuzz()
 

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha1
@@ -18,6 +19,8 @@ _MEMORY = 2048
 """MiB, of the whole process: beyond, the input that took them is a fault."""
 _SEEN = re.compile(r"^#(\d+)\s.*?cov: (\d+)", re.MULTILINE)
 _STATISTIC = re.compile(r"^stat::(\w+):\s+(\d+)", re.MULTILINE)
+_LONGEST_WORD = 64
+"""Bytes of a word of libFuzzer's dictionaries; longer ones are parts that it may copy from the corpus."""
 _IN_MEMORY = Path("/dev/shm")
 _FAULTS = ("crash-*", "timeout-*", "oom-*", "slow-unit-*")
 
@@ -25,7 +28,7 @@ _FAULTS = ("crash-*", "timeout-*", "oom-*", "slow-unit-*")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of a run. coverage: branches and their counts, as libFuzzer numbers them. memory: MiB at most.
-    faults: the inputs that failed, also those of earlier runs."""
+    faults: the inputs that failed."""
 
     name: str
     executions: int
@@ -39,18 +42,20 @@ class Outcome:
 
 def run(module: str, target: Target, into: Path, runs: int, seconds: int) -> Outcome:
     """Fuzzes a target until it has had so many executions or so many seconds (0: no limit), or fails. into: the
-    directory of its corpus, which is kept."""
+    directory of its corpus, which is kept. Inputs that failed in earlier runs are tried again."""
+    begun = time.time()
     own = into / target.name
     corpus, faults, log = own / "corpus", own / "faults", own / "log"
     for each in (corpus, faults):
         each.mkdir(parents=True, exist_ok=True)
-    for seed in target.seeds():
+    long = [word for word in target.words if len(word) > _LONGEST_WORD]
+    for seed in (*target.seeds(), *long):
         (corpus / f"seed-{sha1(seed, usedforsecurity=False).hexdigest()}").write_bytes(seed[: target.longest])
     limits = [f"-runs={runs}"] if runs else []
     limits += [f"-max_total_time={seconds}"] if seconds else []
     if target.words:  # libFuzzer refuses an empty dictionary
         words = own / "words"
-        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words))
+        words.write_text("".join(f'"{_escaped(word)}"\n' for word in target.words if word not in long))
         limits.append(f"-dict={words}")
     options = [
         *limits,
@@ -60,6 +65,7 @@ def run(module: str, target: Target, into: Path, runs: int, seconds: int) -> Out
         f"-artifact_prefix={faults}/",
         "-print_final_stats=1",
         str(corpus),
+        str(faults),
     ]
     # Targets write a file for each execution, and libFuzzer ends the process before Python could tidy up.
     place = _IN_MEMORY if _IN_MEMORY.is_dir() else None
@@ -71,10 +77,11 @@ def run(module: str, target: Target, into: Path, runs: int, seconds: int) -> Out
             env={**os.environ, "TMPDIR": scratch},
             check=False,
         )
-    return outcome(target.name, log, faults, ended.returncode == 0)
+    failed = [each for pattern in _FAULTS for each in faults.glob(pattern) if each.stat().st_mtime >= begun]
+    return outcome(target.name, log, sorted(failed), ended.returncode == 0)
 
 
-def outcome(name: str, log: Path, faults: Path, ended_well: bool) -> Outcome:
+def outcome(name: str, log: Path, faults: Sequence[Path], ended_well: bool) -> Outcome:
     """The figures in the log of a run, also of one that was cut short."""
     text = log.read_text(errors="replace")
     seen = _SEEN.findall(text) or [("0", "0")]
@@ -85,7 +92,7 @@ def outcome(name: str, log: Path, faults: Path, ended_well: bool) -> Outcome:
         said.get("average_exec_per_sec", 0),
         int(seen[-1][1]),
         said.get("memory_mb", 0),
-        sorted(each for pattern in _FAULTS for each in faults.glob(pattern)),
+        faults,
         log,
         ended_well,
     )

@@ -24,20 +24,19 @@ stat::memory_mb: 48
 
 
 def test_the_figures_are_those_of_the_log(tmp_path: Path) -> None:
-    log, faults = tmp_path / "log", tmp_path / "faults"
+    log = tmp_path / "log"
     log.write_text(_LOG + _END)
-    found = outcome("names", log, faults, ended_well=True)
+    found = outcome("names", log, [], ended_well=True)
     assert (found.executions, found.rate, found.coverage, found.memory, found.faults) == (20_000, 6666, 27, 48, [])
 
 
 def test_a_run_that_was_cut_short_has_the_last_figures(tmp_path: Path) -> None:
-    log, faults = tmp_path / "log", tmp_path / "faults"
-    faults.mkdir()
-    (faults / "crash-0123").write_bytes(b"x")
+    log, fault = tmp_path / "log", tmp_path / "crash-0123"
     log.write_text(_LOG)
-    found = outcome("names", log, faults, ended_well=False)
-    assert (found.executions, found.coverage, found.faults) == (800, 26, [faults / "crash-0123"])
-    assert outcome("names", faults / "crash-0123", faults, ended_well=False).executions == 0
+    found = outcome("names", log, [fault], ended_well=False)
+    assert (found.executions, found.coverage, found.faults, found.ended_well) == (800, 26, [fault], False)
+    log.write_text("ModuleNotFoundError: No module named 'atheris'")
+    assert outcome("names", log, [], ended_well=False).executions == 0
 
 
 @pytest.mark.parametrize(("target", "code"), [("names", 0), ("nothing", 2)])

@@ -120,7 +120,13 @@ TARGETS = (
     Target(
         "schedules",
         _schedule,
-        lambda: (b"*/5 0-3 1,15 jan-jun mon", b"@every 1h30m", b"@daily", b"@never", b"0 0 29 2 ?"),
+        lambda: (
+            b"*/5 0-3 1,15 jan-jun mon",
+            b"@every 1h30m",
+            b"@daily",
+            b"@never",
+            b"0 0 29 2 ?",
+        ),
         (
             b"@every ",
             b"*/",
@@ -134,7 +140,7 @@ TARGETS = (
             b"7",
             b"L",
             b"#",
-            b"9" * 310,
+            b"9" * 60,
             b"1" * 4400,
         ),
         5000,
