@@ -2,7 +2,9 @@
 
 Each pipe is held open for writing from the start, so that a reader's open() returns at once and inotify reports it; one
 thread then feeds all the pipes that have a reader. A pipe is read once: before its reader gets a first byte, a guard
-takes its place, a pipe that is never filled. So a second reader finds the guard, however late the thread is.
+takes its place, a pipe that is never filled. So a second reader finds the guard, however late the thread is. Two that
+came before the guard may be one event of inotify, which merges them: so the openings are counted once it is in place,
+since from then on each further one is an event of its own.
 """
 
 import contextlib
@@ -15,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localpachd.worker.layout import openings
 from localpachd.worker.layout.budget import PipeBudget
 from localpachd.worker.layout.inotify import OPENED, Inotify
 from localpachd.worker.layout.swap import swap
@@ -146,18 +149,25 @@ class LazyPipes:
     def _opened(self, selector: selectors.BaseSelector, inotify: Inotify, pipe: _Pipe) -> None:
         """Begins to feed a pipe that was opened; opening it, or its guard, a second time is misuse."""
         if pipe.served or pipe.pieces is not None:
-            self._misused(
-                f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it"
-                " once, read it to its end, and copy it to a temporary file if it is needed again"
-            )
+            self._opened_again(pipe)
             return
         assert pipe.writer is not None
         self._guard(inotify, pipe)
+        if openings.others(pipe.writer) > 1:
+            pipe.served = True
+            self._opened_again(pipe)
+            return
         if _SET_PIPE_SIZE is not None:
             with contextlib.suppress(OSError):
                 fcntl.fcntl(pipe.writer, _SET_PIPE_SIZE, _BUFFER)
         pipe.pieces = iter(pipe.read())
         selector.register(pipe.writer, selectors.EVENT_WRITE, pipe)
+
+    def _opened_again(self, pipe: _Pipe) -> None:
+        self._misused(
+            f"the lazy file {pipe.shown} was opened a second time, where Pachyderm would wait for ever: open it once,"
+            " read it to its end, and copy it to a temporary file if it is needed again"
+        )
 
     def _guard(self, inotify: Inotify, pipe: _Pipe) -> None:
         """Puts a guard in a pipe's place, unless user code has replaced or deleted the pipe.
