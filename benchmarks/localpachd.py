@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import counted, datums, durability, files, holding, lines, memory, program
+from benchmarks import counted, datums, durability, files, holding, lines, memory, program, scale
 from benchmarks.program import positive
 from benchmarks.report import Result
 
@@ -21,6 +21,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Result]] = {
     "steps": lambda given: durability.measure_steps(given.steps, given.rounds),
     "read": lambda given: durability.measure_read(given.read, given.rounds),
     "held": lambda given: holding.measure_held(*given.held),
+    "scale": lambda given: scale.measure_scale(given.rounds, *given.scale),
     "calls": lambda given: counted.measure_calls(given.calls, given.rounds),
 }
 
@@ -63,6 +64,14 @@ def _parser() -> argparse.ArgumentParser:
         default=[300, 2_000, 128],
         metavar="N",
         help="downloads that nobody reads, calls that wait, logs of which one line is read",
+    )
+    parser.add_argument(
+        "--scale",
+        type=positive,
+        nargs=4,
+        default=[1_000, 50, 1_000, 10_000],
+        metavar="N",
+        help="pipelines, the depth of a DAG, job sets, branches; each above 3",
     )
     return parser
 

@@ -34,6 +34,11 @@ TINY = (
     "2",
     "2",
     "2",
+    "--scale",
+    "4",
+    "4",
+    "4",
+    "4",
 )
 
 
@@ -48,10 +53,10 @@ def test_every_section_measures_ours_beside_a_bound(tmp_path: Path, capsys: pyte
         assert row.keys() == {"section", "name", "seconds", "rate", "peak_mib"}
         assert row["seconds"] or row["peak_mib"]
         names.setdefault(row["section"], set()).add(row["name"])
-    assert len(names) == 17
+    assert len(names) == 21
     assert all({"ours", "bound"} <= each for each in names.values())
     printed = capsys.readouterr()
-    assert printed.out.count("\n| ") == 2 + 26
+    assert printed.out.count("\n| ") == 2 + 30
     assert "measuring history" in printed.err
 
 
