@@ -2,7 +2,6 @@
 
 import io
 import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from pipelines.library import ingest, pictures
 from pipelines.specifications import optional, reading
 from stages.tables.nearest import read_nearest
 from tests.e2e.world import MakeWorld, Paint, World, with_environment
+from tests.packing import zipped
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -32,13 +32,6 @@ def removed(group: dict[str, Any]) -> list[str]:
     return [source["path"] for each in group["pictures"] for source in each["sources"] if not source["keep"]]
 
 
-def zipped(name: str, content: bytes) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(name), content)
-    return file.getvalue()
-
-
 def test_copies_are_found_kept_and_removed(
     make_world: MakeWorld, backbones: dict[str, Path], paint: Paint, tmp_path: Path
 ) -> None:
@@ -51,7 +44,7 @@ def test_copies_are_found_kept_and_removed(
     (tmp_path / "set" / "copy\nof 3.png").write_bytes(paint(3))
     found = pictures.find([tmp_path / "set"])
     world.settle(ingest.add(world.connection, found.sources, most_single=0).commit)
-    others = {"big/5.png": paint(5, size=192), "7.jpg": paint(7, kind="JPEG"), "more.zip": zipped("9.png", paint(9))}
+    others = {"big/5.png": paint(5, size=192), "7.jpg": paint(7, kind="JPEG"), "more.zip": zipped({"9.png": paint(9)})}
     world.settle(world.add(others))
     expected = {
         "big/5.png": ["set/5.png"],

@@ -22,6 +22,7 @@ from pipelines.explaining.tracing.walk import picture, trace
 from pipelines.library import ingest
 from pipelines.library.pictures import Source
 from tests.e2e.world import MakeWorld, Paint, World, specs
+from tests.packing import zipped
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -36,15 +37,6 @@ class Told:
 
     def trace(self, query: str = "", rank: int = 1, at: str = "", entry: str = "many") -> Trace:
         return trace(self.world.connection, entry, query, rank, at)
-
-
-def packed(members: dict[str, bytes]) -> bytes:
-    """A ZIP file; equal members give equal bytes at any time."""
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-    return file.getvalue()
 
 
 def into_blocks(world: World, pictures: dict[str, bytes]) -> str:
@@ -66,11 +58,11 @@ def told(make_world: MakeWorld, backbones: dict[str, Path], paint: Paint) -> Tol
         "blocks": into_blocks(world, {f"holiday/{seed}.png": paint(seed) for seed in range(1, 7)}),
         "blocks again": into_blocks(world, {"holiday/more.png": paint(7), "holiday/6.png": paint(60)}),
         "alone": world.add({"alone ☀.png": paint(20)}),
-        "archive": world.add({"pack.zip": packed({"in/a.png": paint(30), "b.png": paint(31)})}),
+        "archive": world.add({"pack.zip": zipped({"in/a.png": paint(30), "b.png": paint(31)})}),
         "folder": world.repo("images").write([Put("/folder/x.png", paint(40)), Put("/folder/y.png", paint(41))]),
         "twin": world.add({"copies/twin.png": paint(20)}),
         "same again": world.add(
-            {"alone ☀.png": paint(20), "pack.zip": packed({"in/a.png": paint(30), "b.png": paint(31)})}
+            {"alone ☀.png": paint(20), "pack.zip": zipped({"in/a.png": paint(30), "b.png": paint(31)})}
         ),
     }
     world.settle(*commits.values())

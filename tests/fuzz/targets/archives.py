@@ -14,6 +14,7 @@ from stages.kinds import Kind
 from stages.limits import Limits
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
+from tests.packing import unpadded
 
 _LIMITS = Limits(
     picture_bytes=1 << 16,
@@ -65,8 +66,7 @@ def _tar(format: int, *names: str) -> bytes:
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, "elsewhere"
         archive.addfile(link)
-    blocks = -(-len(file.getvalue().rstrip(b"\0")) // tarfile.BLOCKSIZE) + 2  # without the padding
-    return file.getvalue()[: blocks * tarfile.BLOCKSIZE]
+    return unpadded(file.getvalue())
 
 
 def _tars() -> Iterator[bytes]:

@@ -3,7 +3,6 @@ archives in it, from its bytes to normalised pictures and reasons."""
 
 import io
 import tarfile
-import zipfile
 from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import cast
@@ -19,6 +18,7 @@ from stages.reading import Decoded, Refused, read
 from tests.fuzz.scratch import scratch
 from tests.fuzz.target import Target
 from tests.fuzz.targets.pictures import during, picture
+from tests.packing import unpadded, zipped
 
 _NAMES = ("a.jpg", "%block-0123456789abcdef.tar", "b.zip", "train_X.bin")
 _FRAMING = Framing(8, "pad")
@@ -58,24 +58,15 @@ def _packed(members: dict[str, bytes]) -> bytes:
             entry = tarfile.TarInfo(name)
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
-    blocks = -(-len(file.getvalue().rstrip(b"\0")) // tarfile.BLOCKSIZE) + 2  # without the padding
-    return file.getvalue()[: blocks * tarfile.BLOCKSIZE]
-
-
-def _zipped(members: dict[str, bytes]) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-    return file.getvalue()
+    return unpadded(file.getvalue())
 
 
 def _seeds() -> Iterator[bytes]:
     png, gif = picture(Kind.PNG), picture(Kind.GIF)
-    inside = _zipped({"c.png": png})
+    inside = zipped({"c.png": png})
     yield b"\0" + png
     yield b"\1" + _packed({"caf%C3%A9/a.png": png, "b.zip": inside, "Thumbs.db": b"x"})
-    yield b"\2" + _zipped({"a.gif": gif, "in.zip": inside, "../a.png": png, "note.txt": b"text"})
+    yield b"\2" + zipped({"a.gif": gif, "in.zip": inside, "../a.png": png, "note.txt": b"text"})
     yield b"\3" + bytes(600)
 
 
