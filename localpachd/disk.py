@@ -7,11 +7,15 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from localpachd.errors import NoSpace
+from localpachd.reserve import Reserve
+
+T = TypeVar("T")
 
 _REMEMBERED = 10.0
 """Seconds. Work that waits for room tries again more often."""
@@ -25,16 +29,22 @@ _PRIMARY = 0xFF
 
 
 class Disk:
-    """The disk that holds a directory. Thread-safe."""
+    """The disk that holds a directory, where steps that free room may use a `reserve`. Thread-safe."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, reserve: Reserve | None = None) -> None:
         self._root = root
+        self._reserve = reserve
         self._failed = -_REMEMBERED
 
     @property
     def full(self) -> str:
         """The text of the error if a write found no room lately, or ""."""
         return self.text if time.monotonic() - self._failed < _REMEMBERED else ""
+
+    @property
+    def short(self) -> bool:
+        """Whether room is needed: a write found none lately, or only in the reserve."""
+        return bool(self.full) or (self._reserve is not None and self._reserve.used)
 
     @property
     def text(self) -> str:
@@ -50,6 +60,17 @@ class Disk:
             if not self._lacks_room(error):
                 raise
             raise self._failure() from error
+
+    def freeing(self, step: Callable[[], T]) -> T:
+        """The result of a step that frees room and can be repeated: one that finds no room is tried again with that of
+        the reserve. Raises NoSpace if that is not enough."""
+        while True:
+            try:
+                with self.writing():
+                    return step()
+            except NoSpace:
+                if self._reserve is None or not self._reserve.use():
+                    raise
 
     def check(self, reason: str) -> None:
         """Raises NoSpace if this is, or may be, why a program failed for this reason."""

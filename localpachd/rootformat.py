@@ -23,6 +23,7 @@ DATABASE = "pachd.sqlite"
 CHUNKS = "chunks"
 SMALL = f"{CHUNKS}/small.sqlite"
 MARKER = "format.json"
+RESERVE = "reserve"
 _ID = "database id"
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PRIMARY = 0xFF

@@ -44,6 +44,7 @@ from localpachd.pfs.service import Pfs
 from localpachd.pps import jobs
 from localpachd.pps.log_retention import forget
 from localpachd.pps.service import Pps
+from localpachd.reserve import Reserve
 from localpachd.rootlock import RootLock
 from localpachd.starting import explained
 from localpachd.storage import gc
@@ -159,7 +160,8 @@ class Server:
         )
         at = listening.listen(self._grpc, options.host, options.port, options.protection)
         self.port, self.address = at.port, at.address
-        disk = Disk(options.root)
+        self._reserve = Reserve(options.root / rootformat.RESERVE)
+        disk = Disk(options.root, self._reserve)
         rootformat.prepare(options.root)
         self._db = Database(options.root / rootformat.DATABASE, disk)
         rootformat.prove(options.root, self._db)
@@ -197,8 +199,10 @@ class Server:
         self._squash_old = partial(retention.squash_old, self._pfs, options.retention)
         self._chores = Chores(
             {
-                "forget old lines of logs": lambda: forget(self._db, options.log_days, options.log_lines),
-                "forget expired file sets": lambda: self._pfs.transact(filesets.forget_expired),
+                "forget old lines of logs": lambda: disk.freeing(
+                    lambda: forget(self._db, options.log_days, options.log_lines)
+                ),
+                "forget expired file sets": lambda: self._pfs.transact(filesets.forget_expired, frees=True),
                 "count the days": self._ages.look,
                 "squash old commits": self._squash_old,
                 "sweep": sweeper.sweep,
@@ -213,7 +217,9 @@ class Server:
             },
             _BETWEEN_LOOKS,
         )
-        self._relief = Chores({"make room": sweeper.relieve}, _BETWEEN_RELIEFS)
+        self._relief = Chores(
+            {"make room": sweeper.relieve, "keep room for deletions": self._reserve.restore}, _BETWEEN_RELIEFS
+        )
         serve(self._grpc, self._pfs)
         # Where another user's processes have no /pfs of their own, they reach their files through the root.
         passable = options.runner == "process" and os.geteuid() == 0 and bool(backend.shortcomings())
@@ -236,6 +242,7 @@ class Server:
             if self._measured:
                 self._chunks.measure()
             rootformat.mark(self._root, self._db)
+            self._reserve.restore()
         logging.getLogger("localpachd").addHandler(self._pps.server_log)
         self._finisher.start()
         self._pps.start()

@@ -23,5 +23,5 @@ class CacheCalls:
         return reply
 
     def ClearCache(self, request: pfs_pb2.ClearCacheRequest, context: grpc.ServicerContext) -> Empty:
-        self._pfs.transact(lambda txn: cache.clear(txn, request.tag_prefix))
+        self._pfs.transact(lambda txn: cache.clear(txn, request.tag_prefix), frees=True)
         return Empty()

@@ -48,7 +48,7 @@ class CommitCalls:
 
     def ClearCommit(self, request: pfs_pb2.ClearCommitRequest, context: grpc.ServicerContext) -> Empty:
         commit = messages.to_commit(request.commit)
-        self._pfs.transact(lambda txn: commits.clear(txn, commit))
+        self._pfs.transact(lambda txn: commits.clear(txn, commit), frees=True)
         return Empty()
 
     @waits
@@ -156,21 +156,21 @@ class CommitCalls:
 
     def DropCommitSet(self, request: pfs_pb2.DropCommitSetRequest, context: grpc.ServicerContext) -> Empty:
         doomed = messages.to_commit_set(request)
-        self._pfs.transact(lambda txn: removal.drop_set(txn, doomed))
+        self._pfs.transact(lambda txn: removal.drop_set(txn, doomed), frees=True)
         return Empty()
 
     def SquashCommit(
         self, request: pfs_pb2.SquashCommitRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.SquashCommitResponse:
         commit = messages.to_commit(request.commit)
-        self._pfs.transact(lambda txn: removal.squash(txn, commit, request.recursive))
+        self._pfs.transact(lambda txn: removal.squash(txn, commit, request.recursive), frees=True)
         return pfs_pb2.SquashCommitResponse()
 
     def DropCommit(
         self, request: pfs_pb2.DropCommitRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.DropCommitResponse:
         commit = messages.to_commit(request.commit)
-        self._pfs.transact(lambda txn: removal.drop(txn, commit, request.recursive))
+        self._pfs.transact(lambda txn: removal.drop(txn, commit, request.recursive), frees=True)
         return pfs_pb2.DropCommitResponse()
 
     def _await(

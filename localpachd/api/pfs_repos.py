@@ -66,7 +66,7 @@ class RepoCalls:
             yield from map(messages.project_info, projects.list_all(conn))
 
     def DeleteProject(self, request: pfs_pb2.DeleteProjectRequest, context: grpc.ServicerContext) -> Empty:
-        self._pfs.transact(lambda txn: projects.delete(txn, request.project.name))
+        self._pfs.transact(lambda txn: projects.delete(txn, request.project.name), frees=True)
         return Empty()
 
     def CreateRepo(self, request: pfs_pb2.CreateRepoRequest, context: grpc.ServicerContext) -> Empty:
@@ -99,7 +99,7 @@ class RepoCalls:
         wanted = {project.name for project in request.projects}
         if not wanted and not request.all:
             return pfs_pb2.DeleteReposResponse()
-        gone = self._pfs.transact(lambda txn: repos.delete_many(txn, () if request.all else wanted))
+        gone = self._pfs.transact(lambda txn: repos.delete_many(txn, () if request.all else wanted), frees=True)
         return pfs_pb2.DeleteReposResponse(repos=[messages.repo(each) for each in gone])
 
     def CreateBranch(self, request: pfs_pb2.CreateBranchRequest, context: grpc.ServicerContext) -> Empty:
@@ -123,5 +123,5 @@ class RepoCalls:
         return Empty()
 
     def DeleteAll(self, request: Empty, context: grpc.ServicerContext) -> Empty:
-        self._pfs.transact(repos.delete_everything)
+        self._pfs.transact(repos.delete_everything, frees=True)
         return Empty()

@@ -48,7 +48,7 @@ class WalkCalls:
     def ForgetCommit(
         self, request: pfs_pb2.ForgetCommitRequest, context: grpc.ServicerContext
     ) -> pfs_pb2.ForgetCommitResponse:
-        self._pfs.transact(lambda txn: forgetting.forget(txn, pickers.commit(txn.conn, request.commit)))
+        self._pfs.transact(lambda txn: forgetting.forget(txn, pickers.commit(txn.conn, request.commit)), frees=True)
         return pfs_pb2.ForgetCommitResponse()
 
     def _commits(

@@ -33,7 +33,7 @@ class Writes:
         only the commit of a StartCommit is known now."""
         named = [str(value) for key, value in context.invocation_metadata() if key == _HEADER]
         if not named:
-            return self._pfs.transact(lambda txn: self._requests.run(txn, asked))
+            return self._pfs.transact(lambda txn: self._requests.run(txn, asked), frees=_frees([asked]))
         if len(named) > 1:
             raise PachError("multiple active transactions found in context")
         pfs_messages.complete(asked)
@@ -82,7 +82,7 @@ class TransactionServicer:
     def DeleteTransaction(
         self, request: transaction_pb2.DeleteTransactionRequest, context: grpc.ServicerContext
     ) -> Empty:
-        self._pfs.transact(lambda txn: open_transactions.remove(txn, request.transaction.id))
+        self._pfs.transact(lambda txn: open_transactions.remove(txn, request.transaction.id), frees=True)
         return Empty()
 
     def FinishTransaction(
@@ -107,11 +107,19 @@ class TransactionServicer:
             _answer(info, self._requests.run_all(txn, info.requests))
             return info
 
-        return self._pfs.transact(step)
+        return self._pfs.transact(step, frees=_frees(request.requests))
 
     def DeleteAll(self, request: transaction_pb2.DeleteAllRequest, context: grpc.ServicerContext) -> Empty:
-        self._pfs.transact(open_transactions.remove_all)
+        self._pfs.transact(open_transactions.remove_all, frees=True)
         return Empty()
+
+
+def _frees(requests: Iterable[transaction_pb2.TransactionRequest]) -> bool:
+    """Whether requests do nothing but free room."""
+    return all(
+        each.HasField("delete_repo") or each.HasField("delete_branch") or each.HasField("squash_commit_set")
+        for each in requests
+    )
 
 
 def _new(txn: Transaction) -> transaction_pb2.TransactionInfo:

@@ -89,7 +89,7 @@ def freed(conn: sqlite3.Connection, sets: Iterable[str]) -> int:
 
 def _squashed(pfs: Pfs, commit_set: str) -> bool:
     try:
-        return pfs.transact(partial(_squash, commit_set))
+        return pfs.transact(partial(_squash, commit_set), frees=True)
     except PachError:  # something depends on it since
         return False
 

@@ -58,11 +58,16 @@ class Pfs:
         """The same file system for the spout that may commit to this output branch."""
         return replace(self, spout=output)
 
-    def transact(self, step: Callable[[Transaction], T], commit_set: str = "") -> T:
+    def transact(self, step: Callable[[Transaction], T], commit_set: str = "", frees: bool = False) -> T:
         """Runs one atomic step under this commit-set id or a fresh one, completes it downstream, and notifies all that
-        wait for changes. An exception undoes all of it. Triggers fire within it, under a commit-set id of their own."""
+        wait for changes. An exception undoes all of it. Triggers fire within it, under a commit-set id of their own.
+        One that `frees` room works on a full disk, too, and may be run several times for that."""
         changed: set[Topic] = set()
-        result = self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id(), changed))
+
+        def write() -> T:
+            return self.db.write(lambda conn: self._run(conn, step, commit_set or ids.new_id(), changed))
+
+        result = self.chunks.disk.freeing(write) if frees else write()
         self.changes.notify(changed)
         return result
 

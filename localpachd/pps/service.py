@@ -107,7 +107,7 @@ class Pps:
                 raise NotFound(f"error stopping pipeline {pipeline}: {error}") from error
             pipelines.delete(txn, pipeline, force, keep_repo)
 
-        self._pfs.transact(step)
+        self._pfs.transact(step, frees=True)
 
     def delete_pipelines(
         self, projects: Collection[str] | None = None, force: bool = False, keep_repo: bool = False
@@ -120,7 +120,7 @@ class Pps:
                 pipelines.delete(txn, pipeline, force, keep_repo)
             return doomed
 
-        return self._pfs.transact(step)
+        return self._pfs.transact(step, frees=True)
 
     def inspect_pipeline(self, pipeline: Pipeline) -> PipelineInfo:
         """A pipeline; its name may hold ancestry (`edges^`)."""
@@ -143,7 +143,7 @@ class Pps:
 
     def delete_job(self, job: Job) -> None:
         """Kills a job and deletes its row."""
-        self._pfs.transact(lambda txn: jobs.delete(txn, job))
+        self._pfs.transact(lambda txn: jobs.delete(txn, job), frees=True)
 
     def list_datums(self, job: Job, after: str = "") -> Iterator[DatumInfo]:
         """The datums that a job has recorded so far, sorted by id, starting past `after`. Streams."""

@@ -179,7 +179,7 @@ class Chunks:
     def empty_trash(self, kept: float) -> int:
         """Deletes the chunks that have been in the trash for `kept` seconds, or all if the disk is full or the quota
         is reached; returns how many."""
-        before = float("inf") if self.disk.full or self.quota.reached else self._clock.now - kept
+        before = float("inf") if self.disk.short or self.quota.reached else self._clock.now - kept
         emptied = self._small.empty_trash(before) + self._big.empty_trash(before)
         self.quota.forget()
         return emptied

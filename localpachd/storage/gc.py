@@ -31,7 +31,7 @@ class Swept:
 def sweep(db: Database, chunks: Chunks) -> Swept:
     """Deletes all layers without references, trashes all such chunks, and shrinks the files. Safe only while no work is
     in progress, as at the start of the server. May be interrupted and run again at any time."""
-    swept = Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None))
+    swept = chunks.disk.freeing(lambda: Swept(_delete_layers(db, _unused(db)), _sweep_chunks(db, chunks, None)))
     chunks.shrink()
     db.shrink()
     return swept
@@ -51,21 +51,32 @@ class Sweeper:
         self._found: dict[int, int] = {}  # unused layers, each with a mark of when it was found
         self._one = threading.Lock()
         self._next = float("-inf")
+        self._goes_on = False
 
     def sweep(self) -> Swept:
         """Deletes the layers and chunks that are safe to delete."""
         with self._one:
-            return self._sweep()
+            # Without anything to delete, it would open the reserve of a full disk for everyone else.
+            swept = self._chunks.disk.freeing(self._sweep) if self._garbage() else self._sweep()
+            self._goes_on = swept != Swept(0, 0)
+            return swept
 
     def relieve(self) -> Swept | None:
-        """Sweeps if the quota was reached lately, but for no more than a tenth of the time; None if it did not."""
+        """Sweeps if the quota was reached lately, or the disk was full and there is garbage, but for no more than a
+        tenth of the time; None otherwise."""
         begun = time.monotonic()
-        if not self._chunks.quota.reached or begun < self._next:
+        if begun < self._next:
+            return None
+        if not self._chunks.quota.reached and not (self._chunks.disk.short and self._garbage()):
             return None
         swept = self.sweep()
         now = time.monotonic()
         self._next = now + 9 * (now - begun)
         return swept
+
+    def _garbage(self) -> bool:
+        """Whether a sweep has something to delete, as far as is known: layers, or more of what the last one found."""
+        return self._goes_on or bool(_unused(self._db))
 
     def _sweep(self) -> Swept:
         uses = self._chunks.uses

@@ -1,5 +1,6 @@
 """Clients at work on one server until it is gone: writers, readers that do not read, followers of logs."""
 
+import contextlib
 import random
 import threading
 from collections import deque
@@ -73,13 +74,14 @@ class Load:
             thread.join()
 
     def _work(self, step: Callable[[Client], None], client: Client) -> None:
-        while not self._over.wait(self._pause):
-            try:
-                step(client)
-            except (grpc.RpcError, ConnectionError) as error:  # the latter from python-pachyderm, for the former
-                if self._doomed.is_set():
-                    return
-                self._failures.append(f"{step.__qualname__}: {_words(error)}")
+        with contextlib.closing(client._channel):
+            while not self._over.wait(self._pause):
+                try:
+                    step(client)
+                except (grpc.RpcError, ConnectionError) as error:  # the latter from python-pachyderm, for the former
+                    if self._doomed.is_set():
+                        return
+                    self._failures.append(f"{step.__qualname__}: {_words(error)}")
 
 
 class _Unread:

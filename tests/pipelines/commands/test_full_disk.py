@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,55 +17,12 @@ from pipelines.client.repository import Repository
 from pipelines.specifications import reading
 from tests import servers
 from tests.command import Command
-from tests.servers import LATE, Localpachd
-
-SIZE = 48 << 20
-"""Bytes of the disk."""
-
-MOUNTED = (
-    "unshare",
-    "--map-root-user",
-    "--mount",
-    "sh",
-    "-c",
-    f'mount -t tmpfs -o size={SIZE} tmpfs "$0" && exec "$@"',
-)
-"""Runs a command with a small disk, which only it sees, at the path of the first argument."""
+from tests.disks import MOUNTED, SIZE, SmallDisk, can_mount
+from tests.servers import LATE
 
 
-def can_mount(directory: Path) -> bool:
-    return subprocess.run([*MOUNTED, str(directory), "true"], capture_output=True).returncode == 0
-
-
-@dataclass
-class SmallDisk:
-    """A localpachd whose root is alone on a small disk."""
-
-    server: Localpachd
-    root: Path
-
-    @property
-    def connection(self) -> Connection:
-        return connect(Target(self.server.address))
-
-    @property
-    def _ballast(self) -> Path:
-        mounted = Path("/proc", str(self.server.process.pid), "root")
-        return mounted / self.root.parent.relative_to("/") / "ballast"
-
-    def fill(self) -> None:
-        """Leaves no room at all."""
-        with self._ballast.open("ab", buffering=0) as file:
-            for size in (1 << 20, 1 << 12, 1):
-                try:
-                    while file.write(b"x" * size) == size:
-                        pass
-                except OSError:
-                    continue
-
-    def free(self) -> None:
-        """Makes room again."""
-        self._ballast.unlink()
+def connection(disk: SmallDisk) -> Connection:
+    return connect(Target(disk.server.address))
 
 
 @pytest.fixture
@@ -107,7 +63,7 @@ def render(disk: SmallDisk, directory: Path, grid: str) -> None:
         },
     }
     (directory / "render.json").write_text(json.dumps(document))
-    deploy(disk.connection, [reading.read(directory / "render.json")])
+    deploy(connection(disk), [reading.read(directory / "render.json")])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +79,7 @@ def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path,
     assert typed.stdout is not None
     while "put 1 file" not in typed.stdout.readline():
         assert typed.poll() is None
-    jobs = Jobs(disk.connection)
+    jobs = Jobs(connection(disk))
     while (job := jobs.newest("render")) is None or job.state != "running":
         assert typed.poll() is None
     disk.fill()
@@ -141,7 +97,7 @@ def test_a_job_waits_for_room(disk: SmallDisk, command: Command, tmp_path: Path,
 
 
 def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> None:
-    disk.connection.client.create_repo("queries")
+    connection(disk).client.create_repo("queries")
     (command.directory / "small").write_text("x")
     command.says("query", "small", "--no-wait")
     (command.directory / "large").write_bytes(os.urandom(3 << 20))
@@ -151,7 +107,7 @@ def test_a_put_fails_and_loses_nothing(disk: SmallDisk, command: Command) -> Non
     assert "the repo models" in command.says("status")
     disk.free()
     assert re.search("put 1 file into queries", command.says("query", "large", "--no-wait"))
-    kept = Repository(disk.connection, "queries")
+    kept = Repository(connection(disk), "queries")
     assert (kept.read("/small"), len(kept.read("/large"))) == (b"x", 3 << 20)
 
 
