@@ -176,6 +176,12 @@ from before it was kept have 0."""
 T = TypeVar("T")
 
 
+_WRITER_CACHE = 8000
+_READER_CACHE = 1000
+"""KiB of pages that a connection keeps. Every change empties a reader's, and the system keeps the file in memory, too;
+with more of them a server would grow with its database, times the number of its readers."""
+
+
 class Database:
     """A SQLite file in WAL mode: one writer at a time, any number of readers on consistent snapshots.
 
@@ -186,8 +192,8 @@ class Database:
         self._path = path
         self._disk = disk or Disk(path.parent)
         self._write_lock = threading.Lock()
-        self._readers = Readers(self._connect)
-        self._writer = self._connect()
+        self._readers = Readers(lambda: self._connect(_READER_CACHE))
+        self._writer = self._connect(_WRITER_CACHE)
         self._writer.execute("PRAGMA journal_mode=WAL")
         with transaction(self._writer):
             self._make_tables()
@@ -261,12 +267,12 @@ class Database:
                 self._writer.execute(f"ALTER TABLE {table} ADD COLUMN {column} {kind}")
         self._writer.execute(f"PRAGMA user_version={FORMAT}")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, cache: int) -> sqlite3.Connection:
         # The lock and the pool keep a connection to one thread at a time.
         conn = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=60)
         conn.row_factory = sqlite3.Row
         conn.execute("PRAGMA synchronous=NORMAL")  # at checkpoints; `write` syncs the log
-        conn.execute("PRAGMA cache_size=-8000")
+        conn.execute(f"PRAGMA cache_size=-{cache}")
         return conn
 
 

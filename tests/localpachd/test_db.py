@@ -1,5 +1,7 @@
 """The database's pool of connections."""
 
+import _sqlite3
+import ctypes
 import errno
 import gc
 import os
@@ -36,6 +38,24 @@ def test_of_many_readers_only_a_few_connections_are_kept(tmp_path: Path) -> None
     assert readers() == 8
     with db.read():
         assert readers() == 8
+    db.close()
+
+
+def test_readers_do_not_hold_the_database(tmp_path: Path) -> None:
+    """What one holds, each of them holds: as many times as a download is under way."""
+    db = Database(tmp_path / "db.sqlite")
+
+    def fill(conn: sqlite3.Connection) -> None:
+        conn.executemany("INSERT INTO facts VALUES (?, ?)", ((f"{n}", "x" * 1000) for n in range(10_000)))
+
+    db.write(fill)
+    used = ctypes.CDLL(_sqlite3.__file__).sqlite3_memory_used
+    with ExitStack() as readers:
+        before = used()
+        for _ in range(10):
+            conn = readers.enter_context(db.connection())
+            assert conn.execute("SELECT SUM(LENGTH(value)) FROM facts").fetchone()[0] >= 10_000_000
+        assert 0 < used() - before < 10 * (2 << 20)
     db.close()
 
 

@@ -25,6 +25,13 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_its_modules_start_no_threads() -> None:
+    """Threads that are there before the allocator is set have heaps of their own."""
+    program = "import os; from localpachd import __main__; print(len(os.listdir('/proc/self/task')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "1\n"
+
+
 def test_the_first_line_has_the_address_and_sigterm_stops_the_server(start_pachd: StartPachd, tmp_path: Path) -> None:
     server = start_pachd(tmp_path / "root")
     version = server.client().get_remote_version()
