@@ -102,9 +102,13 @@ $(SDK_READY): $(SDK_TESTS)/requirements.lock | $(READY)
 	@$(BIN)/python $(ENVIRONMENT) $(SDK) --lock $(SDK_TESTS)/requirements.lock
 	@touch $@
 
-bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" selects sections of the former.
+bench: $(READY) ## Measure localpachd, then the stages; ARGS="put --rounds 5" selects, ARGS=--short compares in two minutes.
+ifneq (,$(filter --short,$(ARGS)))
+	@$(BIN)/python -m benchmarks.short $(filter-out --short,$(ARGS))
+else
 	@$(BIN)/python -m benchmarks.localpachd $(ARGS)
 	@$(if $(ARGS),,$(BIN)/python -m benchmarks.experiment)
+endif
 
 stages: $(READY) ## Compare the stages with other programs; ARGS="knn --pictures 100000" selects.
 	@$(BIN)/python -m benchmarks.experiment $(ARGS)

@@ -72,11 +72,14 @@ def _seconds(path: Path, out: Path, environment: Mapping[str, str]) -> tuple[flo
 def _processor() -> dict[str, float]:
     """The seconds of processor time of this process and its children, by their numbers."""
     found = {"self": time.process_time()}
+    children: list[str] = []
     for task in Path("/proc/self/task").iterdir():
-        for child in (task / "children").read_text().split():
-            with suppress(FileNotFoundError):  # the decoder of an earlier stage
-                fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-                found[child] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            children += (task / "children").read_text().split()
+    for child in children:
+        with suppress(FileNotFoundError, ProcessLookupError):  # the decoder of an earlier stage
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            found[child] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return found
 
 
