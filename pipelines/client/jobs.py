@@ -182,6 +182,10 @@ class Jobs:
         busy, attempts = workers.read(self._stub, of, info.details.worker_status)
         return replace(job, busy=busy, attempts=attempts)
 
+    def on_gpus(self, job: Job) -> tuple[str, ...]:
+        """The notices of a job's workers on GPUs that they do not use, or not as they were meant to. One call."""
+        return workers.on_gpus(self._stub, pps_pb2.Job(pipeline=self._pipeline(job.pipeline), id=job.id))
+
     def watch(self, commit_sets: Sequence[str], look: Look, only: Collection[str] = ()) -> list[Job]:
         """Calls `look` repeatedly until every job of the commit sets has ended; returns these jobs, upstream first. The
         jobs of services are left out: they never end. only: the pipelines to watch, with those upstream of them; by

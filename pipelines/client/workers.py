@@ -1,5 +1,5 @@
-"""The workers of a running job, with what they write into its log: how far a datum has come, and attempts that
-failed."""
+"""The workers of a job, with what they write into its log: how far a datum has come, attempts that failed, and GPUs
+that they do not use."""
 
 import re
 import time
@@ -11,8 +11,15 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from python_pachyderm.proto.v2.pps import pps_pb2
 
+from stages.knn import notices
+
 _LATELY = 20
 """Seconds for which lines of a log are read: stages note their progress more often."""
+
+_LAST = 10_000
+"""Lines of a job's log, from its end, in which notices of GPUs are sought."""
+
+_MOST_NOTICES = 3
 
 _PROGRESS = re.compile(r"\s*(\d+)(?: of (\d+) (\w+)| (\w+) so far)")
 _FAILED_ATTEMPT = re.compile(r"errored running user code after ([\d.a-zµ]+): (.*)", re.DOTALL)
@@ -45,12 +52,21 @@ class Busy:
 def read(stub: Any, job: Any, status: Iterable[Any]) -> tuple[tuple[Busy, ...], tuple[str, ...]]:
     """The busy workers of a job, given their WorkerStatus messages, and the attempts that failed lately, in words."""
     statuses = list(status)
-    lines = list(_lately(stub, job)) if statuses else []
+    lines = list(_lines(stub, pps_pb2.GetLogsRequest(job=job, since=Duration(seconds=_LATELY)))) if statuses else []
     return tuple(_busy(each, lines) for each in statuses), tuple(_failed_attempts(lines))
 
 
-def _lately(stub: Any, job: Any) -> Iterator[Any]:
-    request = pps_pb2.GetLogsRequest(job=job, since=Duration(seconds=_LATELY))
+def on_gpus(stub: Any, job: Any) -> tuple[str, ...]:
+    """The first different notices of a job's workers on GPUs that they do not use, or not as they were meant to."""
+    found: dict[str, None] = {}
+    for line in _lines(stub, pps_pb2.GetLogsRequest(job=job, tail=_LAST)):
+        said = notices.text(line.message) if line.user else None
+        if said is not None:
+            found[said] = None
+    return tuple(found)[:_MOST_NOTICES]
+
+
+def _lines(stub: Any, request: Any) -> Iterator[Any]:
     try:
         yield from stub.GetLogs(request)
     except grpc.RpcError as error:

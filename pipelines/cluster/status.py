@@ -36,7 +36,8 @@ _LACKING = {
 class PipelineStatus:
     """A pipeline: its state in lower case, "waiting" for a wait that ends by itself, and the reason for it, its newest
     job, the older jobs that this one waits behind (first the one that is at work), some of the failed datums of the job
-    at work, or of the newest, and Kubernetes' reasons for workers that cannot run."""
+    at work, or of the newest, Kubernetes' reasons for workers that cannot run, and the notices of workers on GPUs that
+    they do not use."""
 
     name: str
     state: str
@@ -45,6 +46,7 @@ class PipelineStatus:
     failures: Sequence[Failure] = ()
     troubles: Sequence[str] = ()
     ahead: Sequence[Job] = ()
+    on_gpus: Sequence[str] = ()
 
     @property
     def current(self) -> Job | None:
@@ -152,7 +154,8 @@ def _pipeline(
         failures = Datums(connection, current).failed(MOST_FAILURES) if current.failed else []
         if not _is_service(info):  # whose only datum says nothing
             current = Jobs(connection).with_workers(current)
-        found = replace(found, failures=failures)
+        on_gpus = Jobs(connection).on_gpus(current) if current.started and _wants_gpus(info) else ()
+        found = replace(found, failures=failures, on_gpus=on_gpus)
         found = replace(found, ahead=[current, *found.ahead[1:]]) if found.ahead else replace(found, job=current)
     if for_gpus is not None:
         kind = info.details.resource_limits.gpu.type

@@ -153,6 +153,7 @@ def _show_reasons(pipelines: Iterable[PipelineStatus]) -> None:
             if each.state != "waiting":
                 _show_workers(each.current)
             say_all(f"{each.name}: {attempt}" for attempt in each.current.attempts)
+            say_all(f"{each.name}, the GPU: {_line(notice)}" for notice in each.on_gpus)
             _show_failures(each.current, each.failures)
 
 

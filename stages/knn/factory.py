@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from stages.contract import StageError
+from stages.knn import notices
 from stages.knn.approximate import Approximate
 from stages.knn.backend import Backend, Bounding, Copy, Probe, Vectors
 from stages.knn.deviation import Deviation, examine
@@ -160,9 +161,9 @@ def _open(
             device = _on_gpu(machine, library, algorithm)
             return Guarded(device, partial(_cpu, machine, library, "numpy", algorithm), report)
         except FAILURES as failure:
-            report(f"cuML does not work with the GPU of this machine ({line(failure)}): searching on the CPU instead")
+            report(notices.line(f"cuML does not work with it ({line(failure)}): searching on the CPU instead"))
         except Deviation as deviation:
-            report(f"the GPU of this machine is not used: {deviation}. Searching on the CPU instead")
+            report(notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
     return _cpu(machine, library, "numpy", algorithm)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stages.contract import StageError
+from stages.knn import notices
 from stages.knn.backend import Backend, Distances, Rounding, Rows, Vectors
 
 FAILURES = (ImportError, OSError, RuntimeError, MemoryError)
@@ -49,7 +50,7 @@ class Guarded:
             raise StageError(
                 f"BACKEND={self.name.partition(' ')[0]} does not work here ({why}); use BACKEND=auto or faiss"
             )
-        self._report(f"the GPU cannot be used for this search ({why}): searching on the CPU instead")
+        self._report(notices.line(f"it cannot be used for this search ({why}): searching on the CPU instead"))
         self._device, self._processor = None, self._make_processor()
         self.rounding = _loosest(self.rounding, self._processor.rounding)
         self.name = self._processor.name
@@ -70,9 +71,8 @@ class Guarded:
 
     def _halve(self, number: int, failure: BaseException) -> None:
         if self._most is None:
-            self._report(
-                f"the GPU's memory is too small for {number} queries at a time ({line(failure)}): asking fewer"
-            )
+            few = f"its memory is too small for {number} queries at a time ({line(failure)}): asking fewer"
+            self._report(notices.line(few))
         self._most = -(-number // 2)
 
 

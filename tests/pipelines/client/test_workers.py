@@ -17,7 +17,7 @@ class Logs:
 
     def GetLogs(self, request: pps_pb2.GetLogsRequest) -> Iterator[pps_pb2.LogMessage]:
         for line in self.lines:
-            yield pps_pb2.LogMessage(message=line, job_id=request.job.id)
+            yield pps_pb2.LogMessage(message=line, job_id=request.job.id, user=not line.startswith("errored"))
 
 
 def failed(*lines: str) -> tuple[str, ...]:

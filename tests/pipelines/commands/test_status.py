@@ -12,6 +12,7 @@ from pipelines.client.jobs import Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.specifications import reading
 from stages.backbonespec import BackboneSpec, Weights, format_spec
+from stages.knn import notices
 from tests.command import Command
 from tests.pipelines.conftest import WaitForJobs
 from tests.servers import OwnPort
@@ -114,3 +115,20 @@ def test_a_service_waits_behind_none_of_its_jobs(
     assert len(states) == 2
     assert "waits behind" not in said
     assert "serve is at work" not in said
+
+
+def test_a_gpu_that_a_stage_does_not_use_is_told(
+    as_user: Connection, command: Command, tmp_path: Path, wait_for_jobs: WaitForJobs
+) -> None:
+    """With the newest job of a pipeline that requests GPUs, once for each reason; the lines of others are not read."""
+    why = notices.line("it is not used: cuml computes distances that are too large. Searching on the CPU instead")
+    as_user.client.create_repo("images", project_name=as_user.project)
+    gpus = {"resource_limits": {"gpu": {"type": "nvidia.com/gpu", "number": 1}}}
+    for name, wants in (("search", gpus), ("render", {})):
+        transform = {"image": "shell:1", "cmd": ["sh"], "stdin": ["echo 3 of 4 queries", *[f"echo '{why}'"] * 2]}
+        pipeline(as_user, tmp_path, name, transform=transform, **wants)
+    wait_for_jobs(Repository(as_user, "images").write([Put("/a", b"")]))
+    said = [line for line in command.says("status").splitlines() if "not used" in line]
+    assert said == [f"search, the {why}"]
+    told = {each["name"]: each["on_gpus"] for each in json.loads(command.says("status", "--json"))["pipelines"]}
+    assert told == {"search": [why.removeprefix("GPU: ")], "render": []}

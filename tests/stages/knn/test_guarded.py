@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from stages.contract import StageError
-from stages.knn import factory
+from stages.knn import factory, notices
 from stages.knn.backend import Vectors
 from stages.knn.certified import Certified
 from stages.knn.deviation import Deviation, examine, excess, hard_rows
@@ -61,9 +61,7 @@ def test_a_kernel_is_exact_or_refused(product: Product, dimension: int) -> None:
         assert said == []
     elif dimension == 24:  # in more dimensions the bound allows for more
         (line,) = said
-        assert (
-            "the GPU of this machine is not used: cuml computes squared distances that are too large by up to" in line
-        )
+        assert "GPU: it is not used: cuml computes squared distances that are too large by up to" in line
         assert line.endswith("Searching on the CPU instead")
 
 
@@ -166,7 +164,7 @@ def test_a_shortage_of_memory_halves_the_queries_at_once(failure: BaseException)
     found = opened(library, imitations.plain, said, fail=fail).search(library, 5)
     assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
     assert len(said) == 1
-    assert "the GPU's memory is too small for 1200 queries at a time" in said[0]
+    assert "GPU: its memory is too small for 1200 queries at a time" in said[0]
     assert max(asked[asked.index(1200) + 2 :]) <= 300
 
 
@@ -180,8 +178,8 @@ def test_memory_that_never_suffices_leads_to_the_processor() -> None:
     found = opened(library, imitations.plain, said, fail=failing(kinds, asked)).search(library, 5)
     assert np.array_equal(found.rows, brute(VECTORS, VECTORS, 5)[1])
     assert [line.partition(" (")[0] for line in said] == [
-        "the GPU's memory is too small for 1200 queries at a time",
-        "the GPU cannot be used for this search",
+        "GPU: its memory is too small for 1200 queries at a time",
+        "GPU: it cannot be used for this search",
     ]
 
 
@@ -195,7 +193,7 @@ def test_a_card_without_the_kernels_is_not_used() -> None:
     assert np.array_equal(searcher.search(library, 5).rows, brute(VECTORS, VECTORS, 5)[1])
     assert len(asked) == 1
     assert said == [
-        "cuML does not work with the GPU of this machine (RuntimeError: CUDA error: no kernel image is available for "
+        "GPU: cuML does not work with it (RuntimeError: CUDA error: no kernel image is available for "
         "execution on the device): searching on the CPU instead"
     ]
 
@@ -211,8 +209,8 @@ def test_a_gpu_that_fails_later_is_replaced_once() -> None:
     searcher = opened(library, imitations.plain, said, fail=failing(kinds, asked))
     for _ in range(2):
         assert np.array_equal(searcher.search(library, 5).rows, brute(VECTORS, VECTORS, 5)[1])
-    assert len(said) == 1
-    assert "the GPU cannot be used for this search (RuntimeError: CUDA error: an illegal memory access" in said[0]
+    assert len(said) == 1 and str(notices.text(said[0])).startswith("it cannot be used")
+    assert "GPU: it cannot be used for this search (RuntimeError: CUDA error: an illegal memory access" in said[0]
 
 
 def test_a_gpu_that_was_asked_for_and_fails_is_an_error() -> None:
