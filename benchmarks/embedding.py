@@ -20,10 +20,15 @@ BATCH = 32
 
 LARGE = 256
 
+_STAGES = importlib.util.find_spec("python_pachyderm") is not None
+"""Whether lookalike's own stages can be imported here."""
+
 
 def measure(pictures: int, rounds: int, sizes: tuple[int, ...] = SIZES) -> Result:
     """Pictures a second at each size, the best of several rounds; the bound is the same model in large batches."""
     keras = importlib.import_module("keras")
+    if _STAGES:
+        print(importlib.import_module("stages.devices").prepare({}))  # before the first model
     rows, lines = [], []
     for size in sizes:
         noise = np.random.default_rng(0).integers(0, 256, (pictures, size, size, 3), np.uint8)
@@ -43,11 +48,10 @@ def measure(pictures: int, rounds: int, sizes: tuple[int, ...] = SIZES) -> Resul
 
 def _ways(model: Any, size: int) -> Iterator[tuple[str, Callable[[NDArray[np.uint8]], object]]]:
     yield f"batches of {LARGE}", lambda noise: _in_batches(model, noise, LARGE)
-    if importlib.util.find_spec("python_pachyderm") is None:
+    if not _STAGES:
         yield f"batches of {BATCH}", lambda noise: _in_batches(model, noise, BATCH)
         return
-    devices, spec = importlib.import_module("stages.devices"), importlib.import_module("stages.backbonespec")
-    print(devices.prepare({}))
+    spec = importlib.import_module("stages.backbonespec")
     described = spec.BackboneSpec("resnet50", size, "max", 2048, BATCH, "float32", spec.Weights("random", ""))
     yield "as lookalike runs it", importlib.import_module("stages.embedders").Embedder(model, described)
 

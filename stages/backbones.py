@@ -10,6 +10,7 @@ from pathlib import Path
 
 import keras
 
+from stages import devices
 from stages.backbonefile import check, foreign, identity, normalise
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
 from stages.contract import StageError
@@ -77,10 +78,11 @@ def load_checked(path: Path, spec: BackboneSpec) -> keras.Model:
 
 
 def load_keras(path: Path) -> keras.Model:
-    """Loads any .keras file, without its training configuration and without code in it.
+    """Loads any .keras file, without its training configuration and without code in it, on prepared devices.
 
     Raises StageError if it is not a .keras file, or needs layers that are not part of Keras.
     """
+    devices.ensure()
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=True)
     except Exception as error:  # Keras's errors for damaged or foreign files have no common type

@@ -1,9 +1,11 @@
 """TensorFlow's settings for its devices: GPU memory, TF32, deterministic operations. Knows no model.
 
-Must run before the first tensor is made, when TensorFlow fixes its devices.
+TensorFlow fixes its devices when the first tensor is made, so `prepare` comes before that. `stages.backbones` and
+`stages.zoo` see to it for all models that they load or make.
 """
 
 import ctypes
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +16,9 @@ from stages.contract import StageError
 
 GROWTH = "GPU_MEMORY_GROWTH"
 FRACTION = "GPU_MEMORY_FRACTION"
+
+_done = False
+"""Whether this process has prepared its devices."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,10 @@ def gpu_memory(environment: Mapping[str, str]) -> GpuMemory:
 def prepare(environment: Mapping[str, str]) -> str:
     """Applies the GPU memory settings and makes results repeatable; returns a line for the log.
 
-    May be called again with equal settings. Raises StageError for bad settings, or if TensorFlow already runs with
-    others.
+    May be called again with equal settings. Raises StageError for bad settings, or if TensorFlow already runs on GPUs
+    with others, as it does if a tensor was made before.
     """
+    global _done
     memory = gpu_memory(environment)
     if keras.backend.backend() != "tensorflow":
         if environment.get(GROWTH) or environment.get(FRACTION):
@@ -72,11 +78,19 @@ def prepare(environment: Mapping[str, str]) -> str:
                 limit = tf.config.LogicalDeviceConfiguration(memory_limit=memory.limit(total_memory(number)))
                 tf.config.set_logical_device_configuration(gpu, [limit])
     except (RuntimeError, ValueError) as error:
-        raise StageError(f"TensorFlow has already taken the GPU's memory with other settings: {error}") from error
+        before = "with other settings" if _done else "with its own settings, since a tensor was made first"
+        raise StageError(f"TensorFlow has already taken the GPU's memory {before}: {error}") from error
     # Both are part of a backbone's identity: TF32 rounds to 10 bits, and the fastest kernels sum in any order.
     tf.config.experimental.enable_tensor_float_32_execution(False)
     tf.config.experimental.enable_op_determinism()
+    _done = True
     return _described(len(gpus), memory)
+
+
+def ensure() -> None:
+    """Prepares the devices by this process's own variables, unless that is done. Raises StageError as `prepare`."""
+    if not _done:
+        prepare(os.environ)
 
 
 def passes_at_once() -> int:

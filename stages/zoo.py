@@ -12,6 +12,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
+from stages import devices
 from stages.applications import application
 from stages.backbones import describe, load_backbone, load_keras, save_backbone, sha256_of_numbers
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, parse_spec
@@ -27,6 +28,7 @@ _SMALLEST, _LARGEST = 32, 1024  # pixels: five halvings leave nothing of less; a
 
 
 def _named(entry: Entry, image_size: int, weights: Path | None) -> tuple[keras.Model, BackboneSpec]:
+    devices.ensure()
     if entry.network:
         model, found = application(entry, image_size, weights)
     else:

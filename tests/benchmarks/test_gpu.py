@@ -11,6 +11,7 @@ import pytest
 from benchmarks import embedding, gpu, knn
 from benchmarks.arrays import XpArrays, on_gpu
 from stages.knn.factory import gpu_visible
+from tests import fakegpus
 
 TINY = knn.Size(queries=120, library=400, dimension=16)
 HAS_GPU = gpu_visible(os.environ) and shutil.which("nvidia-smi") is not None
@@ -64,6 +65,17 @@ def test_resnet50_is_measured_as_lookalike_runs_it_and_in_large_batches() -> Non
     assert {row.name for row in result.rows} == {"as lookalike runs it", "batches of 256"}
     assert all(row.rate and row.rate > 0 for row in result.rows)
     assert [line.what for line in result.lines] == ["ResNet50, 32 × 32, as lookalike runs it (Keras on tensorflow)"]
+
+
+def test_resnet50_is_measured_on_devices_that_were_prepared_before_it(tmp_path: Path) -> None:
+    """The GPU is a fake one: its memory cannot be set any more once a model is made."""
+    program = (
+        "from benchmarks import embedding; import tensorflow as tf\n"
+        "embedding.measure(pictures=2, rounds=1, sizes=(32,))\n"
+        "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))"
+    )
+    assert fakegpus.python(program, tmp_path / "log") == ["1 GPU, memory taken: as it grows", "True"]
+    assert (tmp_path / "log").read_text() == "1 GPU\n"
 
 
 def test_it_writes_its_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

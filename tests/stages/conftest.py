@@ -1,5 +1,6 @@
 """Backbones and pictures for the stages' tests; slow ones are made once for all tests."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,15 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.stages.models import SmallModel
+
+
+@pytest.fixture(scope="session", autouse=True)
+def devices() -> None:
+    """Prepared before any test makes a tensor: models that tests build themselves do not see to it."""
+    if "tensorflow" in sys.modules:  # some test file imports it
+        from stages import devices  # noqa: PLC0415
+
+        devices.prepare({})
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from stages.backbonespec import MODEL_FILE
 from stages.contract import StageError
 from stages.devices import GpuMemory, gpu_memory, prepare, total_memory
+from tests import fakegpus
 
 HAS_GPU = bool(tf.config.list_physical_devices("GPU"))
 
@@ -51,6 +54,8 @@ def test_a_limit_is_the_fraction_in_mib(total: int, fraction: float) -> None:
 
 
 def test_prepare_makes_results_repeatable_and_can_be_repeated() -> None:
+    if HAS_GPU:
+        prepare({})
     tf.constant(1.0) + 1.0  # TensorFlow is up
     if not HAS_GPU:
         assert prepare({}) == prepare({"GPU_MEMORY_FRACTION": "0.5"}) == "no GPU: computing on the CPU"
@@ -78,3 +83,40 @@ def test_a_fraction_limits_the_device() -> None:
     assert "0.1 of it" in said
     assert len(set(limits.split())) == 1
     assert float(result) == 10
+
+
+PREPARE = "from stages import devices; import tensorflow as tf; print(devices.prepare({}))\n"
+GROWS = "print(tf.config.experimental.get_memory_growth(tf.config.list_physical_devices('GPU')[0]))\n"
+
+
+def test_devices_are_prepared_before_the_first_tensor_and_again(tmp_path: Path) -> None:
+    said = fakegpus.python(f"{PREPARE}tf.ones(3) + 1\nprint(devices.prepare({{}}))\n{GROWS}", tmp_path / "log")
+    assert said == ["1 GPU, memory taken: as it grows"] * 2 + ["True"]
+    assert (tmp_path / "log").read_text() == "1 GPU\n"
+
+
+def test_a_tensor_before_the_preparation_is_an_error_that_says_so(tmp_path: Path) -> None:
+    late = (
+        "import tensorflow as tf; from stages import contract, devices; tf.ones(3) + 1\n"
+        "try:\n  devices.prepare({})\nexcept contract.StageError as error:\n  print(error)"
+    )
+    (said,) = fakegpus.python(late, tmp_path / "log")
+    assert "with its own settings, since a tensor was made first: Physical devices cannot be modified" in said
+    assert (tmp_path / "log").read_text() == "1 GPU, TF32\n"
+
+
+def test_other_settings_afterwards_are_an_error_that_says_so(tmp_path: Path) -> None:
+    other = (
+        f"{PREPARE}tf.ones(3) + 1\nfrom stages import contract\n"
+        "try:\n  devices.prepare({'GPU_MEMORY_GROWTH': 'false'})\nexcept contract.StageError as error:\n  print(error)"
+    )
+    assert "the GPU's memory with other settings: " in fakegpus.python(other, tmp_path / "log")[-1]
+
+
+def test_a_model_that_is_loaded_prepares_the_devices(lite0: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from stages import backbones; import tensorflow as tf\n"
+        f"print(backbones.load_keras(Path({str(lite0 / MODEL_FILE)!r})).count_params() > 0)\n{GROWS}"
+    )
+    assert fakegpus.python(program, tmp_path / "log") == ["True", "True"]
+    assert (tmp_path / "log").read_text() == "1 GPU\n"
