@@ -84,7 +84,7 @@ class MadeIndex:
         facts = {
             name: getattr(images, name) for name in ("backbone", "devices", "dimension", "fit", "image_size", "model")
         }
-        facts |= {"count": len(ids), "k": 3, "metric": "euclidean"}
+        facts |= {"count": len(ids), "metric": "euclidean"}
         (place / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
         return place
 

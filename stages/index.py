@@ -1,4 +1,4 @@
-"""The index stage: one segment's vectors in one file, and the nearest neighbours of its pictures within it.
+"""The index stage: one segment's vectors in one file, its tables, and on request codes for an approximate search.
 
 Runs as `python -m stages.index`, under Pachyderm or on plain directories. Knows neither models nor queries.
 """
@@ -24,17 +24,15 @@ from stages.knn.settings import Settings, settings
 from stages.knn.vectorset import VectorSet
 from stages.merging import Segment, read_segment
 from stages.tables.indexed import write_indexed
-from stages.tables.nearest import Nearest, as_nearest, write_nearest
 
 
 def start(environment: Mapping[str, str]) -> Callable[[Datum], None]:
-    """Reads K, METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
+    """Reads METRIC, BACKEND and ALGORITHM; returns the function that indexes the segment of one datum.
 
     The datum's input `features` is the directory /library/<b>: for each part <part>.npy, float32 (n, d), and
     <part>.parquet. Writes /<b>/vectors.npy, float32 (N, d), sorted by id, and in the same order images.parquet,
-    thumbnails.arrow and hashes.npy, uint64 (N,); index.json; knn.npy, NEAREST (N, k'), each picture's
-    k' = min(K, N - 1) nearest others by distance, then id; with an approximate ALGORITHM also codes.bin, if the segment
-    is large enough.
+    thumbnails.arrow and hashes.npy, uint64 (N,); index.json; with an approximate ALGORITHM also codes.bin, if the
+    segment is large enough. BACKEND searches exactly for the recall of these, and for nothing else.
     """
     chosen = settings(environment)
 
@@ -59,7 +57,6 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
         "dimension": images.dimension,
         "fit": images.fit,
         "image_size": images.image_size,
-        "k": chosen.k,
         "metric": chosen.metric,
         "model": images.model,
     }
@@ -67,7 +64,6 @@ def _index(source: Path, target: Path, chosen: Settings, environment: Mapping[st
     coded = _coded(library, target / codes.FILE, chosen, environment)
     facts |= {} if coded is None else {"codes": coded.as_data()}
     (target / "index.json").write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="ascii")
-    write_nearest(_neighbours(library, target / codes.FILE, coded, chosen, environment), target / "knn.npy")
     print(f"index: segment {target.name}: {len(images)} pictures")
 
 
@@ -85,12 +81,3 @@ def _coded(library: VectorSet, path: Path, chosen: Settings, environment: Mappin
         return None
     exact = open_searcher(library, replace(chosen, algorithm="exact"), environment)
     return codes.write(library, chosen.algorithm, exact, path)
-
-
-def _neighbours(
-    library: VectorSet, path: Path, coded: Coded | None, chosen: Settings, environment: Mapping[str, str]
-) -> Nearest:
-    held = None if coded is None else codes.opened(path, coded, len(library), library.dimension)
-    searcher = open_searcher(library, chosen, environment, codes=held)
-    found = searcher.search(library, chosen.k, exclude=np.arange(len(library), dtype=np.int64))
-    return as_nearest(found.rows, found.distances)

@@ -57,7 +57,7 @@ def check(k: int | None, kept: int | None) -> None:
     if k is not None and kept is not None and k > kept:
         raise LookalikeError(
             f"{_K} is {kept}: only the {kept} nearest of each query are kept, not {k}. `lookalike deploy --set "
-            f"{_K}={k}` changes that, and computes the index and all answers again"
+            f"{_K}={k}` changes that, and computes all answers again"
         )
 
 

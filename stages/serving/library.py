@@ -33,7 +33,6 @@ class Facts(OfVectors):
     dimension: int  # length of one vector
     backbone: str  # the model's name and size, for people
     metric: str  # of the index, one of stages.knn.settings.METRICS
-    k: int  # of the index
     devices: tuple[str, ...]  # the kinds of device that computed the vectors, sorted
 
 
@@ -54,7 +53,6 @@ class Library:
             dimension=first.dimension,
             backbone=first.backbone,
             metric=first.metric,
-            k=max(each.facts.k for each in segments),
             devices=tuple(sorted({device for each in segments for device in each.facts.devices})),
         )
         self._firsts = [each.id(0) for each in segments]

@@ -39,7 +39,6 @@ class Facts(OfVectors):
     dimension: int
     backbone: str
     metric: str
-    k: int
     devices: tuple[str, ...]
 
 
@@ -148,10 +147,10 @@ def _facts(index: Input) -> Facts:
     facts = segments.read_facts(index)
     held = json.loads((index.path / "index.json").read_bytes())
     try:
-        metric, k, devices = str(held["metric"]), int(held["k"]), tuple(str(each) for each in held["devices"])
+        metric, devices = str(held["metric"]), tuple(str(each) for each in held["devices"])
     except (KeyError, TypeError, ValueError) as error:
         raise StageError(f"segment {index.repo_path} was written by an older version of lookalike; {_AGAIN}") from error
-    return Facts(facts.model, facts.image_size, facts.fit, facts.dimension, facts.backbone, metric, k, devices)
+    return Facts(facts.model, facts.image_size, facts.fit, facts.dimension, facts.backbone, metric, devices)
 
 
 def _there(path: Path) -> Path:

@@ -47,7 +47,7 @@ class Opening:
         mounted: Path | None = None,
         backbones: Backbones | None = None,
     ) -> None:
-        """settings: of searches; the metric and k are the index's own unless the environment names them. mounted:
+        """settings: of searches; the metric is the index's own unless the environment names one. mounted:
         where Pachyderm has put `index` and `models`, whose content may be that of an older commit. backbones: those
         that others of this process have loaded."""
         self._server = server
@@ -109,12 +109,8 @@ class Opening:
         return found if found is not None and found.model == library.facts.model else None
 
     def _settings_for(self, library: Library) -> Settings:
-        facts = library.facts
-        return replace(
-            self._settings,
-            metric=self._settings.metric if self._environment.get("METRIC") else facts.metric,
-            k=self._settings.k if self._environment.get("K") else facts.k,
-        )
+        named = self._environment.get("METRIC")
+        return self._settings if named else replace(self._settings, metric=library.facts.metric)
 
     def _loading(
         self,

@@ -67,18 +67,18 @@ def test_index_and_search_write_the_same_bytes_with_cuml(features: Path, tmp_pat
         searched(features, tmp_path / backend, {"BACKEND": backend, "METRIC": metric, "K": "5"})
         for backend in ("cuml", "numpy", "auto")
     ]
-    assert {"index/a/knn.npy", "search/some/a.parquet"} <= found[0].keys()
+    assert {"index/a/vectors.npy", "search/some/a.parquet"} <= found[0].keys()
     assert found[0] == found[1] == found[2]
 
 
 @needs_cuml
-def test_index_computes_its_neighbours_on_the_gpu(features: Path, tmp_path: Path) -> None:
+def test_index_measures_the_recall_of_its_codes_on_the_gpu(features: Path, tmp_path: Path) -> None:
     arguments = f"['--input', 'features={features}::library/a', '--out', '{tmp_path}']"
     program = (
         f"from stages import contract; assert contract.run('stages.index', {arguments}) == 0\n"
         "import sys; print('cuml' in sys.modules, 'libcuvs' in open('/proc/self/maps').read())"
     )
-    assert python("-c", program, environment={"BACKEND": "auto"})[-1] == "True True"
+    assert python("-c", program, environment={"BACKEND": "auto", "ALGORITHM": "ivfflat"})[-1] == "True True"
 
 
 def test_a_process_without_a_lease_touches_no_gpu(features: Path, tmp_path: Path) -> None:

@@ -124,4 +124,4 @@ def _too_high(chosen: Mapping[str, Any], rank: int) -> str:
         return f"{named}: ranks begin at 1"
     if count < k:
         return f"{named}: the library has no more pictures"
-    return f"{named}: `lookalike deploy --set K={rank}` keeps more, and computes the index and all answers again"
+    return f"{named}: `lookalike deploy --set K={rank}` keeps more, and computes all answers again"

@@ -41,7 +41,6 @@ def write_segment(
         "dimension": vectors.shape[1],
         "fit": "pad",
         "image_size": 96,
-        "k": 3,
         "metric": "euclidean",
         "model": MODEL,
     } | dict(facts)
