@@ -24,7 +24,7 @@ from pipelines.cluster.gpu_holders import Node
 from pipelines.cluster.graph import Edge, Graph
 from pipelines.cluster.overview import Overview
 from pipelines.cluster.status import PipelineStatus, Status
-from pipelines.commands import differing, loading, terminal
+from pipelines.commands import differing, loading, terminal, upgradewords
 from pipelines.commands.syncing import sync_data
 from pipelines.explaining.changes.history import Change
 from pipelines.library.syncing import Difference
@@ -180,6 +180,7 @@ def test_the_table_of_json_matches_the_values() -> None:
     so["query"] = ["commit", "put", "skipped", "unreadable", "sheets"]
     so["results"] = ["entry", "directory", "notes", "queries"]
     so["sync"] = [*sync_data(Difference("folder"), None)]
+    so["upgrade"] = [*upgradewords.FIELDS]
     so["check"] = [*json.loads(Report([], []).as_json())]
     so["gpus"] = [*(each.name for each in fields(Node)), "allocated"]
     assert said == so

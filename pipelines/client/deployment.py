@@ -1,5 +1,6 @@
 """Deployment: the repos and pipelines of the specifications created or updated, and only those that differ."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,16 @@ ANNOTATION = "lookalike/spec-sha256"
 DEPLOYED_BY = "lookalike/deployed-by"
 """The pod annotation that names who deployed a version of a pipeline, and the command: the commits of specifications
 have no descriptions."""
+
+WRITTEN = "lookalike/written"
+"""The pod annotation that holds the specification as it was in its file, before overlays, settings and pushed sizes:
+what runs differs from it by the choices of this library, which an upgrade keeps."""
+
+UPGRADE = "lookalike/upgrade"
+"""The pod annotation that holds the way back from the upgrade that the pipeline had last."""
+
+OWN_ANNOTATIONS = (ANNOTATION, DEPLOYED_BY, WRITTEN, UPGRADE, imagesizes.SPECIFIED)
+"""All pod annotations that are lookalike's own, and no part of a specification."""
 
 _DEFAULT_IMAGE = "ubuntu:20.04"
 """Pachyderm's."""
@@ -60,7 +71,7 @@ def deploy(
     for repo in sources(specs):
         if repo not in there:
             note("repo", repo, make_repo(connection, repo))
-    with rewired(connection, specs, there):
+    with rewired(connection, {spec.name: spec.request().input for spec in specs}, there):
         for spec in specs:
             action = _make_pipeline(connection, spec, there.get(spec.name), spec.name in again, keep_size)
             note("pipeline", spec.name, action)
@@ -81,10 +92,7 @@ def make_repo(connection: Connection, repo: str) -> str:
 
 
 def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, keep_size: bool) -> str:
-    request = spec.request()
-    request.pipeline.project.name = connection.project
-    request.metadata.annotations[ANNOTATION] = spec.fingerprint
-    request.metadata.annotations[DEPLOYED_BY] = _author(connection)
+    request = request_of(connection, spec)
     action = "created"
     if old is not None:
         pushed = imagesizes.keep_pushed(request, old) if keep_size else None
@@ -94,11 +102,31 @@ def _make_pipeline(connection: Connection, spec: Spec, old: Any, again: bool, ke
         if unchanged and not again and (keep_size or imagesizes.SPECIFIED not in annotations):
             return f"unchanged{kept}"
         request.update = True
-        request.reprocess = again or _code(request.transform) != _code(old.details.transform)
+        request.reprocess = again or has_other_code(request, old)
+        if UPGRADE in annotations:
+            request.metadata.annotations[UPGRADE] = annotations[UPGRADE]
         action = f"updated{', reprocessing everything' if request.reprocess else ''}{kept}"
-    with _refusals_of(spec.path):
+    with refusals_of(spec.path):
         connection.client.create_pipeline_from_request(request)
     return action
+
+
+def request_of(connection: Connection, spec: Spec) -> Any:
+    """The CreatePipelineRequest of a specification in the connection's project, with the annotations that say who sends
+    it, and what."""
+    request = spec.request()
+    request.pipeline.project.name = connection.project
+    request.metadata.annotations[ANNOTATION] = spec.fingerprint
+    request.metadata.annotations[DEPLOYED_BY] = author(connection)
+    written = spec.document if spec.written is None else spec.written
+    request.metadata.annotations[WRITTEN] = json.dumps(written, sort_keys=True, separators=(",", ":"))
+    return request
+
+
+def has_other_code(request: Any, info: Any) -> bool:
+    """Whether a CreatePipelineRequest differs from the deployed pipeline in what determines its output and what
+    Pachyderm does not compare."""
+    return _code(request.transform) != _code(info.details.transform)
 
 
 def resize(
@@ -119,8 +147,8 @@ def resize(
         pps = pps_pb2_grpc.APIStub(channel)
         for info in infos:
             request = imagesizes.resized(info, size)
-            request.metadata.annotations[DEPLOYED_BY] = _author(connection)
-            with _refusals_of(info.pipeline.name):
+            request.metadata.annotations[DEPLOYED_BY] = author(connection)
+            with refusals_of(info.pipeline.name):
                 pps.CreatePipeline(request, metadata=begun.metadata)
         for job in obsolete:
             pipeline = pps_pb2.Pipeline(name=job.pipeline, project=pfs_pb2.Project(name=connection.project))
@@ -129,12 +157,13 @@ def resize(
     return begun.id
 
 
-def _author(connection: Connection) -> str:
+def author(connection: Connection) -> str:
+    """The user and the command, as `DEPLOYED_BY` has them."""
     return f"{owners.this().user}: {connection.doing}" if connection.doing else owners.this().user
 
 
 @contextmanager
-def _refusals_of(pipeline: object) -> Iterator[None]:
+def refusals_of(pipeline: object) -> Iterator[None]:
     """Raises a server's refusal of a pipeline as a LookalikeError that names it."""
     try:
         yield

@@ -47,6 +47,11 @@ def keep_pushed(request: Any, info: Any) -> int | None:
     return pushed
 
 
+def mark(request: Any, specified: str) -> None:
+    """Has deployments keep the size that a request has, until the specification states another one than this."""
+    request.metadata.annotations[SPECIFIED] = specified
+
+
 def _set(request: Any, size: int, specified: str) -> None:
     request.transform.env[IMAGE_SIZE] = str(size)
     request.metadata.annotations[SPECIFIED] = specified

@@ -5,25 +5,25 @@ schedule has no datum before its first tick, which Pachyderm leaves to the clock
 they are updated: their jobs begin when all of it is in place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from pipelines.client import branches, requested
 from pipelines.client.connection import Connection
 from pipelines.client.repository import Repository
-from pipelines.specifications.reading import Spec, leaves
+from pipelines.specifications.reading import leaves
 
 
 @contextmanager
-def rewired(connection: Connection, specs: Sequence[Spec], there: Mapping[str, Any]) -> Iterator[None]:
-    """Surrounds the deployment of specifications. `there`: the deployed pipelines by name, with details.
+def rewired(connection: Connection, inputs: Mapping[str, Any], there: Mapping[str, Any]) -> Iterator[None]:
+    """Surrounds the deployment of pipelines. `inputs`: what each is to read, as an Input, by its name. `there`: the
+    deployed pipelines by name, with details.
 
     At the start it stops the running pipelines that change in this way, and makes the branches `train` that are to be
     read, at the newest commits. At the end it gives each new schedule in a cross its first tick, and starts these
     pipelines again.
     """
-    inputs = {spec.name: spec.request().input for spec in specs}
     changing = [
         name
         for name, tree in inputs.items()

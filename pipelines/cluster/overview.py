@@ -87,6 +87,11 @@ def read(connection: Connection) -> Overview:
     )
 
 
+def pictures(connection: Connection) -> int:
+    """The distinct pictures that are searched."""
+    return sum(int(each["count"]) for each in outlasting(connection, partial(_index, connection)))
+
+
 def _index(connection: Connection) -> list[Mapping[str, Any]]:
     """The content of every segment's index.json."""
     found = Repository(connection, "index").good()

@@ -78,7 +78,7 @@ def deploy(
 
     The opt-in pipelines, which `lookalike duplicates`, `lookalike evaluate` and `lookalike serve --deploy` create, are
     updated where they exist."""
-    found, _, on_top = _read([directory, *_shipped(directory)], overlay, settings)
+    found, _, on_top = _read([directory, *shipped(directory)], overlay, settings)
     again = _named(reprocess or (), found)
     connection = connected_to_write(address)
     everything, found = found, _asked_for(found, connection, settings or ())
@@ -176,7 +176,7 @@ def _read(
     return changed[: len(found)], changed[len(found) :], on_top
 
 
-def _shipped(directory: Path) -> list[Path]:
+def shipped(directory: Path) -> list[Path]:
     """The opt-in specifications that lookalike ships, for the groups that a directory lacks."""
     return [path for path in optional.opted(directory) if path.parent.parent != directory]
 

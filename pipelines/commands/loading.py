@@ -27,6 +27,7 @@ COMMANDS = {
     "demo": Entry("server", "Run everything on sample pictures, from server to result sheets."),
     "init": Entry("starting", "Write specifications to a directory of your own, to change them."),
     "deploy": Entry("deployment", "Create or update repos and pipelines."),
+    "upgrade": Entry("upgrading", "Upgrade the pipelines to the installed version, or go back."),
     "specs": Entry("deployment", "Write the specifications with overlays as plain files."),
     "check": Entry("deployment", "Check specifications without a server."),
     "status": Entry("status", "Show the library at a glance, and every pipeline with its jobs."),

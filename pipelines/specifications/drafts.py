@@ -19,12 +19,13 @@ from speclang.merge_patches import merge
 class Draft:
     """One pipeline as written. `document` is a CreatePipelineRequest in protojson with names in snake_case, without the
     invalid parts, which are in `findings`. `places` maps fields to their places; a field that is not in it has the
-    place of the one that contains it."""
+    place of the one that contains it. `written` is the document before the first patch, None if there was none."""
 
     path: Path
     document: Mapping[str, Any]
     places: Mapping[Field, Place]
     findings: Sequence[Finding] = ()
+    written: Mapping[str, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -58,11 +59,12 @@ class Draft:
         """This specification changed by a merge patch."""
         document = merge(self.document, patch.value)
         kept = {at: place for at, place in self.places.items() if not _replaced(at, patch)}
-        return replace(self, document=document, places={**kept, **patch.places})
+        written = self.document if self.written is None else self.written
+        return replace(self, document=document, places={**kept, **patch.places}, written=written)
 
     def spec(self) -> Spec:
         """Its valid parts as a specification that can be deployed."""
-        return Spec(self.name, self.path, self.document)
+        return Spec(self.name, self.path, self.document, self.written)
 
 
 @dataclass(frozen=True, slots=True)

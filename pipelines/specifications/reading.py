@@ -28,11 +28,13 @@ SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One pipeline as specified in its file: `document` is the JSON, `fingerprint` the sha256 of its canonical form."""
+    """One pipeline as specified in its file: `document` is the JSON, `fingerprint` the sha256 of its canonical form.
+    `written` is the JSON before overlays and settings, None if there were none."""
 
     name: str
     path: Path
     document: Mapping[str, Any]
+    written: Mapping[str, Any] | None = None
 
     @property
     def fingerprint(self) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speclang.merge_patches import merge
+from speclang.merge_patches import difference, merge
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3),
@@ -40,6 +40,13 @@ def test_a_patch_applied_twice_is_a_patch_applied_once(target: Any, patch: Any) 
     assert merge(once, patch) == once
     if isinstance(patch, dict):
         assert merge({}, patch) == without_nulls(patch)
+
+
+@given(json_values, json_values)
+def test_a_difference_is_the_patch_from_one_object_to_another(before: Any, after: Any) -> None:
+    old, new = without_nulls({"value": before, "a": after}), without_nulls({"value": after, "b": before})
+    assert merge(old, difference(old, new)) == new
+    assert difference(new, new) == {}
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from google.protobuf import json_format
 from python_pachyderm.proto.v2.pps import pps_pb2
 
 from pipelines.checks import variables
-from pipelines.client.deployment import ANNOTATION, DEPLOYED_BY
-from pipelines.client.imagesizes import SPECIFIED
+from pipelines.client.deployment import OWN_ANNOTATIONS
 from pipelines.errors import LookalikeError
 from pipelines.specifications.drafts import Draft, Patch
 from pipelines.specifications.images import Image
+from speclang.merge_patches import difference
 
 _PLACE = (
     *("metadata", "resource_requests", "resource_limits", "sidecar_resource_requests", "sidecar_resource_limits"),
@@ -100,10 +100,10 @@ def _difference(written: Draft, details: Any) -> dict[str, Any]:
     json_format.ParseDict(dict(written.document), stated, ignore_unknown_fields=True)
     running = pps_pb2.CreatePipelineRequest()
     json_format.ParseDict(json_format.MessageToDict(details), running, ignore_unknown_fields=True)
-    for name in (ANNOTATION, DEPLOYED_BY, SPECIFIED):
+    for name in OWN_ANNOTATIONS:
         running.metadata.annotations.pop(name, None)
     before, after = _place(stated), _place(running)
-    return _patch(before, after)
+    return difference(before, after)
 
 
 def _place(request: Any) -> dict[str, Any]:
@@ -114,17 +114,3 @@ def _place(request: Any) -> dict[str, Any]:
     inner = {name: transform[name] for name in ("image", *_SECRETS) if name in transform}
     inner["env"] = {name: value for name, value in transform.get("env", {}).items() if name in _SHARED}
     return {**place, "transform": inner}
-
-
-def _patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch (RFC 7396) from one object to another."""
-    patch: dict[str, Any] = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        old = before.get(name)
-        if isinstance(old, Mapping) and isinstance(value, Mapping):
-            inner = _patch(old, value)
-            if inner:
-                patch[name] = inner
-        elif old != value:
-            patch[name] = value
-    return patch

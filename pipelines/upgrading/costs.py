@@ -1,0 +1,128 @@
+"""The cost of a plan, estimated from the last jobs: datums, time and storage."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from python_pachyderm.proto.v2.pfs import pfs_pb2
+from python_pachyderm.proto.v2.pps import pps_pb2, pps_pb2_grpc
+
+from pipelines.client.connection import Connection
+from pipelines.client.history import History
+from pipelines.client.outages import outlasting
+from pipelines.cluster import gpu_holders
+from pipelines.upgrading import comparing
+from pipelines.upgrading.comparing import Step
+
+_LOOKED_AT = 50
+"""The newest jobs among which one that has computed something is looked for."""
+
+_NANO = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The work of one pipeline. anew: whether all of its datums are computed; else at most these are, as far as their
+    inputs change. datums: None for a new pipeline, and for one without a job. seconds: None where no job tells. bytes:
+    of the output that is replaced and stays in history."""
+
+    pipeline: str
+    anew: bool
+    gpu: bool
+    datums: int | None = None
+    seconds: float | None = None
+    bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The sums of costs: known datums and seconds, and the pipelines for which one of these is unknown."""
+
+    datums: int
+    seconds: float
+    bytes: int
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The jobs of a pipeline in numbers. total: the datums of the newest. computed: those of one that has computed
+    some, and the seconds that its workers took for them."""
+
+    total: int | None
+    computed: int = 0
+    seconds: float = 0.0
+
+
+def read(connection: Connection, steps: Sequence[Step], there: Mapping[str, Any]) -> list[Cost]:
+    """The costs of a plan, upstream first, for the deployed pipelines by name with details. Services compute
+    nothing, and a localpachd without GPUs computes all on the CPU."""
+    inputs = {name: info.details for name, info in there.items()}
+    inputs |= {step.pipeline: step.request for step in steps if step.is_sent}
+    for step in steps:
+        if step.change == "deleted":
+            inputs.pop(step.pipeline, None)
+    reads = {name: comparing.repos(each.input) for name, each in inputs.items()}
+    leases = outlasting(connection, partial(gpu_holders.local_leases, connection))
+    has_gpus = leases is None or bool(leases.total)
+    found = []
+    for name, anew in comparing.affected(steps, reads).items():
+        if name not in inputs or inputs[name].HasField("service"):
+            continue
+        before = name in there
+        past = outlasting(connection, partial(_past, connection, name)) if before else Past(None)
+        size = outlasting(connection, partial(_size, connection, name)) if before else 0
+        cost = estimated(name, anew, inputs[name], past, size)
+        found.append(replace(cost, gpu=cost.gpu and has_gpus))
+    order = {step.pipeline: at for at, step in enumerate(steps)}
+    return sorted(found, key=lambda cost: order.get(cost.pipeline, len(order)))
+
+
+def estimated(name: str, anew: bool, spec: Any, past: Past, size: int) -> Cost:
+    """The cost of one pipeline. spec: what it will be, as a request or as details. past: its jobs. size: of its output,
+    in bytes."""
+    workers = max(1, spec.parallelism_spec.constant)
+    seconds = None
+    if past.total == 0:
+        seconds = 0.0
+    elif past.total and past.computed:
+        seconds = past.seconds / past.computed * past.total / min(workers, past.total)
+    return Cost(name, anew, bool(spec.resource_limits.gpu.number), past.total, seconds, size)
+
+
+def total(costs: Iterable[Cost]) -> Total:
+    """The sums of costs."""
+    all_ = list(costs)
+    return Total(
+        sum(each.datums or 0 for each in all_),
+        sum(each.seconds or 0.0 for each in all_),
+        sum(each.bytes for each in all_),
+        tuple(each.pipeline for each in all_ if each.datums is None or each.seconds is None),
+    )
+
+
+def _past(connection: Connection, name: str) -> Past:
+    project = pfs_pb2.Project(name=connection.project)
+    pipeline = pps_pb2.Pipeline(name=name, project=project)
+    call = pps_pb2_grpc.APIStub(connection.client._channel).ListJob(
+        pps_pb2.ListJobRequest(pipeline=pipeline, history=-1, number=_LOOKED_AT)
+    )
+    jobs = [job for job in islice(call, _LOOKED_AT) if job.state == pps_pb2.JOB_SUCCESS]
+    if not jobs:
+        return Past(None)
+    computed = next((job for job in jobs if job.data_processed), None)
+    if computed is None:
+        return Past(jobs[0].data_total)
+    return Past(jobs[0].data_total, computed.data_processed, _busy(computed.stats))
+
+
+def _busy(stats: Any) -> float:
+    times = (stats.download_time, stats.process_time, stats.upload_time)
+    return float(sum(each.ToNanoseconds() for each in times) / _NANO)
+
+
+def _size(connection: Connection, name: str) -> int:
+    good = (each for each in History(connection).records(name) if each.finished is not None and not each.error)
+    return next((each.bytes for each in good), 0)

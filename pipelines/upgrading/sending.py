@@ -1,0 +1,51 @@
+"""A plan carried out: all pipelines in one transaction, so that no job runs with some of them before and some after."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from python_pachyderm.proto.v2.pps import pps_pb2_grpc
+
+from pipelines.client import deployment
+from pipelines.client.connection import Connection
+from pipelines.client.jobs import Jobs
+from pipelines.client.rewiring import rewired
+from pipelines.client.transactions import transaction
+from pipelines.errors import LookalikeError
+from pipelines.specifications.reading import SOURCES
+from pipelines.upgrading import comparing
+from pipelines.upgrading.planning import Plan
+
+
+def send(connection: Connection, plan: Plan, there: Mapping[str, Any]) -> str:
+    """Carries out a plan for the deployed pipelines that it was made for, by name with details; returns the id of the
+    commit set, "" if pipelines are deleted alone. Killed at any moment, either nothing or all of the transaction has
+    happened; deletions come after it, and the same plan again does those that are left.
+
+    Raises LookalikeError, and changes nothing, if one of the pipelines was deployed since the plan was made, or the
+    server refuses one.
+    """
+    _check_unchanged(plan, there, Jobs(connection).pipelines())
+    requests = [step.request for step in plan.steps if step.is_sent]
+    for repo in dict.fromkeys(repo for request in requests for repo in comparing.repos(request.input)):
+        if repo in SOURCES:
+            deployment.make_repo(connection, repo)
+    begun_id = ""
+    if requests:
+        pps = pps_pb2_grpc.APIStub(connection.client._channel)
+        inputs = {request.pipeline.name: request.input for request in requests}
+        with rewired(connection, inputs, there), transaction(connection) as begun:
+            for request in requests:
+                with deployment.refusals_of(request.pipeline.name):
+                    pps.CreatePipeline(request, metadata=begun.metadata)
+        begun_id = begun.id
+    for step in reversed(plan.steps):
+        if step.change == "deleted":
+            connection.client.delete_pipeline(step.pipeline, project_name=connection.project)
+    return begun_id
+
+
+def _check_unchanged(plan: Plan, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for step in plan.sent:
+        before, after = (each.get(step.pipeline) for each in (then, now))
+        if (before and before.spec_commit.id) != (after and after.spec_commit.id):
+            raise LookalikeError(f"{step.pipeline} was deployed meanwhile, and nothing was changed: run this again")
