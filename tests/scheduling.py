@@ -38,6 +38,7 @@ TENSORFLOW = (
     "tests/stages/serving/test_mutations.py",
     "tests/stages/serving/test_urls.py",
     "tests/pipelines/library/test_models.py",
+    "tests/pipelines/explaining/test_stageruns.py",
     "tests/benchmarks/test_classify.py",
     "tests/benchmarks/test_experiment.py",
     "tests/benchmarks/test_gpu.py",

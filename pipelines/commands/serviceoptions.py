@@ -20,6 +20,7 @@ from pipelines.commands import interrupts
 from pipelines.commands.options import path
 from pipelines.commands.terminal import console, say
 from pipelines.errors import LookalikeError
+from pipelines.library import stageprocesses
 from stages.contract import StageError
 from stages.filecache import FileCache, default_place
 from stages.knn.settings import settings
@@ -107,6 +108,7 @@ def configured(given: Given, role: Role, server: Target) -> Configuration:
 def serve(connection: Connection, wanted: Configuration, given: Given, role: Role, running: program.Role) -> None:
     """Serves until Ctrl-C, SIGTERM, or the end for lack of requests; other commands of this user find it meanwhile."""
     interrupts.explain("the service has ended")
+    stageprocesses.hide_gpus()
     with contextlib.ExitStack() as until_the_end:
 
         def announce(url: str) -> None:

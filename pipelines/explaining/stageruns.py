@@ -2,9 +2,7 @@
 files that the stages exchange."""
 
 import json
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from pipelines.errors import LookalikeError
+from pipelines.library import stageprocesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,10 @@ def run(
     with tempfile.TemporaryDirectory(prefix="lookalike-") as scratch:
         datums = Path(scratch, "datums")
         datums.write_text("".join(f"{_line(work)}\n" for work in works), encoding="utf-8")
-        # -P: a folder named stages in the current directory must not be imported instead of ours.
-        command = [sys.executable, "-P", "-m", f"stages.{stage}", "--datums", str(datums)]
-        quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **environment}
+        command = stageprocesses.command(stage, "--datums", str(datums))
+        variables = stageprocesses.environment(environment)
         with Path(scratch, "errors").open("w+b") as errors:
-            process = subprocess.Popen(command, env=quiet, stdout=subprocess.PIPE, stderr=errors)
+            process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=errors)
             try:
                 assert process.stdout is not None
                 _count(process.stdout, f"{stage}: ", done)
@@ -62,7 +60,7 @@ def run_pipeline(
 ) -> None:
     """Runs the stage of one of our pipelines with its variables; `report` hears of each number of datums that are done.
     Raises LookalikeError as `run` does."""
-    if environment.get("BACKEND") == "cuml":  # answers do not depend on it, and this machine may have no GPU
+    if environment.get("BACKEND") == "cuml":  # answers do not depend on it, and the process sees no GPU
         environment = {**environment, "BACKEND": "faiss"}
     told = 0
 

@@ -3,9 +3,7 @@
 Keras is left to a process of its own: it takes seconds and hundreds of MB to import, which no other command needs.
 """
 
-import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +21,7 @@ from pipelines.client.deployment import resize
 from pipelines.client.jobs import Job, Jobs
 from pipelines.client.repository import Put, Repository
 from pipelines.errors import LookalikeError
-from pipelines.library import samples
+from pipelines.library import samples, stageprocesses
 from pipelines.specifications.reading import leaves
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, parse_spec
 from stages.catalogue import find, unknown
@@ -122,10 +120,9 @@ def make(source: str, options: Sequence[str], directory: Path) -> tuple[Backbone
 
     Returns the description and the program's output. Raises LookalikeError if it fails.
     """
-    # -P: a folder named stages in the current directory must not be imported instead of ours.
-    command = [sys.executable, "-P", "-m", "stages.zoo", f"--out={directory}", *options]
-    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run([*command, "--", source], env=quiet, capture_output=True, text=True, errors="replace")
+    command = stageprocesses.command("zoo", f"--out={directory}", *options, "--", source)
+    variables = stageprocesses.environment()
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, errors="replace")
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
         raise LookalikeError(said[-1] if said else f"making the backbone ended with status {done.returncode}")

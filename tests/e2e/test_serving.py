@@ -15,6 +15,7 @@ import pytest
 
 from pipelines.client import protection, roles, services
 from pipelines.client.jobs import Jobs
+from tests import fakegpus
 from tests.command import Command
 from tests.e2e.world import MakeWorld, Paint, World
 from tests.servers import OwnPort
@@ -114,8 +115,13 @@ def serving(world: World, *arguments: str) -> Iterator[tuple["subprocess.Popen[s
         yield process, url
 
 
-def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(world: World, paint: Paint) -> None:
+def test_its_answer_is_the_batch_answer_and_it_finds_an_added_picture(
+    world: World, paint: Paint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in fakegpus.variables(tmp_path / "log").items():
+        monkeypatch.setenv(name, value)
     with serving(world) as (process, url):
+        assert (tmp_path / "log").read_text() == "0 GPU\n", "it uses a GPU that the server leases to workers"
         answer = search(url, paint(3, 1))
         assert nearest(answer) == in_batch(world, "mine.png")
         assert answer["commits"]["index"] == world.newest("index")

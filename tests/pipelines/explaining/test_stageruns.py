@@ -7,6 +7,8 @@ from skimage import data
 
 from pipelines.errors import LookalikeError
 from pipelines.explaining.stageruns import Given, Work, run
+from pipelines.library import models
+from tests import fakegpus
 
 VARIABLES = {"IMAGE_SIZE": "32", "FIT": "pad", "BUCKETS": "4"}
 
@@ -42,3 +44,18 @@ def test_a_stage_that_fails_raises_its_reason(tmp_path: Path) -> None:
     work = Work({"images": Given(_photograph(tmp_path / "a.png"), "a.png")}, tmp_path / "out")
     with pytest.raises(LookalikeError, match="IMAGE_SIZE"):
         run("preprocess", [work], {**VARIABLES, "IMAGE_SIZE": "0"})
+
+
+def test_a_stage_that_runs_here_uses_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds no lease: TensorFlow would take the memory of a GPU that the server leases to a worker."""
+    for name, value in fakegpus.variables(tmp_path / "log").items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    backbone, packs = tmp_path / "backbone", tmp_path / "packs"
+    models.make("efficientnet-lite0", ["--image-size", "32"], backbone)
+    run("preprocess", [Work({"images": Given(_photograph(tmp_path / "a.png"), "a.png")}, packs)], VARIABLES)
+    (part,) = {path.parent for path in (packs / "library").rglob("*.npy")}
+    given = {"models": Given(backbone, ""), "pictures": Given(part, f"library/{part.name}")}
+    run("features", [Work(given, tmp_path / "out")], {"CUDA_VISIBLE_DEVICES": "0"})
+    assert list((tmp_path / "out" / "library").rglob("*.npy"))
+    assert (tmp_path / "log").read_text() == "0 GPU\n" * 2

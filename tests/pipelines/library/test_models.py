@@ -16,6 +16,7 @@ from pipelines.errors import LookalikeError
 from pipelines.library.models import Pushed, again, make, push, put, same_model
 from pipelines.specifications import reading
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, BackboneSpec, Weights, format_spec
+from tests import fakegpus
 from tests.servers import Unique
 
 SPEC = BackboneSpec("small", 32, "avg", 4, 32, "float32", Weights("a test", "0" * 64), "1" * 64)
@@ -105,6 +106,8 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_l
     (tmp_path / "stages").mkdir()  # a user's folder that is named like our package
     (tmp_path / "stages" / "zoo.py").write_text("raise SystemExit('the wrong one')")
     monkeypatch.chdir(tmp_path)
+    for name, value in fakegpus.variables(tmp_path / "log").items():
+        monkeypatch.setenv(name, value)
     pushed = push(connection, "efficientnet-lite0", precision="mixed_float16")
     (head,) = connection.client.list_branch(REPO, project_name=connection.project)
     assert (pushed.spec.name, pushed.spec.image_size, pushed.commit) == ("efficientnet-lite0", 32, head.head.id)
@@ -116,6 +119,7 @@ def test_a_push_makes_the_backbone_in_a_process_of_its_own_for_the_size_of_the_l
         r"vectors differ by up to \d+\.\d\d%",
         pushed.change,
     )
+    assert (tmp_path / "log").read_text() == "0 GPU\n", "it used a GPU that the server leases to workers"
 
 
 def test_without_a_network_the_alternatives_to_resnet50_are_named(
