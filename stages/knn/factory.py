@@ -7,7 +7,7 @@ or would start CUDA, unless it needs it.
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +21,7 @@ from stages.knn.exact import BATCHING, Batching, Exact
 from stages.knn.guarded import FAILURES, Guarded, line
 from stages.knn.processor import flags
 from stages.knn.settings import Settings
+from stages.knn.thrifty import Account, Thrifty
 from stages.knn.topk import Searcher
 from stages.knn.vectorset import VectorSet
 
@@ -57,12 +58,14 @@ class Machine:
     """The machine that a search runs on.
 
     flags: gives its processor's instruction sets. load: imports a backend's module by its name in this package. has:
-    whether a package is installed, which is not imported for that.
+    whether a package is installed, which is not imported for that. account: what this process has computed on the
+    processor although there is a GPU.
     """
 
     flags: Callable[[], Set[str]]
     load: Callable[[str], ModuleType]
     has: Callable[[str], bool] = lambda package: importlib.util.find_spec(package) is not None
+    account: Account = field(default_factory=Account)
 
 
 def load(module: str) -> ModuleType:
@@ -85,11 +88,22 @@ def open_searcher(
     """A searcher of the library (at least one vector) by the settings; its metric is the library's.
 
     codes: of the library, which save an approximate search its training, except on a GPU that is asked for.
+    With the backend "auto", exact searches use a GPU once that pays: see stages.knn.thrifty.
     report takes lines for the log: why a GPU that is there is not used, and the recall of approximate search.
     Raises StageError if the requested backend is not available.
     """
-    backend = _open(library.prepared, settings.backend, "exact", environment, report, machine)
-    exact = Exact(library, backend, _quick(library.prepared, settings.backend, backend, report, machine), batching)
+
+    def searcher(open_: Callable[[], Backend]) -> Exact:
+        backend = open_()
+        return Exact(library, backend, _quick(library.prepared, settings.backend, backend, report, machine), batching)
+
+    any_ = partial(_open, library.prepared, settings.backend, "exact", environment, report, machine)
+    exact: Searcher
+    if settings.backend == "auto" and not machine.account.open and _has_gpu(environment, machine):
+        processor = searcher(partial(_cpu, machine, library.prepared, "numpy", "exact"))
+        exact = Thrifty(library, processor, partial(searcher, any_), machine.account)
+    else:
+        exact = searcher(any_)
     if settings.algorithm == "exact":
         return exact
     if len(library) < FEWEST:
@@ -156,7 +170,7 @@ def _open(
             raise StageError(
                 f"BACKEND=cuml does not work here ({line(failure)}); use BACKEND=auto or faiss"
             ) from failure
-    if gpu_visible(environment) and machine.has("cuml"):
+    if _has_gpu(environment, machine):
         try:
             device = _on_gpu(machine, library, algorithm)
             return Guarded(device, partial(_cpu, machine, library, "numpy", algorithm), report)
@@ -165,6 +179,10 @@ def _open(
         except Deviation as deviation:
             report(notices.line(f"it is not used: {deviation}. Searching on the CPU instead"))
     return _cpu(machine, library, "numpy", algorithm)
+
+
+def _has_gpu(environment: Mapping[str, str], machine: Machine) -> bool:
+    return gpu_visible(environment) and machine.has("cuml")
 
 
 def _on_gpu(machine: Machine, library: Vectors, algorithm: str) -> Backend:

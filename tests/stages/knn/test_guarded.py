@@ -18,6 +18,7 @@ from stages.knn.deviation import Deviation, examine, excess, hard_rows
 from stages.knn.exact import Exact
 from stages.knn.factory import Machine, open_searcher
 from stages.knn.settings import Settings
+from stages.knn.thrifty import Account
 from stages.knn.topk import Searcher
 from stages.knn.vectorset import VectorSet
 from tests.stages.knn import imitations
@@ -36,7 +37,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(library: VectorSet, product: Product, said: list[str], backend: str = "auto", fail: Any = None) -> Searcher:
     cuml = imitations.module(product, fail or (lambda queries: None))
-    machine = Machine(set, lambda name: cuml if name == "cuml" else factory.load(name), lambda package: True)
+    machine = Machine(
+        set, lambda name: cuml if name == "cuml" else factory.load(name), lambda package: True, Account(0)
+    )
     return open_searcher(library, Settings(backend=backend), {}, said.append, machine)
 
 
