@@ -17,7 +17,8 @@ class Entry:
     image_size: side of the pictures that it was trained on, in pixels. dimension: length of a vector. megabytes: size
     of the file of weights. network: its name in keras.applications; "" for those whose weights come in packages.
     pixels: the preparation of pixels that it was trained with, "raw" if its own first layers do it. pooling: of the
-    last maps; average pooling is followed by scaling to length 1. rate: pictures a second at 224 px on two cores.
+    last maps; average pooling is followed by scaling to length 1. note: what tells it from another one of the same
+    network, or "". rate: pictures a second at 224 px on two cores.
     precision: of the nearest picture, see MEASURED; None where the weights could not be had.
     """
 
@@ -31,6 +32,7 @@ class Entry:
     pooling: Literal["avg", "max"] = "avg"
     rate: int | None = None
     precision: float | None = None
+    note: str = ""
 
     @property
     def weights(self) -> str:
@@ -40,12 +42,15 @@ class Entry:
 
 _APACHE, _MIT, _BSD, _CC = "Apache-2.0", "MIT", "BSD-3-Clause", "CC-BY-4.0"
 
+_AS_PUBLISHED = "that of the original experiment: takes pixels as they are, and the maximum of each map"
+_AS_TRAINED = "takes pixels as its weights were trained on them (blue first, channel means subtracted), averages maps"
+
 _ENTRIES = (
     Entry("efficientnet-lite0", 224, 1280, 19, _APACHE, "lite", rate=180, precision=0.944),
     Entry("efficientnet-lite1", 240, 1280, 22, _APACHE, "lite", rate=130, precision=0.952),
     Entry("efficientnet-lite2", 260, 1280, 25, _APACHE, "lite", rate=120, precision=0.944),
-    # The backbone of the original experiment, on pixels that are neither centred nor scaled.
-    Entry("resnet50", 224, 2048, 94, _MIT, "raw", "ResNet50", "max", rate=46),
+    Entry("resnet50", 224, 2048, 94, _MIT, "raw", "ResNet50", "max", rate=46, note=_AS_PUBLISHED),
+    Entry("resnet50-caffe", 224, 2048, 94, _MIT, "caffe", "ResNet50", rate=46, note=_AS_TRAINED),
     Entry("resnet101", 224, 2048, 171, _MIT, "caffe", "ResNet101", rate=25),
     Entry("resnet152", 224, 2048, 233, _MIT, "caffe", "ResNet152", rate=16),
     Entry("resnet50v2", 224, 2048, 94, _BSD, "tf", "ResNet50V2", rate=50),

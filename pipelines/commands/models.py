@@ -47,8 +47,12 @@ def list_models(as_json: JsonOption = False) -> None:
         table.add_row(entry.name, *numbers, entry.licence, entry.weights, rate, precision)
     console.print(table)
     say("px: the side of the pictures that it was trained on; most take others as well (--image-size)")
+    say("licence: of the weights, as their publishers state it")
     for each in MEASURED:
         say(each)
+    for entry in CATALOGUE.values():
+        if entry.note:
+            say(f"{entry.name}: {entry.note}")
 
 
 def _described(entry: Entry) -> dict[str, object]:
@@ -61,6 +65,7 @@ def _described(entry: Entry) -> dict[str, object]:
         "weights": entry.weights,
         "pictures_per_second": entry.rate,
         "precision": entry.precision,
+        "note": entry.note,
     }
 
 

@@ -17,11 +17,16 @@ def test_the_backbones_are_listed_by_name(command: Command) -> None:
     assert all(len(row) <= 80 for row in said.splitlines() if row.split()[0] in names[:40])
     assert "speed: pictures of 224 px a second on two idle cores" in said
 
+    assert "licence: of the weights, as their publishers state it" in said
+    assert "resnet50: that of the original experiment: takes pixels as they are" in said
+    assert "resnet50-caffe: takes pixels as its weights were trained on them (blue first" in said
+
     listed = json.loads(command.says("model", "list", "--json"))
     assert [each["name"] for each in listed] == names[: len(listed)]
     assert {each["name"] for each in listed if each["weights"] == "installed"} == {
         each["name"] for each in listed if each["precision"] is not None
     }
+    assert [each["name"] for each in listed if each["note"]] == ["resnet50", "resnet50-caffe"]
 
 
 def test_the_list_is_printed_without_loading_tensorflow() -> None:
