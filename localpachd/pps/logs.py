@@ -19,7 +19,8 @@ _DAY = 24 * 3600.0
 _SECOND = 1_000_000_000
 # A job's lines are read from a little before its creation, as in Pachyderm, where clocks differ.
 _SKEW = 10 * _SECOND
-_PAGE = 1000
+_PAGE = 200
+"""Lines that a reply reads at once, and holds for as long as its client does not read on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,7 @@
 """The statements that read a log: they find its lines in order, however long it is."""
 
+import gc
+import sqlite3
 from collections.abc import Iterator
 
 import pytest
@@ -47,8 +49,22 @@ def test_a_long_log_is_read_page_by_page_without_sorting(job: Job, reader: Datab
     ]
     assert found == [str(number) for number in range(2500)]
     pages = [each for each in seen if "FROM logs" in each]
-    assert len(pages) == 3
+    assert len(pages) == 13
     with reader.read() as conn:
         conn.set_trace_callback(None)
         plans = [row["detail"] for page in pages for row in conn.execute(f"EXPLAIN QUERY PLAN {page}")]
     assert all("USING INDEX" in plan for plan in plans), plans
+
+
+def test_a_log_that_is_not_read_on_holds_a_page(job: Job, reader: Database) -> None:
+    changes = Changes()
+    lines = blocking(logs.read(reader, changes, ServerLog(changes), LogQuery(job.pipeline), always))
+    before = _rows()
+    next(lines)
+    assert _rows() - before <= 200
+    assert sum(1 for _ in lines) >= 2499
+
+
+def _rows() -> int:
+    gc.collect()
+    return sum(type(each) is sqlite3.Row for each in gc.get_objects())
