@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -74,10 +74,13 @@ class DecoderProcesses:
         return len(self._processes)
 
     def submit(self, data: bytes, kind: Kind, framing: Framing) -> Future[Normalised]:
-        """The picture in the bytes of a file of that kind, once it is decoded. Fails as `normalise` does."""
-        return self._threads.submit(partial(self.normalise, data, kind, framing))
+        """The picture in the bytes of a file of that kind with its thumbnail, once it is decoded. Fails as `normalise`
+        does."""
+        return self._threads.submit(partial(self.normalise, data, kind, framing, shown=True))
 
-    def normalise(self, data: bytes, kind: Kind, framing: Framing, region: Region | None = None) -> Normalised:
+    def normalise(
+        self, data: bytes, kind: Kind, framing: Framing, region: Region | None = None, shown: bool = False
+    ) -> Normalised:
         """`stages.pictures.normalise` in one of the processes. May be called from any thread.
 
         Raises BadPicture for a file that crashes its decoder, too; MemoryError if the machine has too little memory;
@@ -85,7 +88,7 @@ class DecoderProcesses:
         """
         process = self._idle.get()
         try:
-            return process.normalise(data, kind, framing, region)
+            return process.normalise(data, _Asked(kind, framing, region, shown))
         finally:
             self._idle.put(process)
 
@@ -97,6 +100,20 @@ class DecoderProcesses:
         for each in self._processes:
             each.end()
         self._lock.close()
+
+
+class _Asked(NamedTuple):
+    """The arguments of `stages.pictures.normalise` beside the file."""
+
+    kind: Kind
+    framing: Framing
+    region: Region | None
+    shown: bool
+
+    def as_facts(self) -> dict[str, Any]:
+        """For a message."""
+        side, fit = self.framing.side, self.framing.fit
+        return {"kind": self.kind.name, "side": side, "fit": fit, "region": self.region, "shown": self.shown}
 
 
 class _Process:
@@ -122,19 +139,20 @@ class _Process:
             )
         return self._running
 
-    def normalise(self, data: bytes, kind: Kind, framing: Framing, region: Region | None) -> Normalised:
+    def normalise(self, data: bytes, asked: _Asked) -> Normalised:
         """See DecoderProcesses. After a failure the next call starts it again."""
-        asked = {"kind": kind.name, "side": framing.side, "fit": framing.fit, "region": region, "bytes": len(data)}
+        kind, framing = asked.kind, asked.framing
         running = self.start()
         assert running.stdin is not None and running.stdout is not None
         try:
             self._greet(running.stdout)
-            _send(running.stdin, asked, data)
+            _send(running.stdin, asked.as_facts() | {"bytes": len(data)}, data)
             if not select.select([running.stdout], [], [], LONGEST)[0]:
                 running.kill()
                 raise BadPicture(f"a {kind.value} picture that takes more than {LONGEST / 60:g} minutes to decode")
             reply = _received(running.stdout)
             pixels = running.stdout.read(reply.get("bytes", 0))
+            thumbnail = running.stdout.read(reply.get("thumbnail", 0))
         except (OSError, EOFError):
             raise self._ended(running.wait(), kind) from None
         finally:
@@ -145,7 +163,7 @@ class _Process:
         if "memory" in reply:
             raise MemoryError(reply["memory"])
         square = np.frombuffer(pixels, np.uint8).reshape(framing.side, framing.side, 3)
-        return Normalised(Framed(square, tuple(reply["framed"])), tuple(reply["size"]), reply["taken"])
+        return Normalised(Framed(square, tuple(reply["framed"])), tuple(reply["size"]), reply["taken"], thumbnail)
 
     def kill(self) -> None:
         """Ends it, whatever it does."""
@@ -186,10 +204,10 @@ def _program() -> list[str]:
     return [sys.executable, "-c", start]
 
 
-def _send(to: BinaryIO | IO[bytes], facts: Mapping[str, Any], content: bytes | memoryview = b"") -> None:
+def _send(to: BinaryIO | IO[bytes], facts: Mapping[str, Any], *contents: bytes) -> None:
     head = json.dumps(facts).encode("ascii")
     to.write(len(head).to_bytes(4, "big") + head)
-    to.write(content)
+    to.writelines(contents)
     to.flush()
 
 
@@ -218,15 +236,18 @@ def main() -> None:
         framing = Framing(asked["side"], asked["fit"])
         region = tuple(asked["region"]) if asked["region"] else None
         try:
-            found = pictures.normalise(data, Kind[asked["kind"]], framing, region, partial(_alone, lock))
+            found = pictures.normalise(
+                data, Kind[asked["kind"]], framing, region, partial(_alone, lock), asked["shown"]
+            )
         except BadPicture as reason:
             _send(out, {"bad": str(reason)})
         except MemoryError as reason:
             _send(out, {"memory": str(reason)})
         else:
             pixels = np.ascontiguousarray(found.framed.pixels).tobytes()
-            facts = {"framed": found.framed.size, "size": found.size, "taken": found.taken, "bytes": len(pixels)}
-            _send(out, facts, pixels)
+            sizes = {"bytes": len(pixels), "thumbnail": len(found.thumbnail)}
+            facts = {"framed": found.framed.size, "size": found.size, "taken": found.taken}
+            _send(out, facts | sizes, pixels, found.thumbnail)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Collects a datum's distinct pictures: equal ones are merged, and the pixels of many go to disk.
 
-Knows no other files. Memory is bounded: about 128 MiB of pixels and half a kilobyte a picture.
+Knows no other files. Memory is bounded: about 128 MiB of pixels, 16 MiB of thumbnails and half a kilobyte a picture.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from itertools import groupby
+from typing import NamedTuple
 
 from stages.framing import Framed, unpadded
 from stages.packs import Picture
@@ -16,6 +17,15 @@ from stages.pictures import picture_id
 from stages.sources import Source
 
 IN_MEMORY = 128 * 2**20  # bytes of pixels; beyond, they go to a temporary file
+_THUMBNAILS = 8  # a file of thumbnails may be in memory if it is smaller than so many times less
+
+
+class _Shown(NamedTuple):
+    """The thumbnail of a picture: the hash of its source, and its place in the file of thumbnails."""
+
+    sha256: str
+    begin: int
+    size: int
 
 
 class DistinctPictures:
@@ -25,6 +35,9 @@ class DistinctPictures:
         """in_memory: bytes of pixels that are kept in memory."""
         self._row_size = side * side * 3
         self._pixels = tempfile.SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115, closed by __exit__
+        self._thumbnails = tempfile.SpooledTemporaryFile(max_size=in_memory // _THUMBNAILS)  # noqa: SIM115, as above
+        self._end = 0  # of the file of thumbnails
+        self._shown: dict[str, _Shown] = {}
         self._rows: dict[str, int] = {}
         self._sizes: dict[str, tuple[int, int]] = {}
         self._hashes: dict[str, int] = {}
@@ -35,12 +48,14 @@ class DistinctPictures:
 
     def __exit__(self, *_: object) -> None:
         self._pixels.close()
+        self._thumbnails.close()
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, source: Source, framed: Framed) -> None:
-        """Adds a picture, or only its source if an equal picture is here already."""
+    def add(self, source: Source, framed: Framed, thumbnail: bytes) -> None:
+        """Adds a picture, or only its source if an equal picture is here already. The thumbnail of the source with
+        the smallest hash is kept, see stages.sources.chosen."""
         digest = picture_id(framed)
         if digest not in self._rows:
             self._rows[digest] = len(self._rows)
@@ -48,6 +63,9 @@ class DistinctPictures:
             self._hashes[digest] = perceptual_hash(unpadded(framed))
             self._pixels.write(framed.pixels.tobytes())
         self._sources.setdefault(digest, set()).add(source)
+        if digest not in self._shown or source.sha256 < self._shown[digest].sha256:
+            self._shown[digest] = _Shown(source.sha256, self._end, len(thumbnail))
+            self._end += self._thumbnails.write(thumbnail)
 
     def pictures(self) -> list[Picture]:
         """All pictures so far, sorted by id."""
@@ -66,3 +84,10 @@ class DistinctPictures:
         for picture in pictures:
             self._pixels.seek(self._rows[picture.id] * self._row_size)
             yield self._pixels.read(self._row_size)
+
+    def thumbnails(self, pictures: Iterable[Picture]) -> Iterator[bytes]:
+        """The thumbnails of these pictures in their order. Ends the adding."""
+        for picture in pictures:
+            _, begin, size = self._shown[picture.id]
+            self._thumbnails.seek(begin)
+            yield self._thumbnails.read(size)

@@ -4,7 +4,6 @@ Imports TensorFlow, so `stages.features` imports it only for datums without a fl
 the stage writes. Knows nothing about how a model computes.
 """
 
-import io
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 # Keras imports scikit-learn, and with it SciPy's statistics, for wrappers that no backbone uses: a fifth of the time
 # that every job waits for TensorFlow.
@@ -21,22 +19,19 @@ _HIDDEN = "sklearn" not in sys.modules
 if _HIDDEN:
     sys.modules["sklearn"] = None  # type: ignore[assignment]  # makes its import fail
 
-from stages import devices
+from stages import devices, packthumbnails
 from stages.backbones import load_checked
 from stages.backbonespec import BackboneSpec
 from stages.contract import StageError
 from stages.embedders import Embedder
-from stages.framing import Framed, unpadded
-from stages.packs import read_packs, read_rejections, write_rejections
+from stages.framing import Framed
+from stages.packs import read_pack, read_rejections, write_rejections
 from stages.progress import Progress
-from stages.sources import Source, unite
+from stages.sources import Source, chosen, unite
 from stages.tables.images import Images, write_images
 
 if _HIDDEN:
     del sys.modules["sklearn"]
-
-_THUMBNAIL_SIDE = 224  # pixels at most: a page shows no larger ones
-_THUMBNAIL_QUALITY = 85
 
 
 @dataclass(frozen=True)
@@ -44,6 +39,7 @@ class _Picture:
     framed: Framed  # its pixels are a view of its pack
     sources: tuple[Source, ...]
     hash: int
+    thumbnail: bytes
 
 
 @dataclass(frozen=True)
@@ -89,16 +85,20 @@ def load(file: Path, spec: BackboneSpec, environment: Mapping[str, str]) -> Embe
 
 
 def _united(directory: Path) -> _Pictures:
-    """The distinct pictures of all packs; one in several packs has all its sources."""
+    """The distinct pictures of all packs; one in several packs has all its sources (see stages.sources.chosen)."""
     found: dict[str, _Picture] = {}
     fits: set[str] = set()
-    for pack in read_packs(directory):
+    for npy in sorted(directory.glob("*.npy")):
+        pack = read_pack(npy)
         fits.add(pack.fit)
-        for picture, framed in pack.framed():
-            before = found.get(picture.id)
-            # Equal ids mean equal pixels, so any of the packs will do.
-            sources = unite(picture.sources, before.sources if before else ())
-            found[picture.id] = _Picture(framed, sources, picture.perceptual_hash)
+        thumbnails = packthumbnails.read(npy, len(pack.pictures))
+        for (picture, framed), thumbnail in zip(pack.framed(), thumbnails, strict=True):
+            sources, before = picture.sources, found.get(picture.id)
+            if before is not None:
+                thumbnail = chosen([(before.sources, before.thumbnail), (sources, thumbnail)])
+                sources = unite(sources, before.sources)
+            # Equal ids mean equal pixels, so those of any of the packs will do.
+            found[picture.id] = _Picture(framed, sources, picture.perceptual_hash, thumbnail)
     if len(fits) != 1:
         raise StageError(
             f"{directory.name} holds packs of {len(fits)} fits ({', '.join(sorted(fits))}), not of one: reprocess the "
@@ -110,21 +110,20 @@ def _united(directory: Path) -> _Pictures:
 def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32], Images]:
     spec = embedder.spec
     ids, values = list(pictures.by_id), [each.framed for each in pictures.by_id.values()]
-    vectors, thumbnails = np.empty((len(ids), spec.dimension), np.float32), list[bytes]()
+    vectors, done = np.empty((len(ids), spec.dimension), np.float32), 0
     batches = (
         np.stack([each.pixels for each in values[begin : begin + spec.batch]])
         for begin in range(0, len(ids), spec.batch)
     )
     progress = Progress("pictures", len(ids))
     for some in embedder.stream(batches):
-        begin, end = len(thumbnails), len(thumbnails) + len(some)
-        vectors[begin:end] = some
-        thumbnails += [_thumbnail(each) for each in values[begin:end]]  # while the next batch is computed
+        vectors[done : done + len(some)] = some
+        done += len(some)
         progress.add(len(some))
     images = Images(
         ids=ids,
         sources=[each.sources for each in pictures.by_id.values()],
-        thumbnails=thumbnails,
+        thumbnails=[each.thumbnail for each in pictures.by_id.values()],
         hashes=[each.hash for each in pictures.by_id.values()],
         model=spec.sha256,
         image_size=spec.image_size,
@@ -134,15 +133,6 @@ def _embed(embedder: Embedder, pictures: _Pictures) -> tuple[NDArray[np.float32]
         devices=(devices.kind(),),
     )
     return vectors, images
-
-
-def _thumbnail(framed: Framed) -> bytes:
-    """A JPEG file of the picture alone, whose bytes depend on the pixels and on Pillow's libjpeg alone."""
-    picture = Image.fromarray(np.ascontiguousarray(unpadded(framed)))
-    picture.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE), Image.Resampling.LANCZOS)
-    file = io.BytesIO()
-    picture.save(file, "JPEG", quality=_THUMBNAIL_QUALITY)
-    return file.getvalue()
 
 
 def _write(vectors_file: Path, vectors: NDArray[np.float32], images_file: Path, images: Images) -> None:

@@ -22,6 +22,7 @@ from stages import decoders, raw
 from stages.decoders import BadPicture, Opened
 from stages.framing import Framed, Framing, Pixels
 from stages.kinds import Kind
+from stages.thumbnails import thumbnail
 
 _GAP = 3  # a picture is first shrunk cheaply to at least this many times its size, then by Lanczos
 _OF_MANY_KINDS = (Kind.TIFF, Kind.HEIC, Kind.JPEG_2000)  # containers of more than their decoders read
@@ -37,11 +38,13 @@ During = Callable[[int], AbstractContextManager[None]]
 
 
 class Normalised(NamedTuple):
-    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. taken: as in Source."""
+    """A decoded picture. framed: normalised. size: its (width, height) in the file, upright. taken: as in Source.
+    thumbnail: of the same part, a JPEG file; b"" if it was not asked for, as it never is of a region."""
 
     framed: Framed
     size: tuple[int, int]
     taken: str
+    thumbnail: bytes = b""
 
 
 def picture_id(framed: Framed) -> str:
@@ -58,10 +61,17 @@ def _anywhere(_: int) -> AbstractContextManager[None]:
 
 
 def normalise(
-    data: bytes, kind: Kind, framing: Framing, region: Region | None = None, during: During = _anywhere
+    data: bytes,
+    kind: Kind,
+    framing: Framing,
+    region: Region | None = None,
+    during: During = _anywhere,
+    shown: bool = False,
 ) -> Normalised:
     """Decodes the bytes of a picture file of that kind, scales the picture, or a region of it, and frames it.
 
+    shown: whether to make a thumbnail. It shows what the framing keeps, and is smaller than stages.thumbnails.SIDE only
+    if the picture is, or if a JPEG was decoded at a smaller scale for squares of less than 80 pixels.
     Raises BadPicture for a damaged file, too many pixels, or samples without a defined white.
     """
     kind = Kind.RAW if kind is Kind.TIFF and raw.is_raw(data) else kind
@@ -71,7 +81,7 @@ def normalise(
             opened = decoders.opened(data, kind)
             width, height = opened.size
             with during(width * height):
-                return _whole(opened, framing) if region is None else _cut_out(opened, framing, region)
+                return _whole(opened, framing, shown) if region is None else _cut_out(opened, framing, region)
         except (BadPicture, MemoryError):
             raise  # too little memory is the machine's fault: the datum fails, the picture is not rejected
         except Exception as failure:  # on hostile bytes decoders raise every kind of error
@@ -79,13 +89,15 @@ def normalise(
             raise BadPicture(f"damaged or truncated {kind.value} picture{unusual}") from failure
 
 
-def reframe(pixels: Pixels, framing: Framing) -> Framed:
-    """Square pixels, uint8 (n, n, 3) RGB, scaled and framed in the same way as a decoded picture."""
+def reframe(pixels: Pixels, framing: Framing) -> tuple[Framed, bytes]:
+    """Square pixels, uint8 (n, n, 3) RGB, scaled and framed in the same way as a decoded picture, and their
+    thumbnail."""
     size = framing.side, framing.side
-    return framing.frame(pixels if pixels.shape[:2] == size else _resized(Image.fromarray(pixels), size))
+    picture = Image.fromarray(pixels)
+    return framing.frame(pixels if pixels.shape[:2] == size else _resized(picture, size)), thumbnail(picture)
 
 
-def _whole(opened: Opened, framing: Framing) -> Normalised:
+def _whole(opened: Opened, framing: Framing, shown: bool) -> Normalised:
     size = opened.size  # before a JPEG is decoded at a smaller scale
     width, height = framing.scaled(size)
     picture, turn = opened.load(least=(_GAP * width, _GAP * height))
@@ -95,7 +107,8 @@ def _whole(opened: Opened, framing: Framing) -> Normalised:
         size = size[::-1]
     kept = framing.kept(upright.size)
     rgb = _in_rgb(upright if kept == (0, 0, *upright.size) else upright.crop(kept))
-    return Normalised(framing.frame(_resized(rgb, (width, height))), size, opened.taken())
+    framed = framing.frame(_resized(rgb, (width, height)))
+    return Normalised(framed, size, opened.taken(), thumbnail(rgb) if shown else b"")
 
 
 def _cut_out(opened: Opened, framing: Framing, region: Region) -> Normalised:

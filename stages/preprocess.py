@@ -11,15 +11,15 @@ if __name__ == "__main__":  # before any import that can fail: see stages.contra
     raise SystemExit(contract.run("stages.preprocess"))
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stages import parts
+from stages import packthumbnails, parts
 from stages.contract import Datum, Input, StageError
 from stages.decoderprocesses import DecoderProcesses
 from stages.distinct import DistinctPictures
 from stages.framing import FITS, Framing
-from stages.packs import Rejection, write_pack, write_rejections
+from stages.packs import Picture, Rejection, write_pack, write_rejections
 from stages.parameters import integer, one_of
 from stages.progress import Progress
 from stages.reading import Decoded, read
@@ -42,8 +42,9 @@ class Preprocess:
 
     images: packs `/library/<part>/<src>.npy`; if something was rejected, `/rejected/images/<src>.jsonl`. queries: the
     pack `/queries/<entry>/<src>.npy` with all pictures, even if none; if something was rejected,
-    `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. src: 16 hex digits of the sha256 of the
-    datum's path in its repo, since no two datums may write to one path.
+    `/queries/<entry>/<src>.rejected.jsonl` and `/rejected/queries/<src>.jsonl`. Each pack has its thumbnails beside it,
+    `<src>.thumbnails`. src: 16 hex digits of the sha256 of the datum's path in its repo, since no two datums may write
+    to one path.
 
     features computes one part at a time. A lone picture shares its part with the other lone pictures of its bucket,
     which follows from its id: a part of one picture would cost a whole batch. Several pictures of one datum have parts
@@ -67,7 +68,7 @@ class Preprocess:
             for each in read(given, self.framing, self._decoders):
                 progress.add()
                 if isinstance(each, Decoded):
-                    distinct.add(each.source, each.framed)
+                    distinct.add(each.source, each.framed, each.thumbnail)
                 else:
                     rejections.append(Rejection(each.path, STAGE, each.reason))
             if given.name == "images":
@@ -82,13 +83,16 @@ class Preprocess:
         lone = len(distinct) == 1
         for prefix, members in distinct.by_prefix(parts.digits(len(distinct), self.part)):
             part = parts.bucket(members[0].id, self.buckets) if lone else parts.name(src, prefix)
-            write_pack(library / part / f"{src}.npy", self.framing, members, distinct.rows(members))
+            self._write_pack(distinct, members, library / part / f"{src}.npy")
 
     def _write_entry(self, distinct: DistinctPictures, rejections: list[Rejection], entry: Path, src: str) -> None:
-        members = distinct.pictures()
-        write_pack(entry / f"{src}.npy", self.framing, members, distinct.rows(members))
+        self._write_pack(distinct, distinct.pictures(), entry / f"{src}.npy")
         if rejections:
             write_rejections(entry / f"{src}.rejected.jsonl", rejections)
+
+    def _write_pack(self, distinct: DistinctPictures, members: Sequence[Picture], npy: Path) -> None:
+        write_pack(npy, self.framing, members, distinct.rows(members))
+        packthumbnails.write(npy, len(members), distinct.thumbnails(members))
 
 
 def _files(given: Input) -> int | None:

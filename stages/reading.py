@@ -38,10 +38,12 @@ _MOST_AHEAD = 64
 
 @dataclass(frozen=True)
 class Decoded:
-    """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised."""
+    """A decoded picture. source: with the hash and the facts of its file or record. framed: normalised. thumbnail: a
+    JPEG file."""
 
     source: Source
     framed: Framed
+    thumbnail: bytes
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,10 @@ def _outcome(each: _Found) -> Decoded | Refused:
     if not isinstance(each, _Decoding):
         return each
     try:
-        framed, (width, height), taken = each.found.result()
+        framed, (width, height), taken, thumbnail = each.found.result()
     except BadPicture as failure:
         return Refused(each.source.path, str(failure))
-    return Decoded(each.source._replace(width=width, height=height, taken=taken), framed)
+    return Decoded(each.source._replace(width=width, height=height, taken=taken), framed, thumbnail)
 
 
 def _files(given: Input) -> Iterator[tuple[str, Path]]:
@@ -221,4 +223,4 @@ class _Reader:
         for number, (record, pixels) in enumerate(stl10records.pictures(head, stream)):
             path = true if alone else stl10.record_name(true, number)
             source = Source(path, hashlib.sha256(record).hexdigest(), stl10.SIDE, stl10.SIDE, stl10.RECORD)
-            yield Decoded(source, pictures.reframe(pixels, self.framing))
+            yield Decoded(source, *pictures.reframe(pixels, self.framing))

@@ -30,3 +30,12 @@ def unite(*groups: Iterable[Source]) -> tuple[Source, ...]:
 def paths(sources: Iterable[Source]) -> list[str]:
     """The distinct true paths of the sources, sorted."""
     return sorted({source.path for source in sources})
+
+
+def chosen(thumbnails: Iterable[tuple[Iterable[Source], bytes]]) -> bytes:
+    """The thumbnail of a picture, from those of several packs or parts, each with the picture's sources there.
+
+    Files of different sizes can give one id. Its thumbnail is that of the source with the smallest hash, a function of
+    the set of its sources, in whatever order they come and go.
+    """
+    return min(thumbnails, key=lambda each: min((source.sha256 for source in each[0]), default=""))[1]

@@ -44,7 +44,7 @@ class Dataset:
     """n pictures of labels that can be learnt, sorted by id.
 
     sources: the true path of the first source of each. codes: int32 (n,), places in `labels`, which are sorted.
-    vectors: float32 (n, d). thumbnails: JPEG files, longest side 224 at most, without padding. held_out: bool (n,), and
+    vectors: float32 (n, d). thumbnails: JPEG files, longest side 240 at most, without padding. held_out: bool (n,), and
     share, by which it was chosen. unlearnable: the training pictures of each label that has too few. left_out: the
     number of pictures of those labels, held out or not.
     """

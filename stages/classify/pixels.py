@@ -13,8 +13,9 @@ from PIL import Image
 
 from stages.contract import StageError
 from stages.framing import Framing, Pixels
+from stages.thumbnails import SIDE
 
-LARGEST = 224
+LARGEST = SIDE
 """Most pixels of the longer side of a thumbnail: a backbone that takes larger pictures gets scaled-up ones."""
 
 

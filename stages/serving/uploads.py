@@ -46,7 +46,7 @@ def seen(
     if len(data) > LIMITS.picture_bytes:
         raise _refused(name, f"{len(data):,} bytes: the limit for a picture's file is {LIMITS.picture_bytes:,}")
     try:
-        framed, (width, height), _ = normalise(data, kind, framing, region)
+        framed, (width, height), *_ = normalise(data, kind, framing, region)
     except BadPicture as failure:
         raise _refused(name, str(failure)) from failure
     except MemoryError as failure:

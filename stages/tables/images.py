@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from stages.contract import StageError
-from stages.sources import Source, unite
+from stages.sources import Source, chosen, unite
 from stages.tables.parquet import SOURCES, read_table, reader, stored_sources, true_sources, write_table
 
 _SCHEMA = pa.schema(
@@ -45,7 +45,7 @@ class Images(OfVectors):
 
     ids: Sequence[str]  # n × 64 hex digits, strictly ascending
     sources: Sequence[Sequence[Source]]  # n × at least one
-    thumbnails: Sequence[bytes]  # n JPEG files
+    thumbnails: Sequence[bytes]  # n JPEG files, each of the picture's source with the smallest hash
     hashes: Sequence[int]  # n perceptual hashes of 64 bits
     model: str  # identity hash of the backbone that the vectors came from
     image_size: int  # side of the normalised pictures in pixels
@@ -115,8 +115,8 @@ def read_images(file: Path | BinaryIO) -> Images:
 
 
 def merge_images(parts: Sequence[Images]) -> Images:
-    """One table of several. A picture in several of them has the sources of all. Vectors of several kinds of devices,
-    which differ in their last digits, may be mixed.
+    """One table of several. A picture in several of them has the sources of all, and the thumbnail of the smallest.
+    Vectors of several kinds of devices, which differ in their last digits, may be mixed.
 
     Raises StageError if they come from different models, image sizes or fits, ValueError for no parts.
     """
@@ -131,11 +131,13 @@ def merge_images(parts: Sequence[Images]) -> Images:
                 "again with: lookalike deploy --reprocess features"
             )
     sources: dict[str, Sequence[Source]] = {}
-    facts: dict[str, tuple[bytes, int]] = {}  # the same for equal ids
+    facts: dict[str, tuple[bytes, int]] = {}
     for part in parts:
         for id, from_, thumbnail, hash in zip(part.ids, part.sources, part.thumbnails, part.hashes, strict=True):
-            sources[id] = unite(sources[id], from_) if id in sources else from_
-            facts[id] = thumbnail, hash
+            if id in sources:
+                thumbnail = chosen([(sources[id], facts[id][0]), (from_, thumbnail)])
+                from_ = unite(sources[id], from_)
+            sources[id], facts[id] = from_, (thumbnail, hash)
     ids = sorted(sources)
     return Images(
         ids=ids,

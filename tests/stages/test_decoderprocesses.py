@@ -70,13 +70,16 @@ def jpeg(seed: int, size: tuple[int, int] = (48, 40)) -> bytes:
     return file.getvalue()
 
 
-@given(st.integers(0, 2**16), st.sampled_from(FITS), st.booleans())
+@given(st.integers(0, 2**16), st.sampled_from(FITS), st.booleans(), st.booleans())
 @settings(max_examples=examples(25), deadline=None)
-def test_a_process_decodes_as_this_one_does(decoders: DecoderProcesses, seed: int, fit: str, cut: bool) -> None:
+def test_a_process_decodes_as_this_one_does(
+    decoders: DecoderProcesses, seed: int, fit: str, cut: bool, shown: bool
+) -> None:
     data, framing, region = jpeg(seed), Framing(SIDE, fit), (0.25, 0.0, 0.75, 0.5) if cut else None
-    here, there = (of.normalise(data, Kind.JPEG, framing, region) for of in (pictures, decoders))
+    here, there = (of.normalise(data, Kind.JPEG, framing, region, shown=shown) for of in (pictures, decoders))
     assert np.array_equal(here.framed.pixels, there.framed.pixels)
     assert (here.framed.size, *here[1:]) == (there.framed.size, *there[1:])
+    assert bool(here.thumbnail) == (shown and not cut)
 
 
 def test_a_bad_picture_has_the_same_reason(decoders: DecoderProcesses) -> None:

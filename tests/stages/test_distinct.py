@@ -15,28 +15,35 @@ def picture(shade: int) -> Framed:
     return Framed(np.full((4, 4, 3), shade, np.uint8), (4, 1 + shade % 4))
 
 
-@given(st.lists(st.tuples(st.integers(0, 20), st.text(max_size=2))), st.randoms(), st.sampled_from([0, 48 * 5, 10**9]))
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.text(max_size=2), st.integers(0, 9))),
+    st.randoms(),
+    st.sampled_from([0, 48 * 5, 10**9]),
+)
 def test_the_outcome_does_not_depend_on_the_order_of_the_pictures(
-    given: list[tuple[int, str]], random: Random, in_memory: int
+    given: list[tuple[int, str, int]], random: Random, in_memory: int
 ) -> None:
     outcomes = []
     for _ in range(2):
         with DistinctPictures(4, in_memory) as distinct:
-            for shade, path in given:
-                distinct.add(Source(path, "0" * 64), picture(shade))
+            for shade, path, hash in given:
+                distinct.add(Source(path, f"{hash:064x}"), picture(shade), b"jpeg" * hash)
             members = distinct.pictures()
-            outcomes.append((members, list(distinct.rows(members)), list(distinct.by_prefix(1))))
+            rows, thumbnails = list(distinct.rows(members)), list(distinct.thumbnails(members))
+            outcomes.append((members, rows, list(distinct.by_prefix(1)), thumbnails))
         random.shuffle(given)
     assert outcomes[0] == outcomes[1]
-    members, rows, buckets = outcomes[0]
-    shades = {picture_id(picture(shade)): shade for shade, _ in given}
+    members, rows, buckets, thumbnails = outcomes[0]
+    shades = {picture_id(picture(shade)): shade for shade, *_ in given}
     assert [each.id for each in members] == sorted(shades)
     assert [each.size for each in members] == [picture(shades[each.id]).size for each in members]
     assert rows == [picture(shades[each.id]).pixels.tobytes() for each in members]
     for each in members:
-        assert [source.path for source in each.sources] == sorted(
-            {path for shade, path in given if shade == shades[each.id]}
+        assert [(source.path, source.sha256) for source in each.sources] == sorted(
+            {(path, f"{hash:064x}") for shade, path, hash in given if shade == shades[each.id]}
         )
+    smallest = [min(hash for shade, _, hash in given if shade == shades[each.id]) for each in members]
+    assert thumbnails == [b"jpeg" * hash for hash in smallest]
     assert [each for _, bucket in buckets for each in bucket] == members
     assert all(each.id[0] == name for name, bucket in buckets for each in bucket)
 
@@ -45,6 +52,6 @@ def test_the_hash_is_that_of_the_picture_without_its_padding() -> None:
     wide = np.random.default_rng(0).integers(0, 256, (20, 64, 3), np.uint8)
     framed = Framing(64, PAD).frame(wide)
     with DistinctPictures(64) as distinct:
-        distinct.add(Source("wide.png", "0" * 64), framed)
+        distinct.add(Source("wide.png", "0" * 64), framed, b"")
         (found,) = distinct.pictures()
     assert found.perceptual_hash == perceptual_hash(wide) != perceptual_hash(framed.pixels)

@@ -1,7 +1,6 @@
 """The features stage on plain directories and on pipes: its output, and its reasons for bad input."""
 
 import hashlib
-import io
 import os
 import re
 import shutil
@@ -14,9 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
 
-from stages import devices, features
+from stages import devices, features, packthumbnails
 from stages.backbones import describe, load_backbone, save_backbone
 from stages.backbonespec import MODEL_FILE, SPEC_FILE, Weights, parse_spec
 from stages.contract import Datum, Input, StageError
@@ -46,6 +44,11 @@ def source(path: str) -> Source:
     return Source(path, hashlib.sha256(path.encode()).hexdigest())
 
 
+def shown(path: str) -> bytes:
+    """The thumbnail of a source: features passes it on as it is."""
+    return b"jpeg of " + path.encode()
+
+
 def pack(
     stem: Path, numbers: dict[int, str], size: int = SIZE, fit: str = PAD, inside: tuple[int, int] | None = None
 ) -> None:
@@ -55,6 +58,7 @@ def pack(
     write_pack(
         stem.with_suffix(".npy"), Framing(size, fit), pictures, [pixels(number, size).tobytes() for number in chosen]
     )
+    packthumbnails.write(stem.with_suffix(".npy"), len(chosen), [shown(numbers[number]) for number in chosen])
 
 
 @pytest.fixture(scope="module")
@@ -131,20 +135,27 @@ def test_a_bucket_becomes_vectors_and_a_table(models: dict[str, Path], tmp_path:
     assert images.backbone == f"small at {SIZE} px"
     assert images.devices == (devices.kind(),)
     assert images.hashes == sorted((one, two, three), key=id_of)
-    for number in (one, two, three):
-        thumbnail = Image.open(io.BytesIO(images.thumbnails[list(images.ids).index(id_of(number))]))
-        assert (thumbnail.format, thumbnail.size) == ("JPEG", (SIZE, SIZE))
+    smallest = min(("a.png", "b.png"), key=lambda path: source(path).sha256)
+    assert dict(zip(images.ids, images.thumbnails, strict=True)) == {
+        id_of(one): shown(smallest),
+        id_of(two): shown("c.png"),
+        id_of(three): shown("d.png"),
+    }
 
 
-def test_thumbnails_show_pictures_without_their_padding(models: dict[str, Path], tmp_path: Path) -> None:
+def test_an_entry_of_queries_has_the_thumbnails_of_its_pack(models: dict[str, Path], tmp_path: Path) -> None:
     pack(tmp_path / "ab/aaaa", {1: "wide.png"}, inside=(SIZE, 6))
     features.start({})(datum(models["first"], tmp_path / "ab", "queries/e", tmp_path / "out"))
     images = read_images(tmp_path / "out/queries/e/images.parquet")
-    assert images.fit == PAD
-    top, alone = (SIZE - 6) // 2, io.BytesIO()
-    Image.fromarray(pixels(1)[top : top + 6]).save(alone, "JPEG", quality=85)
-    assert images.thumbnails == [alone.getvalue()]
+    assert (images.fit, images.thumbnails) == (PAD, [shown("wide.png")])
     np.testing.assert_array_equal(np.load(tmp_path / "out/queries/e/vectors.npy"), expected(models["first"], [1]))
+
+
+def test_packs_without_thumbnails_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
+    pack(tmp_path / "ab/aaaa", {1: "a.png"})
+    (tmp_path / "ab/aaaa.thumbnails").unlink()
+    with pytest.raises(StageError, match=r"aaaa\.thumbnails is missing: .* lookalike deploy --reprocess preprocess"):
+        features.start({})(datum(models["first"], tmp_path / "ab", "library/ab", tmp_path / "out"))
 
 
 def test_pictures_of_two_fits_fail_with_a_reason(models: dict[str, Path], tmp_path: Path) -> None:
@@ -319,7 +330,9 @@ def test_another_process_gives_the_same_bytes(lite0: Path, tiles: NDArray[np.uin
     ids = [hashlib.sha256(tile.tobytes()).hexdigest() for tile in tiles]
     order = np.argsort(ids)
     pictures = [Picture(ids[row], (source(f"{row}.png"),), (96, 96)) for row in order]
-    write_pack(tmp_path / "in/library/ab/aaaa.npy", Framing(96, PAD), pictures, [tiles[row].tobytes() for row in order])
+    npy = tmp_path / "in/library/ab/aaaa.npy"
+    write_pack(npy, Framing(96, PAD), pictures, [tiles[row].tobytes() for row in order])
+    packthumbnails.write(npy, len(order), [shown(f"{row}.png") for row in order])
     command = [sys.executable, "-m", "stages.features", f"--input=models={lite0}"]
     command += [f"--input=pictures={tmp_path}/in::library/ab", f"--out={tmp_path}/there"]
     done = subprocess.run(

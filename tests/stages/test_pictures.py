@@ -15,6 +15,7 @@ from stages.decoders import BadPicture
 from stages.framing import CROP, PAD, Framed, Framing, Pixels, unpadded
 from stages.kinds import HEAD, Kind, kind_of
 from stages.pictures import normalise, picture_id, reframe
+from stages.thumbnails import thumbnail
 from tests.amounts import examples
 from tests.stages.orientations import exif, stored
 
@@ -269,8 +270,9 @@ def test_shrinking_is_close_to_plain_lanczos_for_large_pictures_of_any_format() 
 
 @pytest.mark.parametrize("fit", [PAD, CROP])
 def test_pictures_already_decoded_are_framed_alike(fit: str) -> None:
-    assert reframe(RGB, Framing(SIDE, fit)) == Framed(RGB, (SIDE, SIDE))
-    smaller = reframe(RGB, Framing(64, fit))
+    assert reframe(RGB, Framing(SIDE, fit)) == (Framed(RGB, (SIDE, SIDE)), thumbnail(PICTURE))
+    smaller, shown = reframe(RGB, Framing(64, fit))
+    assert shown == thumbnail(PICTURE)
     assert smaller.size == (64, 64)
     assert np.array_equal(smaller.pixels, read(encode(PICTURE, "PNG"), 64))
 

@@ -44,12 +44,13 @@ def _decode(kind: Kind, data: bytes) -> None:
     """The framing, and whether all or a region is decoded, depend on the length, so that each has its share."""
     framing, region = _FRAMINGS[len(data) % 2], (0.25, 0.0, 1.0, 0.5) if len(data) % 3 == 0 else None
     try:
-        found = normalise(data, kind, framing, region, during)
+        found = normalise(data, kind, framing, region, during, shown=True)
     except BadPicture as reason:
         assert str(reason)
         return
     assert found.framed.pixels.shape == (framing.side, framing.side, 3)
     assert min(found.size) > 0
+    assert found.thumbnail.startswith(b"\xff\xd8") or region is not None
     assert found.taken == "" or len(found.taken) == len("2026-01-31T12:00:00")
     assert len(picture_id(found.framed)) == 64
 

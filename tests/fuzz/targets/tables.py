@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stages import labels, packheaders, packtails
+from stages import labels, packheaders, packtails, packthumbnails
 from stages.contract import StageError
 from stages.framing import PAD, Framing
 from stages.packs import Picture, Rejection, parse_pack, read_pack, read_rejections, write_pack, write_rejections
@@ -209,6 +209,25 @@ def _packs() -> Iterator[bytes]:
         yield from _written(lambda path, some=some: write_pack(path, _FRAMING, some, [bytes(48)] * len(some)))  # type: ignore[misc]
 
 
+def _pack_thumbnails(data: bytes) -> None:
+    npy = scratch() / "pack.npy"
+    packthumbnails.beside(npy).write_bytes(data)
+    try:
+        found = list(packthumbnails.read(npy, 2))
+    except StageError as reason:
+        assert str(reason)
+    else:
+        assert data.endswith(b"".join(found))
+        assert len(found) == 2
+
+
+def _of_packs() -> Iterator[bytes]:
+    npy = scratch() / "pack.npy"
+    for thumbnails in ([b"one", b"two"], [b"", b"\xff\xd8"]):
+        packthumbnails.write(npy, 2, thumbnails)
+        yield packthumbnails.beside(npy).read_bytes()
+
+
 def _tails() -> Iterator[bytes]:
     yield from (each[each.index(b'{"fit"') :] for each in _packs())
 
@@ -260,6 +279,7 @@ TARGETS = (
     Target("thumbnails", partial(_on_disk, _thumbnails), lambda: _indexed("thumbnails.arrow")),
     Target("vectors", partial(_on_disk, _vectors), lambda: (_npy(np.ones((3, 2), np.float32)),), _NPY_WORDS, 512),
     Target("nearest", partial(_on_disk, read_nearest), _nearest, _NPY_WORDS, 512),
+    Target("thumbnails-of-packs", _pack_thumbnails, _of_packs, (*_NPY_WORDS, b"'<u8'", b"(3,)"), 512),
     Target("packs", _pack, _packs, _PACK_WORDS, 1200),
     Target("pack-heads", _head, _packs, _PACK_WORDS, 1200),
     Target("pack-tails", _tail, _tails, _PACK_WORDS, 1200),

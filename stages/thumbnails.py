@@ -1,0 +1,31 @@
+"""Thumbnails: small JPEG files of pictures, for pages and for trainings.
+
+One shows the part of a picture that is compared, from the decoded file and without padding. So it does not follow from
+the id: see stages.sources.chosen. Knows no files and no decoders.
+"""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from PIL import Image
+
+from stages.framing import PAD, Framing
+
+SIDE = 240
+"""Most pixels of the longer side. Smaller pictures keep their size."""
+
+_QUALITY = 85
+_GAP = 1.0  # the cheap first step goes as far as it can: half of the time, and no more to be seen than JPEG adds
+
+
+def thumbnail(picture: Image.Image) -> bytes:
+    """The JPEG file of a picture in RGB. Its bytes depend on the pixels, and on Pillow's libjpeg, alone."""
+    size = Framing(SIDE, PAD).scaled(picture.size)
+    if max(picture.size) > SIDE:
+        picture = picture.resize(size, Image.Resampling.LANCZOS, reducing_gap=_GAP)
+    bare = Image.fromarray(np.asarray(picture))  # without the comments and profiles of its file
+    file = io.BytesIO()
+    bare.save(file, "JPEG", quality=_QUALITY, subsampling="4:2:0", optimize=False, progressive=False)
+    return file.getvalue()

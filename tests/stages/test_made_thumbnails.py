@@ -1,0 +1,174 @@
+"""Thumbnails, made by preprocess and carried to the index: functions of the pictures that there are, in any order."""
+
+import hashlib
+import io
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, PngImagePlugin
+
+from stages import features, index, preprocess
+from stages.backbones import describe, save_backbone
+from stages.backbonespec import Weights
+from stages.contract import Datum, Input
+from stages.framing import CROP, PAD, Framing
+from stages.kinds import Kind
+from stages.pictures import normalise
+from stages.sources import Source, chosen
+from stages.tables.indexed import Thumbnails, read_indexed
+from stages.thumbnails import SIDE, thumbnail
+from tests.stages.models import SmallModel
+
+PIXELS = 32
+
+
+def noise(size: tuple[int, int], seed: int = 0) -> Image.Image:
+    width, height = size
+    coarse = np.random.default_rng(seed).integers(0, 256, (height // 48 + 2, width // 48 + 2, 3), np.uint8)
+    return Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC)
+
+
+def png(picture: Image.Image, comment: str = "") -> bytes:
+    file, info = io.BytesIO(), PngImagePlugin.PngInfo()
+    if comment:
+        info.add_text("comment", comment)
+    picture.save(file, "PNG", pnginfo=info)
+    return file.getvalue()
+
+
+def opened(jpeg: bytes) -> Image.Image:
+    picture = Image.open(io.BytesIO(jpeg))
+    assert picture.format == "JPEG"
+    return picture
+
+
+@pytest.mark.parametrize(
+    ("size", "small"),
+    [
+        ((960, 480), (240, 120)),
+        ((241, 100), (240, 100)),
+        ((90, 240), (90, 240)),
+        ((7, 5), (7, 5)),
+        ((2000, 2), (240, 1)),
+    ],
+)
+def test_the_longer_side_has_240_pixels_at_most(size: tuple[int, int], small: tuple[int, int]) -> None:
+    assert SIDE == 240
+    shown = opened(thumbnail(noise(size)))
+    assert (shown.size, shown.mode) == (small, "RGB")
+    assert "progressive" not in shown.info
+
+
+@pytest.mark.parametrize(("fit", "small"), [(PAD, (240, 120)), (CROP, (240, 240))])
+@pytest.mark.parametrize("side", [96, 224, 448])
+def test_it_shows_the_compared_part_of_the_file_and_not_of_the_square(
+    fit: str, small: tuple[int, int], side: int
+) -> None:
+    whole = noise((960, 480))
+    shown = opened(normalise(png(whole), Kind.PNG, Framing(side, fit), shown=True).thumbnail)
+    assert shown.size == small
+    kept = whole.crop(Framing(side, fit).kept(whole.size)).resize(small, Image.Resampling.LANCZOS)
+    assert np.abs(np.asarray(shown).astype(int) - np.asarray(kept)).mean() < 4
+
+
+def test_it_is_upright() -> None:
+    file, exif = io.BytesIO(), Image.Exif()
+    exif[274] = 6  # turned by 90 degrees
+    noise((400, 200)).save(file, "JPEG", exif=exif, comment=b"a comment of the file")
+    shown = opened(normalise(file.getvalue(), Kind.JPEG, Framing(96, PAD), shown=True).thumbnail)
+    assert shown.size == (120, 240)
+    assert "comment" not in shown.info
+    assert not shown.getexif()
+
+
+def test_it_depends_on_the_pixels_alone() -> None:
+    picture = noise((300, 200))
+    files = [png(picture), png(picture, "another file")]
+    assert files[0] != files[1]
+    made = [normalise(each, Kind.PNG, Framing(96, PAD), shown=True).thumbnail for each in files]
+    assert made[0] == made[1] == thumbnail(picture)
+
+
+def test_a_region_and_a_search_have_none() -> None:
+    data = png(noise((300, 200)))
+    assert normalise(data, Kind.PNG, Framing(96, PAD)).thumbnail == b""
+    assert normalise(data, Kind.PNG, Framing(96, PAD), (0.0, 0.0, 0.5, 0.5), shown=True).thumbnail == b""
+
+
+def test_the_thumbnail_of_the_smallest_hash_is_chosen_however_they_are_divided() -> None:
+    """Every division of three sources into those that are merged first and the rest, in every order."""
+    shown = {Source(f"{path}.png", hash * 64): path.encode() for path, hash in (("a", "7"), ("b", "3"), ("c", "f"))}
+    for order in permutations(shown):
+        for begin in range(1, 4):
+            first, rest = order[:begin], order[begin:]
+            merged = chosen(([each], shown[each]) for each in first)
+            assert merged == min((each.sha256, shown[each]) for each in first)[1]
+            assert chosen([(first, merged), *(([each], shown[each]) for each in rest)]) == b"b"
+    assert chosen([([], b"alone")]) == b"alone"
+
+
+class Chain:
+    """preprocess, features and index on directories, with one model. Each datum of preprocess is run once: a commit
+    adds or removes what it made."""
+
+    def __init__(self, root: Path, models: Path, datums: dict[str, dict[str, bytes]]) -> None:
+        self.root = root
+        self._models = models
+        self._runs = 0
+        self._made: dict[str, dict[str, bytes]] = {}
+        self._features, self._index = features.start({}), index.start({"CUDA_VISIBLE_DEVICES": ""})
+        stage = preprocess.start({"IMAGE_SIZE": str(PIXELS)})
+        for name, files in datums.items():
+            path, out = root / "images" / name, root / "made" / name
+            for below, data in files.items():
+                file = path / below if below else path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+            stage(Datum({"images": Input("images", path, name, "c")}, out))
+            self._made[name] = {
+                each.relative_to(out).as_posix(): each.read_bytes() for each in out.rglob("*") if each.is_file()
+            }
+
+    def thumbnails(self, datums: tuple[str, ...]) -> dict[str, bytes]:
+        """The thumbnails in the index of these datums, written in this order, by the path of the first source."""
+        self._runs += 1
+        place = self.root / str(self._runs)
+        for name in datums:
+            for path, data in self._made[name].items():
+                file = place / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(data)
+        for part in (place / "library").iterdir():
+            inputs = [Input("models", self._models, "", "c"), Input("pictures", part, f"library/{part.name}", "c")]
+            self._features(Datum({each.name: each for each in inputs}, place / "features"))
+        found: dict[str, bytes] = {}
+        for segment in (place / "features" / "library").iterdir():
+            self._index(Datum({"features": Input("features", segment, f"library/{segment.name}", "")}, place / "index"))
+            written = place / "index" / segment.name
+            shown = Thumbnails(written / "thumbnails.arrow")
+            for row, sources in enumerate(read_indexed(written / "images.parquet").sources):
+                found |= {sources[0].path: shown[row]}
+        return found
+
+
+def test_sources_added_and_removed_in_every_order_leave_the_thumbnail_of_the_smallest_hash(
+    small_model: SmallModel, tmp_path: Path
+) -> None:
+    """Three files of one colour have one id and thumbnails of three sizes. Two are put alone and share a part,
+    the third in a directory with another picture, and so in another part."""
+    plain = {name: png(Image.new("RGB", (side, side), "teal")) for name, side in (("a", 40), ("b", 64), ("d/c", 88))}
+    model = small_model(PIXELS)
+    (tmp_path / "models").mkdir()
+    save_backbone(model, describe(model, "small", "avg", Weights("a test", "")), tmp_path / "models")
+    datums = {"a": {"": plain["a"]}, "b": {"": plain["b"]}, "d": {"c": plain["d/c"], "other.png": png(noise((50, 30)))}}
+    chain = Chain(tmp_path, tmp_path / "models", datums)
+    by_hash = sorted(plain, key=lambda name: hashlib.sha256(plain[name]).hexdigest())
+    for order in permutations(datums):
+        for count in range(1, 4):
+            for left in (order[:count], order[3 - count :]):  # added up to here; removed up to here
+                there = [name for name in by_hash if name.partition("/")[0] in left]
+                shown = chain.thumbnails(left)
+                assert shown.pop("d/other.png", b"") == (thumbnail(noise((50, 30))) if "d" in left else b"")
+                assert list(shown.values()) == [thumbnail(Image.open(io.BytesIO(plain[there[0]])))]
